@@ -1,0 +1,121 @@
+/* device.h -- what executes one instruction stream: T threads of a processor, a
+ * graphics card, or nothing at all (`null`: costs only).
+ *
+ * `exec` opens devices by their text ("cores:2x1", "reference", "null"), loads a
+ * program on each and then, step after step, asks for phases of virtual nodes.
+ * It never knows which kind it drives.
+ *
+ * 1. A device runs what it is given in the order given; `token`s count up, and
+ *    wait(token) returns when everything up to it is done. A processor may have
+ *    done it before the call returns; a card need not.
+ * 2. Memory belongs to a space of the device: write() and read() move bytes
+ *    between it and the host. Devices with HD_DEVICE_HOST_MEMORY have the host's
+ *    space: pointers may be used as they are, and parameters may be shared
+ *    between the devices of a worker.
+ * 3. No bit of a result depends on the number of threads (kernel.h).
+ * 4. After load() nothing allocates.
+ *
+ * Threads: all calls on one device come from one thread at a time (its leader);
+ * its T-1 helpers are its own. Errors of run() are HD_E_BUG or the device's loss. */
+#ifndef HD_DEVICE_DEVICE_H
+#define HD_DEVICE_DEVICE_H
+
+#include "base/hash.h"
+#include "device/kernel.h"
+#include "device/memplan.h"
+#include "graph/layout.h"
+
+struct hd_device;
+struct hd_step_scalars;                   /* optim.h */
+struct hd_program;                        /* program.h */
+
+enum hd_device_power {
+	HD_DEVICE_HOST_MEMORY = 1,        /* its memory is the host's */
+	HD_DEVICE_EXACT       = 2,        /* portable bits: the same on every machine */
+	HD_DEVICE_NO_RESULT   = 4,        /* computes nothing (null): results are zeros */
+};
+
+enum hd_kernels { HD_KERNELS_LIBRARY, HD_KERNELS_PORTABLE };
+
+struct hd_device_spec {
+	uint32_t nthreads;                /* T >= 1 */
+	uint32_t first_core;              /* pinned to first_core .. +T-1 when `pin` */
+	bool     pin, spin;               /* spin: helpers poll before they sleep (only while cores are not shared) */
+	enum hd_kernels kernels;
+	uint64_t memory_limit_bytes;      /* 0: none */
+};
+
+/* Where a leaf (the gradient of one virtual node) goes, tensor by tensor, as soon as the
+ * tensor is complete: at most HD_MAX_FOLDS moves, the same for every tensor of the leaf.
+ * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. */
+enum { HD_MAX_FOLDS = 24 };
+struct hd_fold { float *dst; const float *src; bool add; };   /* add: dst = dst + src (dst is the lower id), else a copy */
+
+/* Everything a phase of one virtual node (or slice) touches. Pointers are in the device's space. */
+struct hd_bind {
+	uint64_t rows;                    /* of this slice; 0: nothing runs */
+	struct hd_draw draw;
+	const float *params;              /* flat, by layout */
+	void *const *input;               /* [ninputs], by input index */
+	uint8_t *arena;                   /* memplan.len_bytes */
+	const struct hd_fold *fold;       /* nfolds moves after each complete gradient */
+	uint32_t nfolds;
+};
+
+enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };
+
+/* One elementwise update of a run of the flat vectors; the formulas stand in optim.h. */
+struct hd_update {
+	uint32_t kind;                    /* enum hd_optim_kind */
+	float *param; const float *grad; float *slot[2];
+	uint64_t len;                     /* elements, a multiple of 16 */
+	const struct hd_step_scalars *scalars;
+};
+
+struct hd_device_ops {
+	const char *name, *about;
+	uint32_t powers;
+	size_t   size;                    /* bytes of the private object; the first member is struct hd_device */
+	/* Opens; may block; called once. On failure nothing is left open. */
+	enum hd_err (*open)(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag);
+	/* Memory of the device's space, 64-byte aligned, zeroed. Not in the step loop. */
+	enum hd_err (*take)(struct hd_device *device, uint64_t len_bytes, void **at, struct hd_diag *diag);
+	void        (*give)(struct hd_device *device, void *at, uint64_t len_bytes);
+	/* Host to device and back. Asynchronous: the host's bytes must stay until wait(*token). */
+	enum hd_err (*write)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
+	enum hd_err (*read)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
+	/* Prepares kernels for every (op, shape) of the program. May be slow; the program must outlive the device's use of it. */
+	enum hd_err (*load)(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
+	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient. */
+	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
+		const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
+	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no contraction. */
+	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token);
+	/* partial[i] = sum of squares of segment i of [first, first+n) : order of lanes.h, f64. */
+	enum hd_err (*sumsq)(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
+		double *partial, uint64_t *token);
+	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token);
+	/* Blocks until everything up to `token` is done. */
+	enum hd_err (*wait)(struct hd_device *device, uint64_t token, struct hd_diag *diag);
+	/* Frees what open() and load() took. Idempotent; takes half-opened ones. */
+	void        (*close)(struct hd_device *device);
+};
+
+struct hd_device {
+	const struct hd_device_ops *ops;
+	struct hd_device_spec spec;
+	const char *path;                 /* what `auto` chose: "avx512", "avx2", "portable", "none" */
+};
+
+extern const struct hd_device_ops *const hd_devices[];      /* ends with NULL: cpu, reference, null */
+
+HD_MUST_USE enum hd_err hd_device_create(struct hd_device **device, const char *kind,
+	const struct hd_device_spec *spec, struct hd_diag *diag);
+void hd_device_destroy(struct hd_device *device);            /* closes; takes NULL */
+
+/* Hash of the outputs of every distinct (op, shape) of the program on fixed inputs, on one thread:
+ * two devices with equal fingerprints give equal bits for this job. */
+HD_MUST_USE enum hd_err hd_device_fingerprint(struct hd_device *device, const struct hd_program *program,
+	struct hd_hash *fingerprint, struct hd_diag *diag);
+
+#endif

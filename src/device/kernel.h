@@ -1,0 +1,53 @@
+/* kernel.h -- how one op is computed on a processor's threads: a fixed grid of
+ * single-threaded tiles over its outputs.
+ *
+ * Authors of processor back-ends (cpu, reference) fill one row per op; team.h
+ * shares the tiles of a call among a device's threads.
+ *
+ * 1. The grid is a function of op and shape alone: never of the number of
+ *    threads. No two tiles write the same element; a dimension that is summed
+ *    over is never split between tiles, except in a row that says how its parts
+ *    are joined, in fixed order, by a second pass.
+ * 2. A tile reads only the inputs, writes only its part of the outputs, and uses
+ *    `scratch` (its thread's own, `scratch` bytes of the row, 64-byte aligned).
+ * 3. Outputs are written completely; nothing is accumulated into old contents.
+ * 4. Same bits on every instruction set for rows marked exact: our own loops fix
+ *    the order of every sum and contract nothing but explicit fused multiply-adds.
+ */
+#ifndef HD_DEVICE_KERNEL_H
+#define HD_DEVICE_KERNEL_H
+
+#include "graph/ir.h"
+#include "graph/op.h"
+
+/* One operand bound to memory, extents resolved for the rows at hand. */
+struct hd_operand {
+	void    *at;
+	int64_t  dim[HD_MAX_DIMS];
+	uint8_t  rank, dtype;
+	uint64_t elems;
+};
+
+/* What the random numbers of a call are keyed by (philox.h, domain model). */
+struct hd_draw { uint64_t seed, step; uint32_t vn, op; uint64_t row0; };
+
+struct hd_call {
+	uint16_t op;
+	struct hd_attr attr;
+	uint8_t nin, nout;
+	struct hd_operand in[HD_MAX_IN], out[HD_MAX_OUT];
+	struct hd_draw draw;              /* row0: first row of this slice inside its virtual node */
+	const void *prepared;             /* what prepare() made for this op and shape, or NULL */
+};
+
+struct hd_kernel {
+	uint32_t (*ntiles)(const struct hd_call *call);               /* >= 1 unless an output is empty */
+	size_t   (*scratch)(const struct hd_call *call);              /* bytes per thread; may be 0 */
+	void     (*tile)(const struct hd_call *call, uint32_t tile, void *scratch);
+};
+
+/* Flattens all extents but the last: rows and columns of an operand. */
+static inline int64_t hd_cols(const struct hd_operand *o) { return o->dim[o->rank - 1]; }
+static inline int64_t hd_rows(const struct hd_operand *o) { return (int64_t)o->elems / o->dim[o->rank - 1]; }
+
+#endif

@@ -1,0 +1,32 @@
+/* memplan.h -- where every temporary value of a program lies: decided once, before
+ * the first step, so that the step loop never allocates.
+ *
+ * Liveness over the order of execution gives each temporary an interval; values
+ * whose intervals overlap never share bytes. First fit by decreasing size (as
+ * Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+ * 2020, "greedy by size"); ties by value id, so that the plan is a function of the
+ * graph alone. Views (reshape) share the bytes of what they view.
+ *
+ * 1. Offsets are multiples of 64 bytes; sizes are those of the largest rows.
+ * 2. An output of the graph lives to the end of the phase it was made in's list.
+ * 3. Pure: equal arguments give equal plans on every machine. */
+#ifndef HD_DEVICE_MEMPLAN_H
+#define HD_DEVICE_MEMPLAN_H
+
+#include "graph/ir.h"
+
+struct hd_memplan {
+	uint64_t *at;                     /* [nvalues] offset in the arena; UINT64_MAX: not a temporary */
+	uint64_t  len_bytes;              /* of the arena */
+	uint64_t  live_peak_bytes;        /* lower bound of any plan: for reports */
+};
+
+/* `order` are node indices, in order of execution (all of F, then B; or F only for evaluation). */
+HD_MUST_USE enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *graph,
+	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag);
+
+/* Checks rule "overlapping lives, disjoint bytes" by brute force; tests and debug builds. */
+HD_MUST_USE enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_graph *graph,
+	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_diag *diag);
+
+#endif

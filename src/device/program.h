@@ -1,0 +1,50 @@
+/* program.h -- a graph made ready to run: order of nodes per phase, memory plan,
+ * operands resolved for every number of rows that can occur.
+ *
+ * Made once per graph and run (training: forward and backward; evaluation:
+ * forward only), shared read-only by all devices of a worker.
+ *
+ * 1. A job knows beforehand which slice sizes occur (full, the partial one, those
+ *    of a ragged last step, evaluation's last block): one *variant* each, so that
+ *    kernels are prepared before the first step.
+ * 2. calls[variant][node] hold resolved extents; `at` of operands is filled per
+ *    run from `where` by hd_program_bind(): base pointer plus offset. */
+#ifndef HD_DEVICE_PROGRAM_H
+#define HD_DEVICE_PROGRAM_H
+
+#include "device/device.h"
+
+enum hd_space { HD_IN_ARENA, HD_IN_PARAMS, HD_IN_INPUT, HD_IN_CONSTS };
+struct hd_where { uint8_t space; uint32_t index; uint64_t at_bytes; };      /* index: of the input */
+
+enum { HD_MAX_VARIANTS = 8 };
+
+struct hd_program {
+	const struct hd_graph *graph;     /* borrowed */
+	const struct hd_layout *layout;   /* borrowed */
+	struct hd_arena *arena;           /* borrowed: holds all below */
+	uint32_t *order[4], norder[4];    /* by enum hd_run_phase: node indices */
+	struct hd_memplan memory;
+	struct hd_where *where;           /* [nvalues] */
+	uint32_t *grad_of_value;          /* [nvalues] param index whose complete gradient this value is, or HD_NONE */
+	uint32_t nvariants;
+	uint64_t rows[HD_MAX_VARIANTS];
+	struct hd_call *calls[HD_MAX_VARIANTS];   /* [nnodes], operands without addresses */
+	bool training;
+};
+
+/* `rows` must hold the largest first; duplicates and zeros are dropped. */
+HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows,
+	struct hd_arena *arena, struct hd_diag *diag);
+uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);       /* HD_NONE: not prepared */
+
+/* Fills `call` for node `inode` of a variant with addresses from `bind`. */
+void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
+	const struct hd_bind *bind, struct hd_call *call);
+void *hd_program_value(const struct hd_program *program, const struct hd_bind *bind, uint32_t value);
+
+/* Sums of op costs over a phase: FLOPs and bytes of one slice of `rows` rows. */
+struct hd_cost hd_program_cost(const struct hd_program *program, enum hd_run_phase phase, uint64_t rows);
+
+#endif

@@ -1,0 +1,34 @@
+/* autodiff.h -- adds the nodes that compute the gradient of every parameter.
+ *
+ * Reverse mode over the forward nodes, last to first. The seed is the sum of the
+ * losses (unnormalised: virtual nodes are added before anything is divided), so
+ * the gradient of the loss with respect to itself is 1 and never stored.
+ *
+ * 1. Gradients of inputs (phase I) and of weights (phase W) are separate nodes;
+ *    the weight gradients of a node come right after its input gradient, so the
+ *    fold can take each tensor as soon as it is complete.
+ * 2. A value used several times receives the sum of its gradients in backward
+ *    order (last use first), by ADD nodes; a tied weight likewise (phase W).
+ * 3. Gradient nodes carry the stage of their forward node.
+ * 4. Nothing is made that no parameter needs.
+ *
+ * On success graph->value[p].grad names the gradient of every parameter p; a
+ * parameter that the loss does not reach is an error that names it. */
+#ifndef HD_GRAPH_AUTODIFF_H
+#define HD_GRAPH_AUTODIFF_H
+
+#include "graph/ir.h"
+
+struct hd_autodiff;
+
+HD_MUST_USE enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag *diag);
+
+/* For the gradient rules of the op table: */
+uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value);                 /* gradient of an output so far, HD_NONE: it is zero */
+bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value);           /* does a parameter lie behind it? */
+struct hd_graph *hd_grad_graph(struct hd_autodiff *ad);
+/* Appends one gradient node of `forward`, contributing to `value`; the phase is W when `value` is a parameter. */
+HD_MUST_USE enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+	const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag);
+
+#endif

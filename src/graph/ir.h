@@ -1,0 +1,151 @@
+/* ir.h -- a model as data: values and nodes in arrays, no pointers, no code.
+ *
+ * Builders (models/), the text parser and importers make a graph; autodiff adds
+ * the gradient nodes; passes rewrite it; plan makers read costs from it; devices
+ * run it. Everything prints as text and parses back to the same bytes (text.h).
+ *
+ * 1. A node and a value are fixed-size and refer to others by index. Node order
+ *    is a topological order and the order of execution.
+ * 2. A value is made once (by the node `node`, or it is an input, parameter or
+ *    constant) and never changes.
+ * 3. Extents are fixed or a multiple of the *rows* of the slice of the batch that
+ *    the graph is run on; the same graph serves every number of rows.
+ * 4. A node belongs to one phase: F, I (gradient of an input) or W (gradient of a
+ *    weight); so "B = I followed by W" holds by construction.
+ * 5. A node belongs to one stage. Fusion never joins nodes of two stages, and
+ *    nothing else depends on stages, so cutting a graph does not change its bits.
+ *
+ * Ownership: all arrays lie in the arena the graph was made in; they grow by
+ * doubling inside it. Threads: a finished graph is read-only and shared. */
+#ifndef HD_GRAPH_IR_H
+#define HD_GRAPH_IR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum {
+	HD_MAX_DIMS = 6,
+	HD_MAX_IN   = 6,
+	HD_MAX_OUT  = 3,
+	HD_MAX_NODES = 1 << 20,           /* far above any model; bounds hostile files */
+	HD_MAX_NAME = 128,
+};
+#define HD_NONE UINT32_MAX
+
+/*        id    text   bytes; numbers are those of checkpoints, never reused */
+#define HD_DTYPES(X)         \
+	X(F32, 1, "f32", 4)  \
+	X(F64, 2, "f64", 8)  \
+	X(I32, 3, "i32", 4)  \
+	X(I64, 4, "i64", 8)  \
+	X(U8,  5, "u8",  1)
+
+enum hd_dtype {
+#define X(id, number, text, bytes) HD_##id = (number),
+	HD_DTYPES(X)
+#undef X
+};
+size_t hd_dtype_bytes(enum hd_dtype dtype);
+const char *hd_dtype_text(enum hd_dtype dtype);
+bool hd_dtype_parse(const char *text, enum hd_dtype *dtype);
+
+enum hd_value_kind {
+	HD_TEMP,        /* made by a node */
+	HD_INPUT,       /* filled from the data set, field of the same name */
+	HD_PARAM,       /* learned; f32; one per tensor of the checkpoint */
+	HD_CONST,       /* `data` is its offset in the constant pool */
+};
+
+/* An extent > 0 is fixed; an extent -k stands for k times the rows. 0 does not exist. */
+struct hd_value {
+	int64_t  dim[HD_MAX_DIMS];
+	uint8_t  rank, dtype, kind;
+	uint8_t  pad[5];
+	uint32_t node;                    /* maker of a TEMP, else HD_NONE */
+	uint32_t name;                    /* offset in the name pool, HD_NONE: unnamed */
+	uint32_t data;                    /* CONST: offset in the pool; PARAM: its index in param[]; INPUT: index in input[] */
+	uint32_t grad;                    /* PARAM: value that holds its complete gradient after autodiff, else HD_NONE */
+};
+
+enum hd_phase { HD_PHASE_F, HD_PHASE_I, HD_PHASE_W };
+
+/* Attributes of an op: names and meaning in its row of the op table. */
+struct hd_attr {
+	int32_t i[6];
+	float   f[2];
+};
+
+struct hd_node {
+	uint16_t op;                      /* enum hd_op (op.h) */
+	uint8_t  nin, nout;
+	uint8_t  phase;
+	uint8_t  pad;
+	uint16_t stage;
+	uint32_t in[HD_MAX_IN];
+	uint32_t out;                     /* outputs are the values out .. out+nout-1 */
+	uint32_t of;                      /* gradient nodes: the forward node, else HD_NONE */
+	uint32_t key;                     /* random ops: the op id of philox.h; the gradient has its forward's */
+	struct hd_attr attr;
+};
+
+/*        id       text       meaning of `scale` */
+#define HD_INITS(X)                                        \
+	X(ZEROS,   "zeros",   "unused")                    \
+	X(ONES,    "ones",    "unused")                    \
+	X(NORMAL,  "normal",  "standard deviation")        \
+	X(UNIFORM, "uniform", "bound: uniform in [-scale, scale)")
+
+enum hd_init_kind {
+#define X(id, text, about) HD_INIT_##id,
+	HD_INITS(X)
+#undef X
+};
+
+struct hd_param { uint32_t value; uint32_t init; float scale; };
+
+/* What a run reads out: "loss" (sum over the rows, f64 [1]), "weight" (f64 [1]),
+ * "correct" (f64 [1], optional), "logits" (optional, what predict writes). */
+struct hd_output { uint32_t name, value; };
+
+struct hd_graph {
+	struct hd_arena  *arena;          /* borrowed; everything below lies in it */
+	struct hd_value  *value;  uint32_t nvalues, value_cap;
+	struct hd_node   *node;   uint32_t nnodes, node_cap;
+	struct hd_param  *param;  uint32_t nparams, param_cap;       /* order of the flat layout */
+	uint32_t         *input;  uint32_t ninputs, input_cap;       /* value ids */
+	struct hd_output *output; uint32_t noutputs, output_cap;
+	char             *names;  uint32_t names_len, names_cap;
+	uint8_t          *consts; uint32_t consts_len, consts_cap;
+	uint32_t          name;           /* of the graph */
+	uint32_t          nforward;       /* nodes before autodiff; == nnodes until then */
+};
+
+void hd_graph_init(struct hd_graph *graph, struct hd_arena *arena);
+
+/* Builders. They fail only by HD_E_NOMEM or by a rule of the op (hd_fail says which). Names are copied. */
+HD_MUST_USE enum hd_err hd_graph_input(struct hd_graph *graph, const char *name, enum hd_dtype dtype,
+	uint8_t rank, const int64_t *dim, uint32_t *value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+	enum hd_init_kind init, float scale, uint32_t *value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank, const int64_t *dim,
+	const void *data, uint32_t *value, struct hd_diag *diag);
+/* Shapes of the outputs come from the op's shape rule. `out` receives the first output. */
+HD_MUST_USE enum hd_err hd_graph_node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uint32_t *in,
+	const struct hd_attr *attr, uint16_t stage, uint32_t *out, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t value, struct hd_diag *diag);
+
+const char *hd_graph_text_of(const struct hd_graph *graph, uint32_t name);         /* "" for HD_NONE */
+uint32_t hd_graph_find_output(const struct hd_graph *graph, const char *name);     /* value id or HD_NONE */
+uint32_t hd_graph_find_param(const struct hd_graph *graph, const char *name);      /* param index or HD_NONE */
+uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);      /* input index or HD_NONE */
+
+/* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for its largest rows. */
+uint64_t hd_value_elems(const struct hd_value *value, uint64_t rows);
+uint64_t hd_value_bytes(const struct hd_value *value, uint64_t rows);
+static inline int64_t hd_extent(int64_t dim, uint64_t rows) { return dim < 0 ? -dim * (int64_t)rows : dim; }
+
+#endif

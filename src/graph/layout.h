@@ -1,0 +1,39 @@
+/* layout.h -- where parameters and gradients lie in flat memory, and the units
+ * in which they are summed, moved, updated and hashed.
+ *
+ * The flat vector is the parameters in graph order, each starting at a multiple
+ * of 16 elements (pads are +0.0). A *segment* is up to 65536 consecutive elements
+ * of one tensor, counted from the tensor's start: the unit of norms and digests.
+ * A *chunk* is a run of consecutive whole segments, closed when the next would
+ * make it exceed 65536 elements: the unit of exchange and of ownership. One more
+ * chunk, the last, stands for the sums in f64 (loss, weight, metrics).
+ *
+ * 1. A function of the graph's parameters alone: never of devices or workers.
+ * 2. Parameters, gradients and every optimizer slot share the same offsets.
+ * 3. Segments tile the tensors, chunks tile the segments, in order.
+ *
+ * Ownership: arrays lie in the arena given. Pure. */
+#ifndef HD_GRAPH_LAYOUT_H
+#define HD_GRAPH_LAYOUT_H
+
+#include "graph/ir.h"
+
+enum { HD_SEGMENT_ELEMS = 65536, HD_CHUNK_ELEMS = 65536, HD_FLAT_ALIGN_ELEMS = 16 };
+
+struct hd_segment { uint64_t at, len; uint32_t param, chunk; };          /* elements of the flat vector */
+struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };  /* pads included, so that chunks tile [0, elems) */
+
+struct hd_layout {
+	uint64_t elems;                   /* of the flat vector, pads included */
+	uint64_t params_elems;            /* without pads: "parameters" of a user's table */
+	uint32_t nparams, nsegments, nchunks;     /* nchunks without the stats chunk */
+	uint64_t *at, *len;               /* [nparams] offset and elements of each tensor */
+	uint32_t *first_segment;          /* [nparams + 1] */
+	struct hd_segment *segment;
+	struct hd_chunk *chunk;
+};
+
+HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif

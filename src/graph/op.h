@@ -1,0 +1,103 @@
+/* op.h -- the op table: what a node may compute.
+ *
+ * One line per op: operands, meaning, class. The row (op.c) adds shape rule,
+ * gradient rule and cost; devices have a kernel table of their own by op number.
+ * Text form, documentation and the conformance suite derive from this list.
+ * Adding an op touches its line, its row and one kernel per device.
+ *
+ * Classes: dense (work grows faster than data: GEMM, convolution, attention),
+ * graph (sparse gathers over vertices), view (no work, another shape of the same
+ * bytes), reduction (sums over a dimension), map (elementwise), random (keyed by
+ * philox.h).
+ *
+ * Shapes: N rows-like leading extents flattened, C channels or features, T
+ * positions, V vocabulary, HW image extents (layout NCHW).
+ * A gradient op computes one gradient, so the gradient of an input (phase I) and
+ * that of a weight (phase W) are separate nodes. */
+#ifndef HD_GRAPH_OP_H
+#define HD_GRAPH_OP_H
+
+#include <stdint.h>
+
+#include "graph/ir.h"
+
+enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_MAP, HD_OP_RANDOM };
+
+/*  id               text               in -> out; attributes; meaning                                                         */
+#define HD_OPS(X)                                                                                                               \
+	/* dense */                                                                                                             \
+	X(MATMUL,        "matmul",        2, 1, DENSE,     "ta tb",  "a[..,K] b[K,N] -> [..,N]; ta, tb: operand is stored transposed; leading extents of a are flattened") \
+	X(CONV2D,        "conv2d",        2, 1, DENSE,     "sh sw ph pw", "x[N,C,H,W] w[K,C,R,S] -> [N,K,P,Q]")                     \
+	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw", "dy w x(shape only) -> dx")                               \
+	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw", "dy x w(shape only) -> dw")                               \
+	X(ATTENTION,     "attention",     1, 2, DENSE,     "heads causal",  "qkv[N,T,3C] -> y[N,T,C], lse[N,heads,T]; scale 1/sqrt(C/heads)") \
+	X(ATTENTION_DX,  "attention_dx",  4, 1, DENSE,     "heads causal",  "dy qkv y lse -> dqkv")                                 \
+	/* view */                                                                                                              \
+	X(RESHAPE,       "reshape",       1, 1, VIEW,      "d0 d1 d2 d3 d4 d5", "same elements, extents d (-k: k x rows, 0: end)")  \
+	/* map */                                                                                                               \
+	X(ADD,           "add",           2, 1, MAP,       "",       "a + b, equal shapes; or b[T,C] repeated over the leading extents of a[N,T,C]") \
+	X(SUB,           "sub",           2, 1, MAP,       "",       "a - b, equal shapes")                                          \
+	X(MUL,           "mul",           2, 1, MAP,       "",       "a * b, equal shapes")                                          \
+	X(SCALE,         "scale",         1, 1, MAP,       "f:by",   "a * by")                                                       \
+	X(BIAS,          "bias",          2, 1, MAP,       "axis",   "x + b[C]; axis -1: C is the last extent, 1: C is extent 1 (images)") \
+	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act", "fused: z = x + b (kept), y = act(z)")                        \
+	X(ACT,           "act",           1, 1, MAP,       "act",    "elementwise activation, see HD_ACTS")                          \
+	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act",    "dy, x (input of the activation) -> dx")                        \
+	X(MAXPOOL2D,     "maxpool2d",     1, 1, MAP,       "kh kw sh sw", "x[N,C,H,W] -> [N,C,P,Q]; first maximum wins")             \
+	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw", "dy x -> dx")                                              \
+	X(EMBED,         "embed",         2, 1, MAP,       "",       "ids i32[N..] table[V,C] -> [N..,C]")                           \
+	X(EMBED_DW,      "embed_dw",      3, 1, REDUCTION, "",       "dy ids table(shape only) -> dtable, rows added in order of position") \
+	/* reductions and norms */                                                                                              \
+	X(SUM_ROWS,      "sum_rows",      1, 1, REDUCTION, "axis keep", "gradient of bias (axis as there): sum over all other extents -> [C]; keep = k: sum over leading extents only, last k stay") \
+	X(LAYERNORM,     "layernorm",     3, 2, REDUCTION, "f:eps",  "x[..,C] gamma[C] beta[C] -> y[..,C], stats[..,2] (mean, 1/deviation)") \
+	X(ADD_LAYERNORM, "add_layernorm", 4, 3, REDUCTION, "f:eps",  "fused: a b gamma beta -> y = layernorm(s), s = a + b, stats[..,2]") \
+	X(LAYERNORM_DX,  "layernorm_dx",  4, 1, REDUCTION, "",       "dy x gamma stats -> dx")                                        \
+	X(LAYERNORM_DG,  "layernorm_dg",  3, 1, REDUCTION, "",       "dy x stats -> dgamma[C]")                                       \
+	X(SOFTMAX_XENT,  "softmax_xent",  2, 3, REDUCTION, "",       "logits[..,V] labels i32[..] -> loss[..] f32, lse[..] f32, hit[..] f32 (1 where argmax is the label); label -1: masked, loss and hit 0") \
+	X(SOFTMAX_XENT_DX, "softmax_xent_dx", 3, 1, MAP,   "",       "logits labels lse -> d(sum of losses)/d logits; masked rows 0") \
+	X(MSE,           "mse",           2, 1, REDUCTION, "",       "a[N,C] b[N,C] -> loss[N] = sum over C of (a-b)^2 / C")           \
+	X(MSE_DX,        "mse_dx",        2, 1, MAP,       "",       "a b -> d(sum of losses)/da")                                    \
+	X(SUM64,         "sum64",         1, 1, REDUCTION, "",       "x f32[..] -> f64 [1] in the order of lanes.h")                  \
+	X(COUNT64,       "count64",       1, 1, REDUCTION, "",       "labels i32[..] -> f64 [1], how many are not -1 (for f32 inputs: extent 0)") \
+	/* random */                                                                                                            \
+	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p",    "x / (1-p) where the element is kept, else 0; keyed")            \
+	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p",    "dy / (1-p) where kept: same key as the forward node")
+
+enum hd_op {
+#define X(id, text, nin, nout, class, attrs, about) HD_OP_##id,
+	HD_OPS(X)
+#undef X
+	HD_NOPS
+};
+
+/* Values of the attribute `act`. gelu is the tanh form of GPT-2. */
+#define HD_ACTS(X) X(RELU, "relu") X(GELU, "gelu") X(TANH, "tanh") X(SIGMOID, "sigmoid")
+enum hd_act {
+#define X(id, text) HD_ACT_##id,
+	HD_ACTS(X)
+#undef X
+	HD_NACTS
+};
+
+/* Work of one call: floating-point operations and bytes moved if nothing is cached. */
+struct hd_cost { double flops, bytes; };
+
+struct hd_autodiff;                       /* autodiff.h */
+
+struct hd_op_row {
+	const char *name;
+	uint8_t nin, nout, class;
+	const char *attrs;                /* names in order; "f:" marks the next float attribute, others are integers */
+	const char *about;
+	/* Sets rank, dim and dtype of the nout outputs from the inputs; says which rule is broken. */
+	enum hd_err (*shape)(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag);
+	/* Adds gradient nodes for `node`; NULL: has no gradient (then no path from a parameter may need one). */
+	enum hd_err (*grad)(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag);
+	struct hd_cost (*cost)(const struct hd_graph *graph, const struct hd_node *node, uint64_t rows);
+};
+extern const struct hd_op_row hd_ops[HD_NOPS];
+
+bool hd_op_parse(const char *text, uint16_t *op);
+const char *hd_act_text(int act);
+
+#endif
