@@ -82,8 +82,8 @@ awk -v ctest_status="$status" '
 	END {
 		if (reasons != "") print "skipped:" reasons
 		if (failures != "") printf "%s", failures
+		if (!programs) { print "no test was run"; failed = 1 }
 		if (ctest_status != 0 && !failed) { print "ctest ended with " ctest_status " although no test failed"; failed++ }
-		if (!passed && !failed && !skipped) failed = 1
 		printf "%d test programs\n%d passed, %d failed, %d skipped\n", programs, passed, failed, skipped
 		exit failed != 0
 	}' "$log" "$report"

@@ -1,0 +1,47 @@
+#!/bin/bash
+# One violation of each kind turns the floor check red, and nothing else does.
+set -eu
+source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/tools" "$work/tests"
+cp "$source/tools/floors" "$work/tools/"
+
+check() { (cd "$work" && "$source/tools/floors.sh" . 2>&1); }
+
+expect()        # FILE, LINE, text of the complaint ("" when it is legal)
+{
+	rm -rf "$work/src"
+	mkdir -p "$work/$(dirname "$1")"
+	echo "$2" >"$work/$1"
+	if output=$(check); then status=0; else status=1; fi
+	rm -f "$work/$1"
+	if [ -z "$3" ] && [ $status -eq 0 ]; then return; fi
+	if [ -n "$3" ] && [ $status -eq 1 ] && [[ $output == "$1:1: "*"$3"* ]]; then return; fi
+	echo "$1 with $2: expected '${3:-no complaint}', exit $status, got: $output"
+	exit 1
+}
+
+expect src/exec/a.c      '#include "plan/ins.h"'        ''
+expect src/exec/a.c      '#include "exec/fold.h"'       ''
+expect src/sys/a.c       '#include "trace/event.h"'     ''
+expect src/base/json.c   '#include <jansson.h>'         ''
+expect src/base/json/a.c '#include <jansson.h>'         ''
+expect src/sys/file.c    '#include <unistd.h>'          ''
+expect src/exec/a_test.c '#include "tests/check.h"'     ''
+expect src/exec/a_test.c '#include <unistd.h>'          ''
+
+expect src/graph/a.c     '#include "exec/fold.h"'       'lies above room graph'
+expect src/trace/a.c     '#include "sys/clock.h"'       'lies above room trace'
+expect src/exec/a.c      '#  include "device/cpu/gemm.h"' 'is private to room device'
+expect tests/a.c         '#include "device/cpu/gemm.h"' 'is private to room device'
+expect src/exec/a.c      '#include "../plan/ins.h"'     'climbs'
+expect src/exec/a.c      '#include "utils/misc.h"'      'room utils stands on no floor'
+expect src/utils/a.c     'int utils;'                   'room utils stands on no floor'
+expect src/exec/a.c      '#include <jansson.h>'         'may be included by base/json alone'
+expect src/base/yaml.c   '#include <jansson.h>'         'may be included by base/json alone'
+expect src/base/a.c      '#include <glib.h>'            'is in no row'
+expect src/exec/a.c      '#include <sys/socket.h>'      'is for room sys alone'
+expect src/plan/a.c      '#include "sys/clock.h"'       'is denied to plan'
+expect src/exec/a.c      '#include "tests/check.h"'     'belongs to tests'
+echo "every kind of violation is named, legal includes pass"

@@ -1,0 +1,56 @@
+#!/bin/bash
+# floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
+# Prints one line per violation; exit 1 if there is any.
+set -eu -o pipefail
+cd "${1:-$(dirname "$0")/..}"
+
+folders=$(ls -d src tests fuzz bench 2>/dev/null || true)
+find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
+	function bad(why) { printf "%s:%d: %s\n", FILENAME, FNR, why; failed = 1 }
+	function under(place, path) { return index(path, place) == 1 && substr(path, length(place) + 1, 1) ~ /^[.\/_]?$/ }
+	function inside(places, path,    n, at, i) {
+		n = split(places, at, " ")
+		for (i = 1; i <= n; i++) if (under(at[i], path)) return 1
+		return 0
+	}
+	function folder_of(header) { return header in kind ? header : substr(header, 1, index(header, "/")) }
+	FILENAME == "tools/floors" {
+		sub(/#.*/, "")
+		if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i } }
+		else if ($1 == "deny") { place = $2; $1 = $2 = ""; denied[place] = denied[place] $0 }
+		else if ($1 == "lib") { header = $2; kind[header] = "lib"; $1 = $2 = ""; allowed[header] = allowed[header] $0 }
+		else if ($1 == "os" || $1 == "std") for (i = 2; i <= NF; i++) kind[$i] = $1
+		else if (NF) bad("unknown word " $1)
+		next
+	}
+	FNR == 1 {
+		outside = FILENAME !~ /^src\//
+		test = outside || FILENAME ~ /_test\.c$/
+		path = FILENAME; sub(/^src\//, "", path)
+		room = path; sub(/\/.*/, "", room)
+		if (!outside && !(room in floor)) bad("room " room " stands on no floor")
+	}
+	!/^[ \t]*#[ \t]*include[ \t]*[<"]/ { next }
+	{
+		match($0, /[<"][^>"]*[>"]/)
+		header = substr($0, RSTART + 1, RLENGTH - 2)
+		n = split(header, part, "/"); to = part[1]
+	}
+	header ~ /(^|\/)\.\.?(\/|$)/ { bad("\"" header "\" climbs; write \"room/file.h\""); next }
+	/"/ && to == "tests" { if (!test) bad("\"" header "\" belongs to tests"); next }
+	/</ || n == 1 {
+		row = folder_of(header)
+		if (!(row in kind)) bad("<" header "> is in no row of tools/floors")
+		else if (kind[row] == "os" && room != "sys" && !test) bad("<" header "> is for room sys alone")
+		else if (kind[row] == "lib" && !inside(allowed[row], path) && !(test && row ~ /^hd_/))
+			bad("<" header "> may be included by" allowed[row] " alone")
+		next
+	}
+	!(to in floor) { bad("\"" header "\": room " to " stands on no floor"); next }
+	n > 2 && to != room { bad("\"" header "\" is private to room " to); next }
+	outside || to == room { next }
+	floor[to] > floor[room] || (floor[to] == floor[room] && order[to] > order[room]) {
+		bad("\"" header "\" lies above room " room); next
+	}
+	{ for (place in denied) if (under(place, path) && inside(denied[place], to)) bad("\"" header "\" is denied to " place) }
+	END { exit failed }' tools/floors || exit 1
