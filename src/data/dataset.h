@@ -1,0 +1,69 @@
+/* dataset.h -- a finite, indexed set of samples, whatever file they come from.
+ *
+ * `exec` asks for sample indices (sampler.h decides which) and gets fields written
+ * into a virtual node's input buffers. Readers are rows of hd_readers[]; adding a
+ * format touches its file and its row.
+ *
+ * 1. Sample i is the same bytes for ever: its content is part of a job's identity
+ *    (count and content hash stand in every checkpoint).
+ * 2. Fields are named as the graph's inputs ("x", "y"), with shapes per sample.
+ * 3. read() may be called from several threads at once; it does not allocate.
+ * 4. Splits are views: a keyed hash of the sample id (images, tables) or the last
+ *    part (text, tokens); formats that bring their own test set have a split "test".
+ * 5. Everything a file says is checked when the set is opened: sizes, magic,
+ *    labels in range; later reads cannot fail but for I/O.
+ *
+ * Ownership: the set is created by open and destroyed by destroy. */
+#ifndef HD_DATA_DATASET_H
+#define HD_DATA_DATASET_H
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "graph/ir.h"
+#include "sys/file.h"
+
+enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4 };
+
+/* What a reader needs of the job; all texts borrowed for the call. */
+struct hd_data_spec {
+	const char *kind;                 /* "idx", "text", "tokens", "npy", "synthetic" */
+	const char *path;                 /* file, folder or glob, as the kind understands it; NULL: the kind's default */
+	uint64_t seed;                    /* keys synthetic samples and hashed splits */
+	uint32_t context;                 /* T of text and tokens, from the model */
+	uint32_t classes;                 /* bound of labels and tokens, from the model; 0: not checked */
+	double   train, valid;            /* fractions; the rest is dropped */
+	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;      /* shape per sample the model wants of "x"; synthetic makes it, others check it */
+	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */
+	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
+};
+
+struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; uint64_t sample_bytes; };
+
+struct hd_split { char name[16]; uint64_t count; };
+
+struct hd_dataset;
+struct hd_reader_ops {
+	const char *name, *about;
+	/* Opens and checks everything; fills fields, splits, hash of *set. */
+	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, const struct hd_fs *fs, struct hd_diag *diag);
+	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. */
+	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
+	void (*destroy)(struct hd_dataset *set);
+};
+extern const struct hd_reader_ops *const hd_readers[];         /* ends with NULL */
+
+/* First member of every reader's private struct. */
+struct hd_dataset {
+	const struct hd_reader_ops *ops;
+	struct hd_field field[HD_MAX_FIELDS]; uint32_t nfields;
+	struct hd_split split[HD_MAX_SPLITS]; uint32_t nsplits;        /* 0 is "train" */
+	uint64_t count;                   /* of all samples of the source */
+	struct hd_hash hash;              /* of the content */
+	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
+};
+
+HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, const struct hd_fs *fs, struct hd_diag *diag);
+void hd_dataset_destroy(struct hd_dataset *set);               /* takes NULL */
+uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name);       /* HD_NONE: no such split */
+
+#endif

@@ -1,0 +1,31 @@
+/* check.h -- proves that a plan may run: before every launch and on every plan file.
+ *
+ * Abstract execution: one program counter per rank, tokens for tensors. Pure and
+ * linear in the number of instructions. An accepted plan computes every virtual
+ * node of the job once, waits for nothing that does not come, and fits the job.
+ *
+ * Rules are rows of a table (id as in the plan documents: K1 ...), each with the
+ * sentence it says and a test that provokes it. Instructions for which this build
+ * has no runtime are refused here, by name, not at run time.
+ *
+ * All errors up to HD_MAX_FINDINGS are listed: "plan: rank 2, #14 F0.3: <sentence>". */
+#ifndef HD_PLAN_CHECK_H
+#define HD_PLAN_CHECK_H
+
+#include "plan/plan.h"
+
+enum { HD_MAX_FINDINGS = 20 };
+
+struct hd_finding { const char *rule; char text[240]; };
+
+struct hd_report {
+	struct hd_finding at[HD_MAX_FINDINGS];
+	uint32_t len;                     /* listed */
+	uint64_t total;                   /* found */
+};
+
+/* HD_OK, or HD_E_BADPLAN with the first finding in diag and all of them in report (which may be NULL). */
+HD_MUST_USE enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *job,
+	struct hd_report *report, struct hd_diag *diag);
+
+#endif

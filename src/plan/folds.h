@@ -1,0 +1,42 @@
+/* folds.h -- how one device folds the leaves of its virtual nodes, as data.
+ *
+ * A device runs its virtual nodes in ascending order. When leaf v is complete it
+ * is merged upward while its left sibling is pending here; what cannot merge stays
+ * pending in a gradient buffer. The script is the same for every tensor, so the
+ * executor applies the moves of a leaf to each tensor as backward completes it.
+ * A right child is added to its sibling at once and never needs a buffer.
+ *
+ * With q slices a leaf is the left fold ((s0+s1)+...) in a buffer of its own, then merged.
+ *
+ * The number of buffers is found by running the script, never by a formula.
+ * Pure; arrays lie in the arena given. */
+#ifndef HD_PLAN_FOLDS_H
+#define HD_PLAN_FOLDS_H
+
+#include "base/arena.h"
+#include "plan/tree.h"
+
+enum { HD_LEAF = UINT32_MAX };            /* source of a move: the leaf (or slice) itself */
+
+/* buffer[dst] = add ? buffer[dst] + src : src. */
+struct hd_move { uint32_t dst, src; bool add; };
+
+struct hd_fold_script {
+	uint32_t nvns_here, nslices, nbuffers, nroots;
+	uint32_t *vn;                     /* [nvns_here] ascending */
+	uint32_t *first_move;             /* [nvns_here * nslices + 1]: moves of (vn index, slice) */
+	struct hd_move *move;
+	struct hd_tnode *root;            /* [nroots] in ascending order of cover */
+	uint32_t *root_buffer;            /* where each root is when all virtual nodes are done */
+};
+
+HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag);
+
+/* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
+ * the operands in the order of the tree; association is fixed, arrival order is free. */
+struct hd_join { uint32_t dst, a, b; };   /* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
+HD_MUST_USE enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag);
+
+#endif

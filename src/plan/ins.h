@@ -1,0 +1,82 @@
+/* ins.h -- the plan instruction: 16 bytes, one meaning, one line of a table.
+ *
+ *  0  1     2     4           8           12    14    16
+ *  +--+-----+-----+-----------+-----------+-----+-----+   little endian in files
+ *  |op|flags|stage|    vn     |    ver    |peer |slot |
+ *  +--+-----+-----+-----------+-----------+-----+-----+
+ *
+ * Unused fields are 0; ver = HD_VER_RULE means "by the job's rule". In a schedule
+ * vn is the index inside the step of one pipeline; negative (two's complement)
+ * in the period of an asynchronous list. Versions are relative to the step.
+ *
+ * The runtime, the checker, the simulator and the viewer read the same records.
+ * Op numbers are those of files: never reused. */
+#ifndef HD_PLAN_INS_H
+#define HD_PLAN_INS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* id, number, text, fields (s stage, v vn, @ version, > to, < from, # slot), lane, meaning */
+#define HD_INS(X)                                                                                                  \
+	X(LD,   1, "LD",   "sv",    "take samples (first stage) or labels (last stage) of vn from the reader")     \
+	X(F,    2, "F",    "sv",    "forward of the stage on vn; activations stay live")                           \
+	X(B,    3, "B",    "sv",    "full backward: I then W, bit for bit; vn's gradient joins the tree")          \
+	X(I,    4, "I",    "sv",    "backward for the input only")                                                 \
+	X(W,    5, "W",    "sv",    "backward for the weights; vn's gradient joins the tree")                      \
+	X(R,    6, "R",    "sv",    "recompute the activations of a checkpointed forward")                         \
+	X(SA,   7, "SA",   "sv>#",  "send the output of F to the next stage")                                      \
+	X(SG,   8, "SG",   "sv>#",  "send the input gradient to the previous stage")                               \
+	X(RA,   9, "RA",   "sv<#",  "accept the input of F")                                                       \
+	X(RG,  10, "RG",   "sv<#",  "accept the output gradient of the stage")                                     \
+	X(RED, 11, "RED",  "s",     "sum the gradient partials of the stage over its holders")                     \
+	X(TIE, 12, "TIE",  "s",     "sum the gradients of a tied group over its stages")                           \
+	X(NORM,13, "NORM", "",      "global gradient norm and finite flag")                                        \
+	X(STEP,14, "STEP", "s@",    "optimizer update, version u-1 to u; with flag e before the norm is known")    \
+	X(VAL, 15, "VAL",  "@",     "learn norm and flags, confirm or redo version u")                             \
+	X(PIN, 16, "PIN",  "s@",    "keep a version")                                                              \
+	X(REL, 17, "REL",  "s@",    "drop a version")                                                              \
+	X(OFF, 18, "OFF",  "sv",    "move saved activations to the host")                                          \
+	X(ON,  19, "ON",   "sv",    "bring saved activations back")                                                \
+	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")
+
+enum hd_ins_op {
+#define X(id, number, text, fields, about) HD_INS_##id = (number),
+	HD_INS(X)
+#undef X
+	HD_INS_END
+};
+
+/*      id           bit  text; in texts the letter follows the op name, eager is '!' */
+#define HD_INS_FLAGS(X)                                                   \
+	X(CHECKPOINT,  1, 'c', "F keeps the stage input only")            \
+	X(EAGER,       2, '!', "STEP before the norm is known")           \
+	X(SHADOW,      4, 'x', "copy of a shadow stage")                  \
+	X(PAIR_BEGIN,  8, 'p', "first of a pair (binary form only)")      \
+	X(PAIR_END,   16, 'q', "second of a pair (binary form only)")
+
+enum hd_ins_flag {
+#define X(id, bit, letter, about) HD_INS_##id = (bit),
+	HD_INS_FLAGS(X)
+#undef X
+};
+
+#define HD_VER_RULE UINT32_MAX
+
+struct hd_ins {
+	uint8_t  op, flags;
+	uint16_t stage;
+	uint32_t vn, ver;
+	uint16_t peer, slot;
+};
+enum { HD_INS_BYTES = 16 };
+
+struct hd_ins_row { const char *text, *fields, *about; };
+const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no such op */
+
+void hd_ins_put(const struct hd_ins *ins, uint8_t bytes[HD_INS_BYTES]);
+/* Accepts only what it fully understands: known op and flags, unused fields 0. */
+HD_MUST_USE enum hd_err hd_ins_get(struct hd_ins *ins, const uint8_t bytes[HD_INS_BYTES], struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,96 @@
+/* job.h -- what a user asks for: the job file, resolved.
+ *
+ * One table of keys (job_keys.h) gives type, default, range, whether the key fixes
+ * the result (R) and a sentence of help; parser, `config show|check|schema`, the
+ * job hash and the documentation derive from it.
+ *
+ * 1. The result is fixed by the R keys alone, and no R key names hardware.
+ * 2. job hash = XXH3-128 of the canonical JSON of all R keys: defaults filled in,
+ *    keys sorted bytewise, no spaces, numbers as in NDJSON.
+ * 3. Precedence: default < file < environment HEDDLE_<TABLE>_<KEY> < -s key=value
+ *    < option of a verb; each value remembers its origin.
+ * 4. Every refusal names file:line:column (or the -s text), what is wrong and what
+ *    would be right; unknown keys get a did-you-mean.
+ *
+ * Ownership: texts lie in the arena given. Pure: the caller reads the file and the
+ * environment and hands the bytes over. */
+#ifndef HD_PLAN_JOB_H
+#define HD_PLAN_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+enum hd_origin { HD_FROM_DEFAULT, HD_FROM_FILE, HD_FROM_ENV, HD_FROM_SET, HD_FROM_OPTION };
+
+enum hd_job_type {
+	HD_T_TEXT, HD_T_WORD,             /* word: one of a closed set */
+	HD_T_INT, HD_T_NUM, HD_T_BOOL,
+	HD_T_SIZE,                        /* bytes */
+	HD_T_TIME,                        /* ns */
+	HD_T_EVERY,                       /* "60 s" or "200 steps" */
+	HD_T_LIST,                        /* of numbers */
+	HD_T_ARGS,                        /* free name: value pairs, checked by their owner (model.args) */
+	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1} */
+};
+
+/* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
+struct hd_job_value {
+	uint8_t type, origin;
+	bool    is_auto, is_none, every_steps;
+	int64_t i;                        /* INT, SIZE (bytes), TIME (ns), BOOL, EVERY (ns or steps), WORD (index in its set) */
+	double  f;                        /* NUM */
+	const char *text;                 /* TEXT, WORD; as written for all */
+	uint32_t nlist; const double *list;
+	uint32_t nargs; const struct hd_job_arg *arg;
+	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
+};
+
+struct hd_job_arg { const char *name, *text; uint32_t nlist; const double *list; bool is_list; uint32_t line, column; };
+
+enum hd_job_key {
+#define X(id, table, key, type, r, def, words, lo, hi, about) HD_JOB_##id,
+#include "plan/job_keys.h"
+#undef X
+	HD_JOB_NKEYS
+};
+
+struct hd_job_key_row {
+	const char *table, *key;          /* "batch", "global" */
+	uint8_t type; bool result;        /* R */
+	const char *def;                  /* as a user would write it; NULL: required */
+	const char *words;                /* WORD: "a|b|c"; others: which of "auto|none" are allowed */
+	double lo, hi;                    /* range of INT and NUM, inclusive */
+	const char *about;
+};
+extern const struct hd_job_key_row hd_job_keys[HD_JOB_NKEYS];
+
+struct hd_job {
+	struct hd_job_value value[HD_JOB_NKEYS];
+	const char *file;                 /* for messages */
+	struct hd_hash hash;
+	/* What follows from the keys, checked: */
+	uint32_t nvns;                    /* V */
+	uint64_t batch, per_vn;           /* B, b = ceil(B/V) */
+};
+
+struct hd_job_set { const char *key, *text; enum hd_origin origin; };       /* "batch.global" */
+
+HD_MUST_USE enum hd_err hd_job_parse(struct hd_job *job, const char *file, const char *bytes, size_t len,
+	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag, struct hd_text *warnings);
+
+/* All values as JSON, with `origin`: also where each came from. The R keys alone, canonical, are what is hashed. */
+void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text);
+void hd_job_canonical(const struct hd_job *job, struct hd_text *text);
+void hd_job_schema(struct hd_text *text);                 /* JSON Schema of a job file */
+void hd_job_template(struct hd_text *text);               /* a commented job file with every key (`run --new`) */
+
+static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
+static inline double hd_job_num(const struct hd_job *job, enum hd_job_key key) { return job->value[key].f; }
+static inline const char *hd_job_text(const struct hd_job *job, enum hd_job_key key) { return job->value[key].text; }
+
+#endif

@@ -1,0 +1,15 @@
+/* job_keys.h -- the table of job keys; included with X defined (job.h, job.c).
+ * X(id, table, key, type, R, default or NULL, words, lo, hi, about)
+ * Not a header of its own: no guard, no declarations. */
+X(NAME,       "job",   "name",      TEXT, 0, "job",    "", 0, 0, "names the run directory: [A-Za-z0-9._-]{1,64}")
+X(SEED,       "job",   "seed",      INT,  1, "0",      "", 0, 0x1p63, "keys every random number and the data order")
+X(STEPS,      "job",   "steps",     INT,  1, "none",   "none", 1, 0x1p43, "steps to train; exactly one of steps and epochs")
+X(EPOCHS,     "job",   "epochs",    NUM,  1, "none",   "none", 0, 1e9, "passes over the data to train")
+X(REDUCTION,  "job",   "reduction", WORD, 1, "canonical", "canonical", 0, 0, "the fixed tree of sums")
+X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
+X(MODEL,      "model", "use",       TEXT, 1, NULL,     "", 0, 0, "builtin:NAME, or graph: FILE as graph:FILE")
+X(MODEL_ARGS, "model", "args",      ARGS, 1, "{}",     "", 0, 0, "parameters of the model, see model show NAME")
+X(LOSS,       "model", "loss",      WORD, 1, "cross-entropy", "cross-entropy|mse|none", 0, 0, "loss of a built-in model; none: the graph has its own")
+X(BN,         "model", "bn",        WORD, 1, "ghost",  "ghost|global", 0, 0, "what batch normalisation takes its moments over")
+X(SHARDS,     "model", "shards",    INT,  1, "1",      "", 1, 1024, "fixed shards of split sums")
+X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32", 0, 0, "storage of parameters; arithmetic is f32")

@@ -1,0 +1,61 @@
+/* plan.h -- where and when a job computes: a value without pointers to code.
+ *
+ * Made by pure functions (vmap.h, later partitioners and schedules), proved by
+ * the checker (check.h), run by exec, priced by the simulator, printed and parsed
+ * back byte for byte (text.h of this room).
+ *
+ * 1. Ranks are numbered 0..nranks-1; a rank is one device of one worker. `list[r]`
+ *    is what rank r does in one step, in order.
+ * 2. `map[v]` is the rank that runs virtual node v; the virtual nodes of all ranks
+ *    partition 0..V-1.
+ * 3. Each chunk of the flat gradient has one owner rank, which joins its roots.
+ * 4. A plan fixes no bit of the result: any plan that the checker accepts gives
+ *    the bits of the one-device plan.
+ *
+ * Ownership: arrays lie in the arena of the maker. Pure. */
+#ifndef HD_PLAN_PLAN_H
+#define HD_PLAN_PLAN_H
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "plan/ins.h"
+#include "plan/tree.h"
+#include "plan/xfer.h"
+
+enum { HD_MAX_RANKS = 4096, HD_MAX_INS = 1 << 24 };
+
+struct hd_ilist { struct hd_ins *at; uint32_t len, cap; };
+
+struct hd_plan {
+	uint32_t number;                  /* order of adoption within a run */
+	uint32_t nranks, nstages, nvns;
+	uint16_t *worker;                 /* [nranks] whose device it is */
+	uint32_t *map;                    /* [nvns] rank */
+	uint32_t nchunks, *owner;         /* [nchunks] rank */
+	struct hd_ilist *list;            /* [nranks] */
+	struct hd_xfers xfers;
+	const char *cause;                /* why it was adopted, one line */
+};
+
+/* What the job fixes that a plan must respect. */
+struct hd_plan_job {
+	uint32_t nvns, nchunks, nstages;
+	bool clips;                       /* NORM must precede STEP */
+};
+
+/* The data-parallel plan: rank r runs a contiguous range of virtual nodes, LD F B each, then
+ * RED NORM STEP. counts[r] virtual nodes; NULL: as even as possible, larger counts first.
+ * A rank with count 0 still takes part in RED and STEP. */
+HD_MUST_USE enum hd_err hd_plan_data(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks,
+	const uint32_t *counts, struct hd_arena *arena, struct hd_diag *diag);
+/* The same for any map (map[v] = rank), contiguous or not. */
+HD_MUST_USE enum hd_err hd_plan_of_map(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks,
+	const uint32_t *map, struct hd_arena *arena, struct hd_diag *diag);
+
+struct hd_hash hd_plan_digest(const struct hd_plan *plan);            /* of its text form without number and cause */
+enum hd_err hd_plan_print(const struct hd_plan *plan, struct hd_text *text);
+HD_MUST_USE enum hd_err hd_plan_parse(struct hd_plan *plan, const char *text, size_t len, const char *file,
+	struct hd_arena *arena, struct hd_diag *diag);
+
+#endif
