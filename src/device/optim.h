@@ -1,9 +1,10 @@
 /* optim.h -- optimizers as elementwise updates of flat vectors, and the scalars of
  * a step that they read.
  *
- * One pass: the gradient is scaled by 1/weight, the L2 term added once (not per
- * virtual node), clipped, and applied. Formulas follow the papers and agree with
- * PyTorch's defaults:
+ * One pass: g = (G * scale) * clip with G the sum of all virtual nodes, then the L2
+ * term g = g + weight_decay * p (once, not per virtual node; not for adamw), then the
+ * rule. Formulas follow the papers and agree with PyTorch, where clipping also
+ * comes before the optimizer's own weight decay:
  *   sgd       p -= lr * g
  *   momentum  m = mu*m + g;  p -= lr * m                     (first step: m = g, as 0*mu + g)
  *   nesterov  m = mu*m + g;  p -= lr * (g + mu*m)
