@@ -1,0 +1,57 @@
+/* cpu_kernels.h -- the kernels of the processor back-end: one table of rows per
+ * instruction set, and the few loops over flat vectors that are no ops.
+ *
+ * The frame of the `cpu` device opens with hd_cpu_path(), takes its table once
+ * and shares the tiles of each call among its threads.
+ *
+ * 1. Our own rows give the same bits on every path, compiler and build: sums have
+ *    a fixed order (16 lanes, then a tree; or one ascending chain of explicit
+ *    fused multiply-adds), functions are our own polynomials.
+ * 2. Rows of the library (HD_KERNELS_LIBRARY) promise bits only between machines
+ *    of equal kernel fingerprint.
+ * 3. Every row has all slots; ops that are views have `ntiles` 0 and a tile that
+ *    does nothing.
+ * 4. prepare() and release() are called outside the step loop, on one thread.
+ *    What prepare() made is read-only afterwards and shared by all threads.
+ *
+ * Threads: everything here is constant data or pure. */
+#ifndef HD_DEVICE_CPU_CPU_KERNELS_H
+#define HD_DEVICE_CPU_CPU_KERNELS_H
+
+#include "device/device.h"
+#include "device/kernel.h"
+#include "device/optim.h"
+
+struct hd_cpu_row {
+	struct hd_kernel kernel;
+	/* For one op and shape (operands without addresses). `*prepared` may be NULL on success. */
+	enum hd_err (*prepare)(const struct hd_call *call, void **prepared, struct hd_diag *diag);
+	void (*release)(void *prepared);          /* takes NULL */
+};
+
+/* Loops over flat vectors, any alignment, any length; the caller splits them among threads
+ * (sumsq excepted: its order is that of the whole segment). */
+struct hd_cpu_vector {
+	void   (*update)(const struct hd_step_scalars *scalars, float *param, const float *grad,
+		float *slot0, float *slot1, uint64_t len);      /* bits of hd_optim_update_plain() */
+	void   (*add)(float *dst, const float *a, const float *b, uint64_t len);      /* dst may be a or b */
+	void   (*copy)(float *dst, const float *src, uint64_t len);
+	double (*sumsq)(const float *at, uint64_t len);         /* bits of hd_lanes_sumsq() */
+};
+
+/* Paths, widest first. */
+#define HD_CPU_PATHS(X) X(avx512) X(avx2) X(portable)
+
+/* The widest path that this processor has, or `wanted` if it has that; NULL otherwise.
+ * `wanted` NULL or "auto": choose. The text is constant and lives for ever. */
+const char *hd_cpu_path(const char *wanted);
+
+/* [HD_NOPS], by enum hd_op; `path` as hd_cpu_path() gave it. */
+const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path);
+const struct hd_cpu_vector *hd_cpu_vectors(const char *path);
+
+/* To be called once by each thread of a device before its first tile: keeps the library
+ * from growing threads of its own. */
+void hd_cpu_thread_init(void);
+
+#endif
