@@ -1,5 +1,7 @@
 #include "base/lanes.h"
 
+#include "base/bits.h"
+
 /* The compiler turns the inner loops into vectors of any width without changing a bit,
  * since lanes never meet. x*x of two f32 is exact in f64, so that a fused multiply-add
  * would give the same bits too. Lanes start at +0: a sum of nothing but -0 is +0. */
@@ -36,7 +38,7 @@ double hd_tree_sum(const double *at, size_t n)
 {
 	if (n <= 2)
 		return n == 0 ? 0.0 : n == 1 ? at[0] : at[0] + at[1];
-	size_t left = (size_t)1 << (63 - __builtin_clzll(n - 1));
+	size_t left = hd_tree_split(n);
 	double low = hd_tree_sum(at, left);
 	return low + hd_tree_sum(at + left, n - left);
 }
