@@ -1,6 +1,6 @@
 # Compiler and linker flags of every target. The warning set is the same for gcc and
 # clang; -ffp-contract=off because results are promised bit for bit.
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wvla -Werror
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wvla -Walloca -Werror
   -ffp-contract=off -fno-math-errno -fstack-protector-strong)
 include_directories(${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
 add_link_options(-Wl,-z,relro,-z,now)

@@ -13,13 +13,12 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		for (i = 1; i <= n; i++) if (under(at[i], path)) return 1
 		return 0
 	}
-	function row_of(header) { return (header in kind || header in allowed) ? header : substr(header, 1, index(header, "/")) }
+	function row_of(header) { return header in kind ? header : substr(header, 1, index(header, "/")) }
 	FILENAME == "tools/floors" {
 		sub(/#.*/, "")
 		if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i } }
 		else if ($1 == "deny") { place = $2; $1 = $2 = ""; denied[place] = denied[place] $0 }
 		else if ($1 == "lib") { kind[$2] = "lib"; for (i = 3; i <= NF; i++) allowed[$2] = allowed[$2] " " $i }
-		else if ($1 == "allow") { place = $2; for (i = 3; i <= NF; i++) allowed[$i] = allowed[$i] " " place }
 		else if ($1 == "os" || $1 == "std") for (i = 2; i <= NF; i++) kind[$i] = $1
 		else if (NF) bad("unknown word " $1)
 		next
