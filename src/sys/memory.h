@@ -1,0 +1,39 @@
+/* memory.h -- big blocks straight from the system, and how much of it there is.
+ *
+ * The arenas of tensors are a few blocks of many megabytes, taken at job start; the
+ * check "does the model fit" asks here before the first step.
+ *
+ * 1. A block is zero, aligned to 2 MiB from 2 MiB up (else to a page), and advised to be
+ *    backed by huge pages; with HD_MEMORY_TOUCH its pages exist, so that no step meets a fault.
+ * 2. The limit of the process is the smallest of the machine's memory, the cgroup's limit
+ *    (v1 or v2, any ancestor that is visible) and RLIMIT_AS.
+ * 3. A block that cannot be had is HD_E_NOMEM with the numbers.
+ *
+ * Ownership: hd_memory_take() pairs with hd_memory_give(). Threads: any. */
+#ifndef HD_SYS_MEMORY_H
+#define HD_SYS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct hd_memory { void *at; size_t len_bytes; };          /* len_bytes: rounded up to what was mapped */
+
+enum hd_memory_how { HD_MEMORY_LAZY = 0, HD_MEMORY_TOUCH = 1 };
+
+HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag);
+void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and given ones */
+
+struct hd_memory_info {
+	uint64_t machine_bytes;           /* physical */
+	uint64_t free_bytes;              /* what the system says a new process could take, within the limit */
+	uint64_t limit_bytes;             /* invariant 2 */
+	uint64_t rss_bytes, rss_peak_bytes;       /* of this process */
+};
+void hd_memory_look(struct hd_memory_info *info);
+/* A limit out of the text of a cgroup file: a number of bytes, or "max" (UINT64_MAX), as is what cannot be read. */
+uint64_t hd_memory_limit_parse(const char *text);
+
+#endif

@@ -1,0 +1,74 @@
+/* process.h -- other programs: started without a shell, waited for with a deadline, ended.
+ *
+ * Launchers and whole-program tests use it. Rows: the system, and a recorder that
+ * remembers what it was asked and answers from a script.
+ *
+ * 1. argv goes to the program as it is; no shell reads it. The child has no signal
+ *    blocked or ignored, a process group of its own, and only descriptors 0-2.
+ * 2. A program that cannot be started is an error of the start, not an exit code 127.
+ * 3. A child that was started is waited for until it ended: then its id is void.
+ * 4. Ended by signal s it is reported as exit 128 + s, as shells do.
+ *
+ * Ownership: the caller's struct; hd_proc_finish() kills and reaps what still runs.
+ * Threads: one per child. hd_proc_wait() blocks no longer than its deadline. */
+#ifndef HD_SYS_PROCESS_H
+#define HD_SYS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct hd_host;
+
+struct hd_spawn {
+	const char *const *argv;          /* ends with NULL; argv[0] is searched in PATH if it has no '/' */
+	const char *const *env;           /* "NAME=value" added to ours, ends with NULL; NULL: none */
+	int in, out, err;                 /* descriptors for 0, 1, 2; -1: /dev/null, ours, ours */
+};
+
+struct hd_proc {
+	struct hd_host *host;             /* borrowed; NULL: not running */
+	int pid, pidfd;                   /* pidfd -1: none (an old kernel, or the recorder) */
+};
+
+enum hd_proc_signal { HD_PROC_TERM, HD_PROC_KILL, HD_PROC_INT, HD_PROC_STOP, HD_PROC_CONT };
+
+struct hd_host_ops {
+	const char *name;
+	enum hd_err (*spawn)(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag);
+	enum hd_err (*wait)(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag);
+	enum hd_err (*signal)(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag);
+};
+
+struct hd_host { const struct hd_host_ops *ops; };
+
+void hd_host_real(struct hd_host *host);
+
+HD_MUST_USE enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag);
+/* HD_E_AGAIN: still running after timeout_ns (0: just look). */
+HD_MUST_USE enum hd_err hd_proc_wait(struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_proc_signal(struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag);
+void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */
+
+/* ---- the twin ---- */
+
+enum { HD_HOST_SIM_CAP = 64, HD_HOST_SIM_ARGS = 256 };
+
+struct hd_host_sim {
+	struct hd_host host;              /* hand out &sim->host */
+	enum hd_err refuse;               /* what the next spawns answer; HD_OK: they start */
+	size_t n;
+	struct {
+		char args[HD_HOST_SIM_ARGS];      /* argv joined by blanks, cut */
+		bool ended;
+		int code;                         /* set by the test, or by a signal that ends it */
+		unsigned signals;                 /* bits 1 << hd_proc_signal, as they came */
+	} proc[HD_HOST_SIM_CAP];                  /* pid is 1 + index */
+};
+
+void hd_host_sim_init(struct hd_host_sim *sim);
+void hd_host_sim_end(struct hd_host_sim *sim, int pid, int code);        /* it ended by itself */
+
+#endif

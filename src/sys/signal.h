@@ -1,0 +1,28 @@
+/* signal.h -- what the outside asks of a run: to be preempted, or interrupted.
+ *
+ * The worker looks at hd_signal_wish() between steps; at a wish it commits a checkpoint
+ * and leaves with the wish's exit code.
+ *
+ * 1. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU: HD_WISH_PREEMPT (75). SIGINT: HD_WISH_INTERRUPT
+ *    (130). The first wish stands.
+ * 2. A second of these signals leaves at once, with the exit code of that second
+ *    signal's wish; nothing is flushed.
+ * 3. SIGCONT is taken and does nothing. SIGPIPE is ignored: a write tells.
+ * 4. The flag is the one mutable global of the room besides the failpoints.
+ *
+ * Threads: install from the main thread before others start; the flag is read by any. */
+#ifndef HD_SYS_SIGNAL_H
+#define HD_SYS_SIGNAL_H
+
+#include "base/err.h"
+
+enum hd_wish { HD_WISH_NONE, HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+
+HD_MUST_USE enum hd_err hd_signal_install(struct hd_diag *diag);
+enum hd_wish hd_signal_wish(void);
+int hd_signal_number(void);               /* the signal that made the wish; 0: none */
+const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal" */
+enum hd_err hd_wish_err(enum hd_wish wish);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
+void hd_signal_wish_set(enum hd_wish wish);       /* by a test, or by a deadline (run.max_seconds) */
+
+#endif
