@@ -1,0 +1,31 @@
+#!/bin/bash
+# Each kind of untruth in a document is named with its line.
+set -eu
+source=${SOURCE_DIR:-$(cd "$(dirname "$0")/.." && pwd)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/src/cmd" "$work/src/base" "$work/docs" "$work/tests" "$work/tools" "$work/cmake" "$work/fuzz"
+cp "$source/dev" "$work/dev"
+echo 'int hd_hash(void);' >"$work/src/base/hash.h"
+printf '\t{ "run", 1 },\n' >"$work/src/cmd/verbs.c"
+
+expect()        # text of README.md, complaint ("" when it is true), HD_DOCS_RUN
+{
+	printf "$1" >"$work/README.md"
+	if output=$(HD_DOCS_RUN=${3:-0} "$source/tools/docs.sh" "$work" 2>&1); then status=0; else status=1; fi
+	if [ -z "$2" ] && [ $status -eq 0 ]; then return; fi
+	if [ -n "$2" ] && [ $status -eq 1 ] && [[ $output == *"$2"* ]]; then return; fi
+	echo "$1: expected '${2:-no complaint}', exit $status, got: $output"
+	exit 1
+}
+
+expect 'Type `./dev build`, read `src/base/hash.h`, `src/<room>/hash.h` and `hd_hash()`.\n' ''
+expect '```\n./dev build && build/release/heddle run x.yaml\n```\n' ''
+expect 'one\n`./dev bulid`\n'              "README.md:2: ./dev has no verb 'bulid'"
+expect '```\n$ heddle runn x.yaml\n```\n'  "README.md:2: heddle has no verb 'runn'"
+expect 'see `src/base/hsah.h`\n'           'README.md:1: no such file: src/base/hsah.h'
+expect 'see [it](docs/no.md)\n'            'README.md: no such link: docs/no.md'
+expect 'call `hd_hsah()`\n'                'README.md:1: nothing is called hd_hsah'
+expect '```sh\ntrue\n```\n'                '' 1
+expect '```sh\nfalse\n```\n'               'README.md: failed: false' 1
+echo "wrong verbs, paths, links, names and commands are named"

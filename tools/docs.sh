@@ -1,0 +1,82 @@
+#!/bin/bash
+# docs.sh [ROOT]: do the documents tell the truth that a machine can check?
+#
+# In README.md, CONTRIBUTING.md, ARCHITECTURE.md, SECURITY.md, docs/**/*.md and the READMEs of
+# the rooms:
+#  1. every `./dev VERB` and `heddle VERB` in a code block or in back-ticks is a verb;
+#  2. every path in back-ticks that begins with a folder of the tree exists
+#     (`<name>`, `*` and `...` in it mean any), and so does every relative link;
+#  3. every function, struct or macro in back-ticks (`hd_...`, `HD_...`) occurs in the sources;
+#  4. the commands of a block that begins with ```sh run exit 0 when HD_DOCS_RUN=1.
+# Architecture decision records name rejected ways too: of them only links are checked.
+set -eu -o pipefail
+cd "${1:-$(dirname "$0")/..}"
+
+mapfile -t documents < <(ls README.md CONTRIBUTING.md ARCHITECTURE.md SECURITY.md 2>/dev/null || true
+	find docs src examples -name '*.md' 2>/dev/null | LC_ALL=C sort)
+failed=0
+complain() { echo "$1"; failed=1; }
+
+code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fenced block
+{
+	awk '
+		/^[ \t]*```/ { fenced = !fenced; next }
+		fenced { sub(/^\$ /, ""); print FNR "|" $0; next }
+		{
+			n = split($0, part, "`")
+			for (i = 2; i <= n; i += 2) if (i < n) print FNR "|" part[i]
+		}' "$1"
+}
+
+dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
+heddle_verbs=$(sed -n 's/^[ \t]*\(X(\|{\) *"\([a-z]*\)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h 2>/dev/null || true)
+
+check_verbs()           # FILE LINE TEXT
+{
+	local verb
+	for verb in $(grep -oE '(^|[ (;&|])\./dev [a-z]+' <<<"$3" | sed 's/.* //'); do
+		grep -qx "$verb" <<<"$dev_verbs" || complain "$1:$2: ./dev has no verb '$verb'"
+	done
+	[ -n "$heddle_verbs" ] || return 0
+	for verb in $(grep -oE '(^|/)heddle [a-z]+' <<<"$3" | sed 's/.* //'); do
+		grep -qx "$verb" <<<"$heddle_verbs" || complain "$1:$2: heddle has no verb '$verb'"
+	done
+}
+
+check_path()            # FILE LINE TEXT
+{
+	local path
+	[[ $3 =~ ^(src|tests|tools|docs|examples|fuzz|bench|cmake|\.ci)/[A-Za-z0-9_./\<\>*-]*$ ]] || return 0
+	path=$(sed -E -e 's/<[a-z]+>/*/g' -e 's/\.\.\.$/*/' <<<"$3")
+	compgen -G "$path" >/dev/null || compgen -G "$path.*" >/dev/null || complain "$1:$2: no such file: $3"
+}
+
+check_name()            # FILE LINE TEXT
+{
+	local name
+	for name in $(grep -oE '\b(hd|HD)_[A-Za-z0-9_]+\b' <<<"$3"); do
+		grep -rqsw --include='*.[ch]' --include='CMakeLists.txt' --include='*.cmake' --include='*.sh' --include=dev \
+			--include=CMakePresets.json -e "$name" src cmake tests tools fuzz dev CMakeLists.txt CMakePresets.json .ci ||
+			[[ $name == *_ ]] || complain "$1:$2: nothing is called $name"
+	done
+}
+
+for document in ${documents[@]+"${documents[@]}"}; do
+	folder=$(dirname "$document")
+	for link in $(grep -oE '\]\([^)#: ]+' "$document" | sed 's/^](//'); do
+		[ -e "$folder/$link" ] || complain "$document: no such link: $link"
+	done
+	case $document in docs/adr/[0-9]*) continue ;; esac
+	while IFS='|' read -r line text; do
+		check_verbs "$document" "$line" "$text"
+		check_path "$document" "$line" "$text"
+		check_name "$document" "$line" "$text"
+	done < <(code "$document")
+	[ "${HD_DOCS_RUN:-0}" = 1 ] || continue
+	while IFS= read -r command; do
+		(eval "$command") >/tmp/hd-docs-$$.log 2>&1 || { cat /tmp/hd-docs-$$.log; complain "$document: failed: $command"; }
+	done < <(awk '/^```sh/ { sh = 1; next } /^```/ { sh = 0 } sh && NF && !/^#/' "$document")
+	rm -f /tmp/hd-docs-$$.log
+done
+[ $failed -eq 0 ] && echo "${#documents[@]} documents checked"
+exit $failed
