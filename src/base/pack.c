@@ -1,5 +1,7 @@
 #include "base/pack.h"
 
+#define ZLIB_CONST           /* the input stays const */
+
 #include <limits.h>
 #include <zlib.h>
 
