@@ -29,8 +29,8 @@ expect 'char* a;\n'                              'the asterisk belongs to the na
 expect '#include "graph/ir.h"\n#include "base/err.h"\n' 'include order'
 expect '#include "base/err.h"\n\n#include <stdio.h>\n'  'include order'
 expect '#include <stdio.h>\n#include "base/err.h"\n'    'a blank line between groups'
-expect "int $(printf 'a%.0s' {1..150});\\n"      'wider than 140 columns'
-expect "\\tX($(printf 'a%.0s' {1..150}))\\n"     ''
+expect "int $(printf 'a%.0s' {1..170});\\n"      'wider than 160 columns'
+expect "\\tX($(printf 'a%.0s' {1..170}))\\n"     ''
 
 printf '#include "graph/ir.h"\n#include "base/err.h"\n\nint f(void)\n{\n\tif(1) \n\t\treturn 1;\r\n}' >"$work/a.c"
 "$source/tools/fmt.sh" "$work/a.c"

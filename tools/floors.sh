@@ -19,6 +19,7 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i } }
 		else if ($1 == "deny") { place = $2; $1 = $2 = ""; denied[place] = denied[place] $0 }
 		else if ($1 == "lib") { kind[$2] = "lib"; for (i = 3; i <= NF; i++) allowed[$2] = allowed[$2] " " $i }
+		else if ($1 == "allow") for (i = 3; i <= NF; i++) allowed[$i] = allowed[$i] " " $2
 		else if ($1 == "os" || $1 == "std") for (i = 2; i <= NF; i++) kind[$i] = $1
 		else if (NF) bad("unknown word " $1)
 		next

@@ -47,11 +47,11 @@ if [ $check = no ]; then
 	sed -i -E -e 's/\r$//' -e 's/[ \t]+$//' -e '$a\' "${files[@]}"
 	mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep -E '\.[ch]$' || true)
 	[ ${#sources[@]} -eq 0 ] || sed -i -E \
-		-e 's/^(\t*(\} )?)(else )?(if|for|while|switch)\(/\1\3\4 (/' -e 's/\)\{$/) {/' -e 's/\}else/} else/' "${sources[@]}"
+		-e 's/^(\t*(\} )?)(else )?(if|for|while|switch)\(/\1\3\4 (/' -e 's/\}else/} else/' "${sources[@]}"
 	for source in ${sources[@]+"${sources[@]}"}; do sort_includes "$source"; done
 fi
 
-awk -v own_limit=140 -v tab=8 '
+awk -v own_limit=160 -v tab=8 '
 	function bad(rule) { printf "%s:%d: %s\n", FILENAME, FNR, rule; failed = 1 }
 	function width(line,    before) {
 		while (match(line, /\t/)) {
@@ -66,12 +66,12 @@ awk -v own_limit=140 -v tab=8 '
 	/\r$/ { bad("line ends with CR") }
 	/[ \t]$/ { bad("trailing blanks") }
 	!source { next }
-	/^ +[^ *]/ { bad("indent with tabs") }
-	/^\t+ +[^ *]/ && before !~ /[,&|?:(+*\\]$|\/\*|^\t+ +/ { bad("blanks after the indenting tabs") }
+	/^ +[^ *]/ && before !~ /[,{(][ \t]*(\/\*.*)?$/ { bad("indent with tabs") }
+	/^\t+ +[^ *:?]/ && before !~ /[,&|?:(+*\\]$|\/\*|^\t+ +/ { bad("blanks after the indenting tabs") }
 	# rows of tables may be wider: they are read downwards
 	width($0) > own_limit && !/^[ \t]*(X\(|\{|\/\*.*\*\/ *\\?$)/ { bad("wider than " own_limit " columns") }
 	/(^|[ \t;}])(if|for|while|switch)\(/ && !/^[ \t]*(\*|\/\*)/ { bad("a blank between keyword and parenthesis") }
-	/\)\{$/ || /\}else/ { bad("a blank before the brace") }
+	/^\t*(\} )?(else )?(if|for|while|switch) .*\)\{$|^[a-z].*\)\{$|\}else/ && !/=/ { bad("a blank before the brace") }
 	/^[a-z].*\) \{$/ && !/=/ { bad("the brace of a function stands on its own line") }
 	/^\t*\{$/ && before ~ /^\t+(if|for|while|switch|else|do)([ (]|$)/ { bad("the brace of a block stands at the end of its line") }
 	/^[ \t]*\/\// { bad("comments are /* */") }
@@ -80,8 +80,9 @@ awk -v own_limit=140 -v tab=8 '
 	/^#include/ {
 		header = $2; gsub(/[<>"]/, "", header)
 		self = FILENAME; sub(/^src\//, "", self); sub(/(_test)?\.c$/, ".h", self)
-		# own header, then system headers, then the project by floor
-		now = header == self && FILENAME ~ /\.c$/ ? 1 : /</ ? 2 : 3 + floor_of(header)
+		room = self; sub(/\/.*/, "", room)
+		# own header (or the one that a family of files shares), system headers, the project by floor
+		now = FILENAME ~ /\.c$/ && (header == self || (!last && index(header, room "/") == 1)) ? 1 : /</ ? 2 : 3 + floor_of(header)
 		if (now < last) bad("include order: own header, system, project by floor")
 		if (last && (now < 3 ? now : 3) != (last < 3 ? last : 3) && before ~ /^#include/) bad("a blank line between groups of includes")
 		last = now
