@@ -45,7 +45,7 @@ struct hd_dataset;
 struct hd_reader_ops {
 	const char *name, *about;
 	/* Opens and checks everything; fills fields, splits, hash of *set. */
-	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, const struct hd_fs *fs, struct hd_diag *diag);
+	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
 	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. */
 	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
 	void (*destroy)(struct hd_dataset *set);
@@ -62,7 +62,7 @@ struct hd_dataset {
 	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 };
 
-HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, const struct hd_fs *fs, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
 void hd_dataset_destroy(struct hd_dataset *set);               /* takes NULL */
 uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name);       /* HD_NONE: no such split */
 

@@ -1,0 +1,58 @@
+/* prefetch.h -- reads ahead: the input rows of coming steps, filled by threads of their own.
+ *
+ * exec makes one for a training run. Device threads take the rows of (step, virtual
+ * node), compute on them where they lie, and give the place back. It is a cache
+ * without authority: what a place holds is a function of the data set, the sampler and
+ * (step, virtual node); neither depth nor threads nor timing can change a byte.
+ *
+ * 1. Places: a ring of `depth` steps; each virtual node has its own place in each, so
+ *    (step + depth, vn) waits only for (step, vn) to be given back.
+ * 2. In a place each field has its rows one after the other, aligned to 64 bytes.
+ * 3. Each (step, vn) of [first_step, end_step) x [0, nvns) is taken once and given back
+ *    once, the steps of a virtual node in order. A virtual node without rows (a short
+ *    last batch) is taken and given back like any other, with 0 rows.
+ * 4. A failed read ends the reading; every take of a place that is not filled returns
+ *    that error with its message.
+ * 5. After create nothing is allocated. No wait is longer than `limit_ms`.
+ *
+ * Ownership: create/destroy; data set and sampler are borrowed until destroy.
+ * Threads: take, done and close any; create and destroy one. */
+#ifndef HD_DATA_PREFETCH_H
+#define HD_DATA_PREFETCH_H
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+
+enum { HD_PREFETCH_THREADS = 16,          /* readers: more than any disk has use for */
+       HD_PREFETCH_DEPTH = 64,            /* steps */
+       HD_PREFETCH_LIMIT_MS = 120000 };   /* the default: longer than a network disk's bad minute */
+
+struct hd_prefetch_spec {
+	const struct hd_dataset *set;
+	uint32_t split;
+	const struct hd_sampler *sampler;
+	uint32_t nvns;
+	uint64_t per_vn;                  /* rows of a full virtual node */
+	uint64_t first_step, end_step;    /* end_step 0: no end */
+	uint32_t depth;                   /* steps ahead wanted; fewer if the memory is less; 0: 2 */
+	uint32_t nthreads;                /* 0: 1 */
+	uint64_t memory_bytes;            /* for all places; 0: no bound */
+	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
+};
+
+struct hd_prefetch;
+
+/* HD_E_INVAL, with the numbers, if memory_bytes does not hold one step. */
+HD_MUST_USE enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec, struct hd_diag *diag);
+void hd_prefetch_destroy(struct hd_prefetch *prefetch);        /* closes, joins the threads; nobody may be inside; takes NULL */
+
+/* input[f]: first row of field f, valid until done. HD_E_INTERRUPT: it was closed. */
+HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn,
+	const void *input[HD_MAX_FIELDS], uint64_t *nrows, struct hd_diag *diag);
+void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
+void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all who wait */
+
+uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen */
+uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec);       /* memory of one step's places; UINT64_MAX: beyond counting */
+
+#endif
