@@ -1,0 +1,97 @@
+#include "exec/worker_int.h"
+
+#include "plan/check.h"
+
+/* Adopting a plan: everything a step needs is computed and taken here, so that the
+ * step loop allocates nothing. Parameters and slots stay where they are: no state
+ * is keyed by virtual node, so a new map moves nothing. */
+
+static enum hd_err give_buffers(struct hd_worker *w, struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
+{
+	struct hd_device *d = rank->device;
+	float **buffer = hd_arena_take(&w->arena, need + 1, sizeof *buffer);
+	enum hd_err err = HD_OK;
+
+	if (!buffer)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers", need);
+	for (uint32_t i = 0; i < rank->buffer_cap; i++)
+		buffer[i] = rank->buffer[i];
+	rank->buffer = buffer;
+	while (rank->buffer_cap < need && !err) {
+		err = d->ops->take(d, w->flat_bytes, (void **)&buffer[rank->buffer_cap], diag);
+		rank->buffer_cap += !err;
+	}
+	return err;
+}
+
+static enum hd_err script_of(struct hd_worker *w, struct hd_rank *rank, const struct hd_plan *plan, struct hd_diag *diag)
+{
+	uint32_t n = 0, nslices = (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES);
+
+	hd_arena_reset(&rank->memory);
+	uint32_t *vn = hd_arena_take(&rank->memory, plan->nvns, sizeof *vn);
+	if (!vn)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", plan->nvns);
+	for (uint32_t v = 0; v < plan->nvns; v++)
+		if (plan->map[v] == rank->id)
+			vn[n++] = v;
+	enum hd_err err = hd_fold_script_make(&rank->script, plan->nvns, vn, n, nslices, &rank->memory, diag);
+	return err ? err : give_buffers(w, rank, rank->script.nbuffers, diag);
+}
+
+/* Roots of all ranks in order of cover, then one item per join, in place of its left operand. */
+static enum hd_err join_of(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
+{
+	uint32_t nroots = 0, n = 0, cap;
+
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		nroots += w->rank[r].script.nroots;
+	cap = 2 * nroots + 2;
+	struct hd_tnode *root = hd_arena_take(&w->plan_arena, nroots + 1, sizeof *root);
+	w->item = hd_arena_take(&w->plan_arena, cap, sizeof *w->item);
+	w->join = hd_arena_take(&w->plan_arena, cap, sizeof *w->join);
+	w->leaf = hd_arena_take(&w->plan_arena, plan->nvns, sizeof *w->leaf);
+	if (!root || !w->item || !w->join || !w->leaf)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u virtual nodes", plan->nvns);
+	for (uint32_t r = 0; r < plan->nranks; r++)
+		for (uint32_t i = 0; i < w->rank[r].script.nroots; i++, n++) {
+			root[n] = w->rank[r].script.root[i];
+			w->item[n] = w->rank[r].buffer[w->rank[r].script.root_buffer[i]];
+		}
+	enum hd_err err = hd_join_make(plan->nvns, root, nroots, w->join, cap, &w->njoins, &w->result, diag);
+	for (uint32_t j = 0; j < w->njoins && !err; j++)
+		w->item[w->join[j].dst] = w->item[w->join[j].a];
+	w->nitems = nroots + w->njoins;
+	return err;
+}
+
+enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
+{
+	struct hd_plan_job job = { .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true };
+	enum hd_err err = hd_plan_check(plan, &job, NULL, diag);
+
+	if (!err && plan->nranks != w->spec.ndevices)
+		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", plan->nranks, w->spec.ndevices);
+	hd_arena_reset(&w->plan_arena);
+	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
+		err = script_of(w, &w->rank[r], plan, diag);
+	if (!err)
+		err = join_of(w, plan, diag);
+	if (!err)
+		w->plan = plan;
+	return err ? err : hd_worker_rewind(w, diag);
+}
+
+enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+{
+	struct hd_prefetch_spec spec = {
+		.data = w->task->data, .split = 0, .sampler = &w->task->sampler,
+		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
+		.first_step = (uint64_t)w->step, .depth = 3,
+	};
+
+	hd_prefetch_destroy(w->prefetch);
+	w->prefetch = NULL;
+	hd_seals_init(&w->seals, 0, 1, (uint64_t)w->step);
+	return hd_prefetch_create(&w->prefetch, &spec, diag);
+}

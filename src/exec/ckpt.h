@@ -1,0 +1,72 @@
+/* ckpt.h -- checkpoints: the state table on disk, complete or absent.
+ *
+ * A checkpoint is a folder step-%09d: model.safetensors (parameters),
+ * optim.safetensors (slots, "<param>.m"), state.json (counters as exact strings)
+ * and MANIFEST.json, written last, with sizes and SHA-256 of the others, the job
+ * hash, the kernel fingerprint, identity of the data, the state digest and the
+ * lineage. Tensors have full, layout-free shapes: nothing depends on workers,
+ * devices, virtual-node maps.
+ *
+ * 1. Order of writing: temporary folder, files, fsync each, manifest, fsync, fsync
+ *    folder, rename, fsync parent. A folder without a valid manifest does not exist.
+ * 2. Readers verify before they use: sizes, SHA-256, then the state digest of what
+ *    was loaded. A bad one is reported and the next older one is taken.
+ * 3. A failed write (no space, no permission) leaves the older checkpoints alone.
+ * 4. Removal (keep N) never touches the newest valid one.
+ *
+ * Ownership: reports lie in the arena given. Threads: one writer per folder. */
+#ifndef HD_EXEC_CKPT_H
+#define HD_EXEC_CKPT_H
+
+#include "base/text.h"
+#include "graph/state.h"
+#include "sys/file.h"
+
+/* What a checkpoint says of itself besides the tensors. */
+struct hd_ckpt_info {
+	uint64_t step, samples;
+	char     folder[512];             /* where it was found */
+	struct hd_hash job_hash, data_hash, fingerprint, digest;
+	uint64_t data_count, len_bytes;
+	uint32_t lineage;                 /* raised by a resume with other result keys */
+	char     kernels[16];             /* "library" | "portable" */
+	char     program[32];             /* version that wrote it */
+	char     model[64];
+};
+
+/* Writes `state` as of info->step below `parent`, keeps the newest `keep` (0: all). info->digest is
+ * computed from the state and stored. */
+HD_MUST_USE enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, const struct hd_state *state,
+	struct hd_ckpt_info *info, uint32_t keep, bool read_back, struct hd_diag *diag);
+
+/* All complete-looking checkpoints below `parent`, newest first (manifest readable). */
+HD_MUST_USE enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
+	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag);
+
+/* A run directory, its ckpt folder or a checkpoint folder -> the newest valid checkpoint (of step `from`
+ * unless UINT64_MAX). `bad` is called for each one that was refused, with the reason. HD_E_NOTFOUND: there
+ * is none at all; HD_E_INTEGRITY: there are some, none is whole. */
+HD_MUST_USE enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, struct hd_ckpt_info *info,
+	void (*bad)(void *user, const char *folder, const char *why), void *user, struct hd_diag *diag);
+
+/* Sizes, hashes and structure of one checkpoint folder; HD_E_INTEGRITY names file and reason. */
+HD_MUST_USE enum hd_err hd_ckpt_verify(struct hd_fs *fs, const char *folder, struct hd_ckpt_info *info, struct hd_diag *diag);
+
+/* Fills the memory of every entry of `state`; the checkpoint must hold exactly those names, types and
+ * shapes. The digest is verified after reading: on failure the state is garbage. */
+HD_MUST_USE enum hd_err hd_ckpt_read(struct hd_fs *fs, const char *folder, struct hd_state *state,
+	struct hd_ckpt_info *info, struct hd_diag *diag);
+/* Loads it into a table of its own (memory in the arena): for diff, show, export. */
+HD_MUST_USE enum hd_err hd_ckpt_load(struct hd_fs *fs, const char *folder, struct hd_arena *arena,
+	struct hd_state *state, struct hd_ckpt_info *info, struct hd_diag *diag);
+
+struct hd_tensor_diff { const char *name; bool only_a, only_b, shapes; uint64_t differing, elems, first; double max_abs; uint64_t max_ulp; };
+/* Per tensor; `n` differing tensors come first in `out` (arena). Identical states: n = 0. */
+HD_MUST_USE enum hd_err hd_state_diff(const struct hd_state *a, const struct hd_state *b, struct hd_arena *arena,
+	struct hd_tensor_diff **out, uint32_t *ndiffering, uint32_t *ntotal, struct hd_diag *diag);
+
+/* Parameters alone as one safetensors file. */
+HD_MUST_USE enum hd_err hd_ckpt_export(struct hd_fs *fs, const struct hd_state *state, const struct hd_ckpt_info *info,
+	const char *path, struct hd_diag *diag);
+
+#endif

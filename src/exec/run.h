@@ -1,0 +1,63 @@
+/* run.h -- a job being trained: from a job file to a verified final checkpoint.
+ *
+ * The one loop that `run`, `resume`, `demo`, `bench` and the C API share: make the
+ * task, open devices, adopt a plan, step, and between steps evaluate, checkpoint,
+ * write metrics, obey signals. It makes no arithmetic and no decision about it.
+ *
+ * 1. A stop (signal, --steps, target reached) happens between two steps, after a
+ *    committed checkpoint; the run can be resumed bit for bit.
+ * 2. Everything a user sees goes through `struct hd_run_watch`; the loop prints
+ *    nothing.
+ * 3. A checkpoint that cannot be written is an event, the older ones stay, the run
+ *    goes on and tries again at the next interval; only the final one is an error.
+ *
+ * Threads: one. */
+#ifndef HD_EXEC_RUN_H
+#define HD_EXEC_RUN_H
+
+#include "exec/ckpt.h"
+#include "exec/forward.h"
+#include "exec/rundir.h"
+#include "exec/worker.h"
+
+struct hd_run;
+
+struct hd_progress {
+	struct hd_step_record record;
+	uint64_t nsteps;
+	double loss, step_ms, p50_ms, p99_ms, samples_per_s, wait_share, eta_s;
+};
+
+/* What a front end hears. All slots may be NULL; called on the run's thread, between steps. */
+struct hd_run_watch {
+	void *user;
+	void (*step)(void *user, const struct hd_progress *progress);
+	void (*eval)(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics);
+	void (*note)(void *user, const char *kind, const char *text);     /* events worth a line: plan, checkpoint, warning, choice */
+};
+
+struct hd_run_options {
+	struct hd_worker_spec worker;     /* kind, devices x threads */
+	uint64_t stop_at;                 /* stop with a checkpoint once this many steps are committed; 0: the job's */
+	bool     quiet_disk;              /* no run directory: bench, tests */
+	const char *map;                  /* plan text file instead of the even map; NULL */
+	struct hd_run_watch watch;
+	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL: never. */
+	enum hd_err (*stop)(void *user);
+};
+
+/* `dir` NULL with quiet_disk. The job must outlive the run. */
+HD_MUST_USE enum hd_err hd_run_create(struct hd_run **run, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
+	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag);
+/* Takes the state of a checkpoint; refuses one of another job (unless new_semantics) and of other data. */
+HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_folder, bool new_semantics, struct hd_diag *diag);
+/* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
+HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
+void hd_run_destroy(struct hd_run *run);
+
+struct hd_worker *hd_run_worker(struct hd_run *run);
+const struct hd_task *hd_run_task(const struct hd_run *run);
+bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
+
+#endif

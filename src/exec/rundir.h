@@ -1,0 +1,46 @@
+/* rundir.h -- the folder of a run: what is in it, who holds it, how lines are added.
+ *
+ * job.yaml as given, job.resolved.json, metrics.ndjson (one object per step),
+ * events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock.
+ *
+ * 1. One process holds a run: flock on `lock`. A second is refused with what to do.
+ * 2. Lines are appended whole; after a restart the last record of a step counts.
+ * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
+ *    with --out, a folder that holds a run already is refused (exit 2) with the
+ *    `resume` line to type.
+ * 4. A disk that fills up stops neither the run nor the checkpoint logic: a lost
+ *    line of metrics is a warning, said once. */
+#ifndef HD_EXEC_RUNDIR_H
+#define HD_EXEC_RUNDIR_H
+
+#include "base/text.h"
+#include "exec/worker.h"
+#include "sys/clock.h"
+#include "sys/file.h"
+
+struct hd_rundir {
+	struct hd_fs *fs;                 /* borrowed */
+	struct hd_clock *clock;           /* borrowed */
+	char path[512];
+	struct hd_file lock, metrics, events;
+	int64_t began_ns;                 /* zero of "t" */
+	bool lines_lost;                  /* said once */
+};
+
+/* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as given. */
+HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *parent,
+	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
+void hd_rundir_close(struct hd_rundir *dir);
+
+void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap);
+HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag);
+
+/* Fields of a step that are not in its record. */
+struct hd_step_times { double step_ms, wait_ms; };
+void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
+
+/* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
+void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);
+
+#endif

@@ -1,0 +1,106 @@
+#include "exec/seal.h"
+
+#include "tests/check.h"
+
+static struct hd_seal seal_of(uint32_t member, uint64_t step, uint64_t digest)
+{
+	return (struct hd_seal){ .epoch = 3, .member = member, .step = step, .sum_digest = digest, .state_digest = 7 };
+}
+
+static void one_member_commits_each_step_as_it_seals_it(void **state)
+{
+	struct hd_seals seals;
+	uint32_t n = 0;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 1, 10);
+	for (uint64_t s = 10; s < 20; s++) {
+		struct hd_seal seal = seal_of(0, s, s);
+		assert_false(hd_seals_gate(&seals, s + 1));
+		assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+		assert_int_equal(n, 1);
+		assert_true(hd_seals_gate(&seals, s + 1));
+	}
+}
+
+/* Many orders in which n members can seal two steps, each its own steps in order; the oracle is the slowest member. */
+static void a_step_is_committed_when_the_last_member_has_sealed_it(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= 4; n++)
+		for (uint32_t order = 0; order < 200; order++) {
+			struct hd_seals seals;
+			uint64_t next[4] = { 0 };
+			uint32_t total = 0, bits = order;
+			hd_seals_init(&seals, 3, n, 0);
+			for (uint32_t turn = 0; turn < 1000 && seals.committed < 2; turn++) {
+				uint32_t m = (bits >> 16) % n;
+				bits = bits * 1664525u + 1013904223u;
+				if (next[m] == 2 || !hd_seals_gate(&seals, next[m]))
+					continue;
+				struct hd_seal seal = seal_of(m, next[m], 1 + next[m]);
+				uint32_t done = 0;
+				CHECK(hd_seals_add(&seals, &seal, &done, NULL) == HD_OK, "n %u order %u", n, order);
+				next[m]++;
+				total += done;
+				uint64_t least = next[0];
+				for (uint32_t i = 1; i < n; i++)
+					least = next[i] < least ? next[i] : least;
+				CHECK(seals.committed == least && total == least, "n %u order %u: %u committed, least %u", n, order,
+					(unsigned)seals.committed, (unsigned)least);
+			}
+			CHECK(seals.committed == 2, "n %u order %u", n, order);
+		}
+}
+
+static void a_seal_counts_once(void **state)
+{
+	struct hd_seals seals;
+	struct hd_seal seal = seal_of(1, 0, 1);
+	uint32_t n = 9;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+		assert_int_equal(n, 0);
+	}
+	assert_int_equal(seals.committed, 0);
+}
+
+static void refusals_name_what_is_wrong_and_change_nothing(void **state)
+{
+	static const struct { struct hd_seal seal; enum hd_err err; const char *says; } cases[] = {
+		{ { 2, 0, 5, 1, 7 }, HD_E_STALE,     "seal of membership epoch 2 in epoch 3" },
+		{ { 3, 2, 5, 1, 7 }, HD_E_PROTOCOL,  "seal of member 2 of 2" },
+		{ { 3, 0, 4, 1, 7 }, HD_E_STALE,     "seal of step 4, which is committed" },
+		{ { 3, 0, 7, 1, 7 }, HD_E_PROTOCOL,  "member 0 seals step 7 while step 5 is open" },
+		{ { 3, 0, 5, 2, 7 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different sums (0000000000000001, 0000000000000002)" },
+		{ { 3, 0, 5, 1, 8 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different states (0000000000000007, 0000000000000008)" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_seals seals;
+		struct hd_diag diag = { "" };
+		struct hd_seal first = seal_of(1, 5, 1);
+		uint32_t n = 9;
+		hd_seals_init(&seals, 3, 2, 5);
+		assert_int_equal(hd_seals_add(&seals, &first, &n, NULL), HD_OK);
+		n = 9;
+		CHECK(hd_seals_add(&seals, &cases[i].seal, &n, &diag) == cases[i].err, "case %zu", i);
+		assert_string_equal(diag.text, cases[i].says);
+		CHECK(seals.committed == 5 && n == 9, "case %zu", i);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_member_commits_each_step_as_it_seals_it),
+		cmocka_unit_test(a_step_is_committed_when_the_last_member_has_sealed_it),
+		cmocka_unit_test(a_seal_counts_once),
+		cmocka_unit_test(refusals_name_what_is_wrong_and_change_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,338 @@
+#include "exec/worker_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "sys/failpoint.h"
+#include "sys/memory.h"
+
+void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
+{
+	if (!rank->err)
+		rank->err = err;
+	atomic_store(&rank->worker->failed, true);
+}
+
+static void rank_main(void *user)
+{
+	struct hd_rank *rank = user;
+	struct hd_worker *w = rank->worker;
+
+	for (;;) {
+		hd_barrier_wait(&w->barrier);
+		if (w->stopping)
+			return;
+		w->activity(rank);
+		hd_barrier_wait(&w->barrier);
+	}
+}
+
+enum hd_err hd_worker_all(struct hd_worker *w, void (*activity)(struct hd_rank *rank), struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		w->rank[r].err = HD_OK;
+		w->rank[r].diag.text[0] = 0;
+	}
+	atomic_store(&w->failed, false);
+	w->activity = activity;
+	hd_barrier_wait(&w->barrier);
+	activity(&w->rank[0]);
+	hd_barrier_wait(&w->barrier);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		if (w->rank[r].err)
+			return hd_fail(diag, w->rank[r].err, "%s", w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
+	return HD_OK;
+}
+
+static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map, struct hd_diag *diag)
+{
+	const struct hd_dataset *data = w->task->data;
+
+	*map = hd_arena_take(&w->arena, g->ninputs + 1, sizeof **map);
+	if (!*map)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the inputs of the graph");
+	for (uint32_t i = 0; i < g->ninputs; i++) {
+		const char *name = hd_graph_text_of(g, g->value[g->input[i]].name);
+		uint32_t f = 0;
+		while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
+			f++;
+		if (f == data->nfields)
+			return hd_fail(diag, HD_E_INPUT, "the graph reads an input \"%s\"; the data have no such field: %s", name, data->about);
+		(*map)[i] = f;
+	}
+	return HD_OK;
+}
+
+static struct hd_readout readouts(const struct hd_graph *g)
+{
+	return (struct hd_readout){ hd_graph_find_output(g, "loss"), hd_graph_find_output(g, "weight"),
+		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
+}
+
+/* Evaluation meets full blocks, the last block of each split, and single rows (sampling). */
+static enum hd_err make_programs(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_task *task = w->task;
+	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
+	uint32_t n = 1;
+	enum hd_err err = hd_program_make(&w->train, &task->train, &task->layout, true, task->rows, task->nrows, &w->arena, diag);
+
+	for (uint32_t s = 0; s < task->data->nsplits; s++)
+		rows[n++] = task->data->split[s].count % b;
+	rows[n++] = 1;
+	if (!err)
+		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena, diag);
+	if (!err)
+		err = map_fields(w, &task->train, &w->input_field, diag);
+	if (!err)
+		err = map_fields(w, &task->infer, &w->infer_field, diag);
+	w->train_out = readouts(&task->train);
+	w->infer_out = readouts(&task->infer);
+	return err;
+}
+
+static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const struct hd_cores *cores, struct hd_diag *diag)
+{
+	bool alone = w->spec.ndevices * w->spec.nthreads <= cores->n;
+	struct hd_device_spec spec = {
+		.nthreads = w->spec.nthreads,
+		.first_core = cores->core[(rank->id * w->spec.nthreads) % cores->n_affinity],
+		.pin = false, .spin = w->spec.spin && alone,
+		.kernels = w->spec.kernels,
+		.memory_limit_bytes = w->spec.memory_limit_bytes,
+	};
+	const struct hd_device_ops *ops;
+	uint64_t b = w->task->job->per_vn;
+	enum hd_err err = hd_device_create(&rank->device, w->spec.kind, &spec, diag);
+
+	if (err)
+		return err;
+	ops = rank->device->ops;
+	if (!(ops->powers & HD_DEVICE_HOST_MEMORY))
+		return hd_fail(diag, HD_E_INVAL, "devices of kind %s have memory of their own; this build runs plans on host memory only", ops->name);
+	err = ops->load(rank->device, &w->train, diag);
+	if (!err)
+		err = ops->load(rank->device, &w->infer, diag);
+	if (!err)
+		err = ops->take(rank->device, w->train.memory.len_bytes, (void **)&rank->train_arena, diag);
+	if (!err)
+		err = ops->take(rank->device, w->infer.memory.len_bytes, (void **)&rank->infer_arena, diag);
+	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
+		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes, (void **)&rank->eval_input[f], diag);
+	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + w->task->infer.ninputs, sizeof *rank->input);
+	return err ? err : rank->input ? HD_OK : HD_E_NOMEM;
+}
+
+static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &w->task->layout;
+	struct hd_device *first = w->rank[0].device;
+	enum hd_err err = first->ops->take(first, w->flat_bytes, (void **)&w->params, diag);
+
+	for (uint32_t s = 0; s < hd_optims[w->task->optim.kind].nslots && !err; s++)
+		err = first->ops->take(first, w->flat_bytes, (void **)&w->slot[s], diag);
+	if (!err)
+		err = first->ops->take(first, HD_ZEROS_ELEMS * sizeof(float), (void **)&w->zeros, diag);
+	if (err)
+		return err;
+	w->segment_sumsq = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *w->segment_sumsq);
+	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
+		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->segment_digest);
+	err = hd_state_table_make(w, diag);
+	w->tensor_digest = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *w->tensor_digest);
+	if (!err && (!w->segment_sumsq || !w->segment_digest[HD_MAX_SLOTS] || !w->tensor_digest))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u segments", layout->nsegments);
+	return err;
+}
+
+void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
+{
+	const struct hd_dataset *data = w->task->data;
+	uint64_t inputs = 0, buffers = 0, d = w->spec.ndevices;
+
+	for (uint32_t f = 0; f < data->nfields; f++)
+		inputs += data->field[f].sample_bytes * (d * w->task->job->per_vn + 3 * w->task->job->batch);
+	for (uint32_t r = 0; r < d; r++)
+		buffers += w->rank && w->rank[r].buffer_cap ? w->rank[r].buffer_cap : 1;
+	*t = (struct hd_memory_terms){
+		.params = w->flat_bytes,
+		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
+		.gradients = w->flat_bytes * buffers,
+		.arenas = (w->train.memory.len_bytes + w->infer.memory.len_bytes) * d,
+		.inputs = inputs,
+	};
+	t->total = t->params + t->slots + t->gradients + t->arenas + t->inputs + t->scratch;
+}
+
+/* Said before the first step, with numbers, not by the kernel's killer in the middle of one. */
+static enum hd_err check_fits(const struct hd_worker *w, struct hd_diag *diag)
+{
+	struct hd_memory_info machine;
+	struct hd_memory_terms t;
+	const double mib = 1 << 20;
+
+	hd_worker_memory(w, &t);
+	hd_memory_look(&machine);
+	uint64_t limit = machine.limit_bytes, asked = w->spec.memory_limit_bytes;
+	if (asked && hd_mul_fits(asked, w->spec.ndevices) && asked * w->spec.ndevices < limit)
+		limit = asked * w->spec.ndevices;
+	if (t.total <= limit)
+		return HD_OK;
+	return hd_fail(diag, HD_E_REFUSED, "the job needs %.0f MiB (parameters %.0f, optimizer %.0f, gradients %.0f, activations %.0f, inputs %.0f) "
+		"on %u devices and may use %.0f MiB: use fewer devices, more virtual nodes or batch.slices, or a smaller model",
+		(double)t.total / mib, (double)t.params / mib, (double)t.slots / mib, (double)t.gradients / mib, (double)t.arenas / mib,
+		(double)t.inputs / mib, w->spec.ndevices, (double)limit / mib);
+}
+
+static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+	char name[16];
+
+	for (uint32_t r = 1; r < w->spec.ndevices && !err; r++) {
+		snprintf(name, sizeof name, "device %u", r);
+		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
+	}
+	return err;
+}
+
+enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
+{
+	struct hd_cores cores;
+	struct hd_worker *w = hd_alloc(sizeof *w);
+	enum hd_err err;
+
+	if (!w)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
+	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float) };
+	hd_arena_init(&w->arena, 0);
+	hd_arena_init(&w->plan_arena, 0);
+	hd_cores_usable(&cores);
+	hd_thread_arith_set();
+	err = make_programs(w, diag);
+	if (!err)
+		err = check_fits(w, diag);
+	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
+	if (!err && !w->rank)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", spec->ndevices);
+	for (uint32_t r = 0; r < spec->ndevices && !err; r++) {
+		w->rank[r].worker = w;
+		w->rank[r].id = r;
+		hd_arena_init(&w->rank[r].memory, 0);
+		err = open_rank(w, &w->rank[r], &cores, diag);
+	}
+	if (!err)
+		err = take_shared(w, diag);
+	if (!err)
+		err = hd_device_fingerprint(w->rank[0].device, &w->train, &w->fingerprint, diag);
+	if (!err) {
+		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin && spec->ndevices * spec->nthreads <= cores.n);
+		hd_task_init_params(task, w->params);
+		hd_seals_init(&w->seals, 0, 1, 0);
+		err = start_ranks(w, diag);
+	}
+	if (err)
+		hd_worker_destroy(w);
+	else
+		*worker = w;
+	return err;
+}
+
+static void stop_ranks(struct hd_worker *w)
+{
+	bool any = w->spec.ndevices > 1 && w->rank && w->rank[w->spec.ndevices - 1].thread.started;
+
+	w->stopping = true;
+	if (any)
+		hd_barrier_wait(&w->barrier);
+	for (uint32_t r = 1; r < w->spec.ndevices && w->rank; r++)
+		hd_thread_join(&w->rank[r].thread);
+}
+
+static void close_rank(struct hd_worker *w, struct hd_rank *rank)
+{
+	struct hd_device *d = rank->device;
+
+	if (d) {
+		for (uint32_t i = 0; i < rank->buffer_cap; i++)
+			d->ops->give(d, rank->buffer[i], w->flat_bytes);
+		for (uint32_t f = 0; f < w->task->data->nfields; f++)
+			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
+		d->ops->give(d, rank->train_arena, w->train.memory.len_bytes);
+		d->ops->give(d, rank->infer_arena, w->infer.memory.len_bytes);
+	}
+	hd_arena_finish(&rank->memory);
+}
+
+void hd_worker_destroy(struct hd_worker *w)
+{
+	if (!w)
+		return;
+	stop_ranks(w);
+	hd_prefetch_destroy(w->prefetch);
+	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
+		close_rank(w, &w->rank[r]);
+	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
+	if (first) {
+		first->ops->give(first, w->params, w->flat_bytes);
+		for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
+			first->ops->give(first, w->slot[s], w->flat_bytes);
+		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
+	}
+	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
+		hd_device_destroy(w->rank[r].device);
+	hd_arena_finish(&w->plan_arena);
+	hd_arena_finish(&w->arena);
+	hd_free(w);
+}
+
+uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
+struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
+struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }
+const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
+
+/* Counters follow the commit; a new data epoch begins its sums anew. */
+static void count_step(struct hd_worker *w)
+{
+	struct hd_step_record *r = &w->record;
+	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step + 1);
+
+	w->epoch_loss += r->loss_sum;
+	w->epoch_weight += r->weight;
+	w->epoch_correct += r->correct;
+	if (next_epoch != r->epoch)
+		w->epoch_loss = w->epoch_weight = w->epoch_correct = 0;
+	w->updates += !r->empty && !r->skipped;
+	w->samples += (int64_t)w->step_rows;
+	w->step++;
+	for (uint32_t i = 0; i < w->state.nentries; i++)
+		w->state.entry[i].version = (uint64_t)w->updates;
+	r->samples = (uint64_t)w->samples;
+}
+
+enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record, struct hd_diag *diag)
+{
+	enum hd_err err;
+	int error = HD_FAILPOINT(STEP_BEGIN);
+
+	if (error)
+		return hd_fail_errno(diag, error, "begin", "a step");
+	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
+	w->want_digest = digest;
+	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		w->rank[r].wait_data_ns = 0;
+	err = hd_worker_all(w, hd_interp_run, diag);
+	if (err)
+		return err;
+	count_step(w);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		if (w->rank[r].wait_data_ns > w->record.wait_data_ns)
+			w->record.wait_data_ns = w->rank[r].wait_data_ns;
+	w->record.has_digest = digest;
+	if (digest)
+		w->record.digest = hd_digest_join(w);
+	*record = w->record;
+	return HD_OK;
+}

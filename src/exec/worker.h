@@ -1,0 +1,72 @@
+/* worker.h -- the devices of one process, walking the instruction lists of a plan.
+ *
+ * A worker owns memory (parameters, optimizer slots, gradient buffers, arenas) and
+ * one thread per rank; hd_worker_step() lets every rank interpret its list for
+ * one step. What an instruction does is a row of the table in interp.c; nothing
+ * else in the tree computes a training step.
+ *
+ * 1. Devices share parameters and slots; each has its own gradient buffers (as
+ *    many as its fold script needs) and activation arena.
+ * 2. Order of a step: lists up to RED may interleave freely; RED joins the roots of
+ *    each chunk at its owner in the order of the tree; NORM makes the step scalars
+ *    on every rank from the same numbers; the step is sealed; STEP updates the
+ *    chunks the rank owns. The bits depend on none of it.
+ * 3. Parameters do not change before every sum of the step is there (seal), so a
+ *    step that fails leaves the state of its beginning.
+ * 4. The step loop allocates nothing.
+ *
+ * Threads: one caller; it is rank 0's leader. */
+#ifndef HD_EXEC_WORKER_H
+#define HD_EXEC_WORKER_H
+
+#include "data/prefetch.h"
+#include "exec/task.h"
+#include "graph/state.h"
+#include "plan/plan.h"
+
+struct hd_worker;
+
+struct hd_worker_spec {
+	const char *kind;                 /* row of hd_devices */
+	uint32_t ndevices, nthreads;      /* D, T */
+	enum hd_kernels kernels;
+	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
+	bool spin;
+};
+
+/* What one step said. Sums over the global batch; f64 values folded along the tree. */
+struct hd_step_record {
+	uint64_t step, samples, epoch;
+	double   loss_sum, weight, correct, gnorm;
+	float    lr;
+	bool     empty, skipped;          /* weight 0; not finite and on_nonfinite: skip */
+	bool     has_digest;
+	struct hd_hash digest;            /* state after the step */
+	uint64_t wait_data_ns;
+};
+
+HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_diag *diag);
+void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; takes NULL */
+
+/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first. */
+HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan, struct hd_diag *diag);
+
+/* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */
+HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, struct hd_step_record *record, struct hd_diag *diag);
+
+uint64_t hd_worker_at(const struct hd_worker *worker);      /* the next step */
+struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: between steps only */
+/* After the state was overwritten (resume): takes the step number from it and restarts the reader there. */
+HD_MUST_USE enum hd_err hd_worker_rewind(struct hd_worker *worker, struct hd_diag *diag);
+struct hd_hash hd_worker_digest(struct hd_worker *worker);
+
+/* What the memory is for, in bytes per worker: printed before the first step and compared with the limit. */
+struct hd_memory_terms { uint64_t params, slots, gradients, arenas, inputs, scratch, total; };
+void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
+struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);
+
+/* A forward pass of rows of any split on the same devices; used by evaluation and prediction (eval.h). */
+
+#endif

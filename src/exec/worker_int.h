@@ -1,0 +1,102 @@
+/* worker_int.h -- what the files of a worker share; not for other rooms.
+ *
+ * Who writes what during a step: a rank writes its own fields, its buffers, its
+ * leaves of `leaf`, and of the shared flat vectors the chunks it owns. Everything
+ * else is read-only until the end barrier. */
+#ifndef HD_EXEC_WORKER_INT_H
+#define HD_EXEC_WORKER_INT_H
+
+#include <stdatomic.h>
+
+#include "exec/forward.h"
+#include "exec/seal.h"
+#include "exec/worker.h"
+#include "plan/folds.h"
+#include "sys/thread.h"
+
+enum { HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
+
+/* What one virtual node contributes besides its gradient. */
+struct hd_leaf { double loss, weight, correct; };
+
+struct hd_rank {
+	struct hd_worker *worker;
+	uint32_t id;
+	struct hd_device *device;         /* owned */
+	struct hd_thread thread;          /* ranks above 0 */
+	struct hd_arena memory;           /* of the adopted plan: fold script, pointers */
+	struct hd_fold_script script;
+	float  **buffer;                  /* [buffer_cap] flat gradients, from the device */
+	uint32_t buffer_cap;
+	uint8_t *train_arena, *infer_arena;
+	void   **input;                   /* [max inputs] as the graph orders them */
+	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
+	/* the virtual node at hand, set by LD */
+	uint32_t ivn;                     /* index in script.vn */
+	uint64_t rows, first_row;
+	void    *field[HD_MAX_FIELDS];
+	struct hd_step_scalars scalars;
+	uint64_t wait_data_ns;
+	enum hd_err err;
+	struct hd_diag diag;
+};
+
+/* Outputs of a program that the worker reads; HD_NONE where the graph has none. */
+struct hd_readout { uint32_t loss, weight, correct, logits; };
+
+struct hd_worker {
+	const struct hd_task *task;       /* borrowed */
+	struct hd_worker_spec spec;
+	struct hd_arena arena, plan_arena;
+	struct hd_program train, infer;
+	struct hd_readout train_out, infer_out;
+	const struct hd_device_ops *ops;
+	struct hd_rank *rank;             /* [spec.ndevices] */
+	struct hd_barrier barrier;
+	uint32_t *input_field, *infer_field;      /* graph input -> field of the data set */
+	struct hd_hash fingerprint;
+
+	float *params, *slot[HD_MAX_SLOTS];
+	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
+	uint64_t flat_bytes;
+	struct hd_state state;
+	int64_t step, samples, updates;   /* entries of the state table */
+	double  epoch_loss, epoch_weight, epoch_correct;
+
+	/* the adopted plan */
+	const struct hd_plan *plan;       /* borrowed */
+	struct hd_join *join;
+	uint32_t njoins, nitems, result;
+	float **item;                     /* [nitems] roots, then joins (in place of their left operand) */
+	struct hd_leaf *leaf;             /* [nvns] */
+	double *segment_sumsq;            /* [nsegments] */
+	struct hd_prefetch *prefetch;
+
+	/* one activity of all ranks between two meetings */
+	void (*activity)(struct hd_rank *rank);
+	bool stopping;
+	atomic_bool failed;
+	uint64_t step_rows;
+	bool want_digest;
+	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest;
+	struct hd_step_record record;     /* written by rank 0 */
+	struct hd_seals seals;
+	const struct hd_forward_job *forward;     /* forward.c: while ranks run it */
+	atomic_uint next_block;
+	struct hd_leaf *block;            /* [blocks] of a forward pass */
+};
+
+/* Lets all ranks (this thread is rank 0) run `activity`, and waits for them. */
+HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)(struct hd_rank *rank), struct hd_diag *diag);
+/* A rank's failure: the first is told, the others only stop working (they still meet at barriers). */
+void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
+static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
+
+void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
+void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
+void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
+void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
+struct hd_hash hd_digest_join(struct hd_worker *worker);
+HD_MUST_USE enum hd_err hd_state_table_make(struct hd_worker *worker, struct hd_diag *diag);      /* table.c */
+
+#endif
