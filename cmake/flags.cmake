@@ -2,7 +2,8 @@
 # clang; -ffp-contract=off because results are promised bit for bit.
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wvla -Walloca -Werror
   -ffp-contract=off -fno-math-errno -fstack-protector-strong)
-include_directories(${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
+# -iquote, not -I: room sys must not stand in for the system's own <sys/socket.h>.
+add_compile_options("SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" "SHELL:-iquote ${CMAKE_SOURCE_DIR}" "SHELL:-iquote ${CMAKE_BINARY_DIR}/gen")
 add_link_options(-Wl,-z,relro,-z,now)
 
 if(HD_FAILPOINTS)

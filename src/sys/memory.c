@@ -1,0 +1,139 @@
+#define _GNU_SOURCE        /* of the C library: what Linux has beyond POSIX */
+#include "sys/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "sys/cgroup.h"
+
+enum { HUGE_BYTES = 2 << 20, MEMINFO = 8192, STATUS = 8192 };
+
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+/* mmap aligns to a page: take one huge page more and give the ends back. */
+static void *map_aligned(size_t len, size_t align)
+{
+	size_t spare = align > page_bytes() ? align : 0;
+
+	if (len > SIZE_MAX - spare) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	char *at = mmap(NULL, len + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return NULL;
+	size_t front = spare ? (align - (uintptr_t)at % align) % align : 0;
+	if (front)
+		munmap(at, front);
+	if (spare - front)
+		munmap(at + front + len, spare - front);
+	return at + front;
+}
+
+static void touch(char *at, size_t len)
+{
+	for (size_t i = 0; i < len; i += page_bytes())
+		((volatile char *)at)[i] = 0;        /* volatile: the store is the point */
+}
+
+enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag)
+{
+	size_t unit = bytes >= HUGE_BYTES ? HUGE_BYTES : page_bytes();
+	struct hd_memory_info info;
+
+	size_t len = bytes > SIZE_MAX - unit ? SIZE_MAX / unit * unit : (bytes + unit - 1) / unit * unit;
+	len += len == 0 ? unit : 0;
+	char *at = map_aligned(len, unit);
+	if (!at) {
+		int error = errno;
+		hd_memory_look(&info);
+		return hd_fail(diag, HD_E_NOMEM, "cannot take %zu MiB of memory: %s; %llu MiB are free of %llu MiB allowed", bytes >> 20, strerror(error),
+			       (unsigned long long)(info.free_bytes >> 20), (unsigned long long)(info.limit_bytes >> 20));
+	}
+	if (unit == HUGE_BYTES)
+		(void)madvise(at, len, MADV_HUGEPAGE);        /* advice: kernels without huge pages refuse it, to no harm */
+	if (how & HD_MEMORY_TOUCH)
+		touch(at, len);
+	*memory = (struct hd_memory){ at, len };
+	return HD_OK;
+}
+
+void hd_memory_give(struct hd_memory *memory)
+{
+	if (memory->at)
+		munmap(memory->at, memory->len_bytes);
+	*memory = (struct hd_memory){ 0 };
+}
+
+uint64_t hd_memory_limit_parse(const char *text)
+{
+	char *rest;
+
+	if (*text < '0' || *text > '9')
+		return UINT64_MAX;
+	errno = 0;
+	unsigned long long bytes = strtoull(text, &rest, 10);
+	return errno || (*rest && *rest != '\n') ? UINT64_MAX : bytes;
+}
+
+/* "Name:   123 kB" in the texts of /proc; 0: not there. */
+static uint64_t field_bytes(const char *text, const char *name)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		size_t len = strlen(name);
+		if (!strncmp(line, name, len) && line[len] == ':')
+			return strtoull(line + len + 1, NULL, 10) * 1024;
+	}
+	return 0;
+}
+
+struct bounds { uint64_t limit, room; };
+
+static void tighten(struct bounds *bounds, uint64_t limit, uint64_t used)
+{
+	if (limit < bounds->limit)
+		bounds->limit = limit;
+	uint64_t room = limit > used ? limit - used : 0;
+	if (limit != UINT64_MAX && room < bounds->room)
+		bounds->room = room;
+}
+
+static void look(void *user, const char *folder, bool v2)
+{
+	char limit[HD_CGROUP_TEXT], used[HD_CGROUP_TEXT];
+
+	if (!hd_cgroup_text(folder, v2 ? "memory.max" : "memory.limit_in_bytes", limit))
+		return;
+	bool known = hd_cgroup_text(folder, v2 ? "memory.current" : "memory.usage_in_bytes", used);
+	tighten(user, hd_memory_limit_parse(limit), known ? hd_memory_limit_parse(used) : 0);
+}
+
+void hd_memory_look(struct hd_memory_info *info)
+{
+	char text[MEMINFO];
+	struct rlimit space;
+
+	*info = (struct hd_memory_info){ 0 };
+	if (hd_proc_text("/proc/meminfo", text, sizeof text)) {
+		info->machine_bytes = field_bytes(text, "MemTotal");
+		info->free_bytes = field_bytes(text, "MemAvailable");
+	}
+	uint64_t mapped = 0;
+	if (hd_proc_text("/proc/self/status", text, sizeof text)) {
+		info->rss_bytes = field_bytes(text, "VmRSS");
+		info->rss_peak_bytes = field_bytes(text, "VmHWM");
+		mapped = field_bytes(text, "VmSize");
+	}
+	struct bounds bounds = { info->machine_bytes, info->free_bytes };
+	hd_cgroup_walk("memory", look, &bounds);
+	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
+		tighten(&bounds, space.rlim_cur, mapped);
+	info->limit_bytes = bounds.limit;
+	info->free_bytes = bounds.room;
+}

@@ -1,0 +1,90 @@
+#include "sys/signal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* signal, its name, its wish */
+#define WISHES(X)                                     \
+	X(SIGTERM, "SIGTERM", HD_WISH_PREEMPT)         \
+	X(SIGUSR1, "SIGUSR1", HD_WISH_PREEMPT)         \
+	X(SIGUSR2, "SIGUSR2", HD_WISH_PREEMPT)         \
+	X(SIGXCPU, "SIGXCPU", HD_WISH_PREEMPT)         \
+	X(SIGINT,  "SIGINT",  HD_WISH_INTERRUPT)
+
+static const struct { int number; const char *name; enum hd_wish wish; } wishes[] = {
+#define X(number, name, wish) { number, name, wish },
+	WISHES(X)
+#undef X
+};
+enum { N_WISHES = sizeof wishes / sizeof *wishes };
+
+/* The wish in the low byte, the signal above it: one word, so that a handler needs no lock. */
+static atomic_int wished;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch only lock-free atomics");
+
+static enum hd_wish wish_of(int number)
+{
+	for (size_t i = 0; i < N_WISHES; i++)
+		if (wishes[i].number == number)
+			return wishes[i].wish;
+	return HD_WISH_NONE;
+}
+
+static void on_wish(int number)
+{
+	int none = 0;
+	enum hd_wish wish = wish_of(number);
+
+	if (!atomic_compare_exchange_strong(&wished, &none, (int)wish | number << 8) && none >> 8)
+		_exit(hd_err_exit(hd_wish_err(wish)));
+}
+
+static void on_nothing(int number) { (void)number; }
+
+static enum hd_err install(int number, void (*handler)(int), struct hd_diag *diag)
+{
+	struct sigaction action = { .sa_flags = SA_RESTART };
+
+	action.sa_handler = handler;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(number, &action, NULL))
+		return hd_fail(diag, HD_E_REFUSED, "cannot handle signal %d: %s", number, strerror(errno));
+	return HD_OK;
+}
+
+enum hd_err hd_signal_install(struct hd_diag *diag)
+{
+	enum hd_err err = install(SIGCONT, on_nothing, diag);
+
+	if (!err)
+		err = install(SIGPIPE, SIG_IGN, diag);
+	for (size_t i = 0; !err && i < N_WISHES; i++)
+		err = install(wishes[i].number, on_wish, diag);
+	return err;
+}
+
+enum hd_wish hd_signal_wish(void) { return (enum hd_wish)(atomic_load_explicit(&wished, memory_order_relaxed) & 0xff); }
+int hd_signal_number(void) { return atomic_load_explicit(&wished, memory_order_relaxed) >> 8; }
+void hd_signal_wish_set(enum hd_wish wish) { atomic_store(&wished, (int)wish); }
+
+const char *hd_signal_name(int number)
+{
+	for (size_t i = 0; i < N_WISHES; i++)
+		if (wishes[i].number == number)
+			return wishes[i].name;
+	return "signal";
+}
+
+enum hd_err hd_wish_err(enum hd_wish wish)
+{
+	switch (wish) {
+	case HD_WISH_NONE: return HD_OK;
+	case HD_WISH_PREEMPT: return HD_E_PREEMPTED;
+	case HD_WISH_INTERRUPT: return HD_E_INTERRUPT;
+	}
+	return HD_OK;
+}
