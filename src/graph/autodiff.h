@@ -27,8 +27,18 @@ HD_MUST_USE enum hd_err hd_graph_autodiff(struct hd_graph *graph, struct hd_diag
 uint32_t hd_grad_of(struct hd_autodiff *ad, uint32_t value);                 /* gradient of an output so far, HD_NONE: it is zero */
 bool hd_grad_wanted(const struct hd_autodiff *ad, uint32_t value);           /* does a parameter lie behind it? */
 struct hd_graph *hd_grad_graph(struct hd_autodiff *ad);
-/* Appends one gradient node of `forward`, contributing to `value`; the phase is W when `value` is a parameter. */
+/* Appends one gradient node of `forward`, contributing to `value`; the phase is W when `value` is a parameter.
+ * Does nothing when the gradient is not wanted. */
 HD_MUST_USE enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag);
+/* The same, times `by` (a SCALE node more unless it is 1). */
+HD_MUST_USE enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+	const uint32_t *in, const struct hd_attr *attr, float by, struct hd_diag *diag);
+/* The same without a node: the gradient of `value` is `grad` itself (sums pass it on unchanged). */
+HD_MUST_USE enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t grad, struct hd_diag *diag);
+
+/* Between the sum of the losses and the loss op every element has the same gradient: a number, not a value. */
+bool hd_grad_is_seed(const struct hd_autodiff *ad, uint32_t value, float *seed);
+HD_MUST_USE enum hd_err hd_grad_seed(struct hd_autodiff *ad, uint32_t value, float seed, struct hd_diag *diag);
 
 #endif

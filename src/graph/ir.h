@@ -33,6 +33,11 @@ enum {
 	HD_MAX_OUT  = 3,
 	HD_MAX_NODES = 1 << 20,           /* far above any model; bounds hostile files */
 	HD_MAX_NAME = 128,
+	HD_MAX_PARAMS = 1 << 14,
+	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
+	HD_MAX_STAGES = 1 << 12,
+	HD_MAX_CONST_BYTES = 1 << 26,     /* constants are tables and scalars; big tensors are parameters or inputs */
+	HD_MAX_EXTENT = INT32_MAX,        /* what every kernel library takes */
 };
 #define HD_NONE UINT32_MAX
 
@@ -122,6 +127,7 @@ struct hd_graph {
 	uint8_t          *consts; uint32_t consts_len, consts_cap;
 	uint32_t          name;           /* of the graph */
 	uint32_t          nforward;       /* nodes before autodiff; == nnodes until then */
+	uint32_t          nrandom;        /* keys given out: a random op's key is its rank among them, whatever passes do later */
 };
 
 void hd_graph_init(struct hd_graph *graph, struct hd_arena *arena);
@@ -137,6 +143,14 @@ HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dty
 HD_MUST_USE enum hd_err hd_graph_node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uint32_t *in,
 	const struct hd_attr *attr, uint16_t stage, uint32_t *out, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_output(struct hd_graph *graph, const char *name, uint32_t value, struct hd_diag *diag);
+/* Stages by cuts: stage i+1 begins at node first[i] (ascending). Before autodiff. */
+HD_MUST_USE enum hd_err hd_graph_cut(struct hd_graph *graph, uint32_t ncuts, const uint32_t *first, struct hd_diag *diag);
+
+/* For passes and readers. Shapes of a node's outputs by its rules, attributes checked; operands must exist. */
+HD_MUST_USE enum hd_err hd_graph_name(struct hd_graph *graph, const char *name, uint32_t *at, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_shapes(const struct hd_graph *graph, const struct hd_node *node,
+	struct hd_value out[HD_MAX_OUT], struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_value_check(const struct hd_value *value, struct hd_diag *diag);
 
 const char *hd_graph_text_of(const struct hd_graph *graph, uint32_t name);         /* "" for HD_NONE */
 uint32_t hd_graph_find_output(const struct hd_graph *graph, const char *name);     /* value id or HD_NONE */
@@ -146,6 +160,14 @@ uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);   
 /* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for its largest rows. */
 uint64_t hd_value_elems(const struct hd_value *value, uint64_t rows);
 uint64_t hd_value_bytes(const struct hd_value *value, uint64_t rows);
+
+/* Extents multiplied, in their own encoding: -k is k times the rows. 0: two extents of rows, or above 2^42. */
+int64_t hd_dims_product(const int64_t *dim, uint32_t rank);
+bool hd_dims_same(const struct hd_value *a, const struct hd_value *b);
+
+/* "f32 [*,128]" for messages; use as hd_value_shape(v).at */
+struct hd_shape_text { char at[128]; };
+struct hd_shape_text hd_value_shape(const struct hd_value *value);
 static inline int64_t hd_extent(int64_t dim, uint64_t rows) { return dim < 0 ? -dim * (int64_t)rows : dim; }
 
 #endif

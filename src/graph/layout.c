@@ -1,0 +1,91 @@
+#include "graph/layout.h"
+
+#include "base/bits.h"
+
+/* The flat vector is addressed by 64-bit bytes everywhere, so 2^40 elements (4 TiB of f32) is a limit of belief, not of type. */
+#define MAX_FLAT_ELEMS ((uint64_t)1 << 40)
+
+static enum hd_err take(struct hd_layout *l, struct hd_arena *arena, struct hd_diag *diag)
+{
+	l->at = hd_arena_take(arena, l->nparams, sizeof *l->at);
+	l->len = hd_arena_take(arena, l->nparams, sizeof *l->len);
+	l->first_segment = hd_arena_take(arena, l->nparams + 1u, sizeof *l->first_segment);
+	l->segment = hd_arena_take(arena, l->nsegments, sizeof *l->segment);
+	l->chunk = hd_arena_take(arena, l->nsegments, sizeof *l->chunk);        /* there are never more chunks than segments */
+	if (!l->at || !l->len || !l->first_segment || !l->segment || !l->chunk)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u segments", l->nsegments);
+	return HD_OK;
+}
+
+static enum hd_err count(struct hd_layout *l, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	uint64_t nsegments = 0;
+
+	for (uint32_t p = 0; p < graph->nparams; p++) {
+		uint64_t elems = hd_value_elems(&graph->value[graph->param[p].value], 1);
+		l->params_elems += elems;
+		l->elems += hd_round_up(elems, HD_FLAT_ALIGN_ELEMS);
+		nsegments += hd_ceil_div(elems, HD_SEGMENT_ELEMS);
+		if (l->elems > MAX_FLAT_ELEMS)
+			return hd_fail(diag, HD_E_INVAL, "the model has more than 2^40 parameters (at '%s')",
+				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
+	}
+	l->nparams = graph->nparams;
+	l->nsegments = (uint32_t)nsegments;            /* at most 2^40 / 65536 + one per parameter */
+	return HD_OK;
+}
+
+static void lay_segments(struct hd_layout *l, const struct hd_graph *graph)
+{
+	uint64_t at = 0;
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < l->nparams; p++) {
+		uint64_t len = hd_value_elems(&graph->value[graph->param[p].value], 1);
+		l->at[p] = at;
+		l->len[p] = len;
+		l->first_segment[p] = n;
+		for (uint64_t from = 0; from < len; from += HD_SEGMENT_ELEMS) {
+			uint64_t left = len - from;
+			l->segment[n++] = (struct hd_segment){ .at = at + from, .len = left < HD_SEGMENT_ELEMS ? left : HD_SEGMENT_ELEMS, .param = p };
+		}
+		at += hd_round_up(len, HD_FLAT_ALIGN_ELEMS);
+	}
+	l->first_segment[l->nparams] = n;
+}
+
+/* A segment counts into its chunk with the pad after it, so that chunks tile the vector;
+ * the limit is on that sum too, and a full segment alone always fits. */
+static void close_chunks(struct hd_layout *l)
+{
+	for (uint32_t s = 0; s < l->nsegments; s++) {
+		struct hd_segment *segment = &l->segment[s];
+		uint64_t end = s + 1 < l->nsegments ? l->segment[s + 1].at : l->elems;
+		struct hd_chunk *chunk = l->nchunks ? &l->chunk[l->nchunks - 1] : NULL;
+		if (!chunk || end - chunk->at > HD_CHUNK_ELEMS) {
+			chunk = &l->chunk[l->nchunks++];
+			*chunk = (struct hd_chunk){ .at = segment->at, .first_segment = s };
+		}
+		chunk->len = end - chunk->at;
+		chunk->nsegments++;
+		segment->chunk = l->nchunks - 1;
+	}
+}
+
+enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_layout l = { 0 };
+	enum hd_err err;
+
+	if (graph->nparams == 0)
+		return hd_fail(diag, HD_E_INVAL, "the graph has no parameters: there is nothing to train");
+	err = count(&l, graph, diag);
+	if (err == HD_OK)
+		err = take(&l, arena, diag);
+	if (err != HD_OK)
+		return err;
+	lay_segments(&l, graph);
+	close_chunks(&l);
+	*layout = l;
+	return HD_OK;
+}

@@ -1,0 +1,201 @@
+#include "graph/model.h"
+
+#include <string.h>
+
+#include "base/near.h"
+#include "base/num.h"
+#include "graph/models/rows.h"
+
+const struct hd_model_row hd_models[] = {
+	{ "mlp",   "fully connected layers",                                       hd_mlp_params,   hd_mlp_build },
+	{ "lenet", "LeNet-5 with ReLU and max pooling, for small images",          hd_lenet_params, hd_lenet_build },
+	{ "gpt",   "decoder-only transformer with GPT-2's shapes and names",       hd_gpt_params,   hd_gpt_build },
+	{ 0 },
+};
+
+static const char *const normalizes[] = { [HD_NORMALIZE_SAMPLE] = "sample", [HD_NORMALIZE_TOKEN] = "token" };
+static const char *const losses[] = { [HD_LOSS_CROSS_ENTROPY] = "cross-entropy", [HD_LOSS_MSE] = "mse" };
+
+static bool word_parse(const char *text, const char *const *words, int nwords, int *at)
+{
+	for (int i = 0; i < nwords; i++)
+		if (strcmp(words[i], text) == 0) {
+			*at = i;
+			return true;
+		}
+	return false;
+}
+
+bool hd_normalize_parse(const char *text, enum hd_normalize *normalize)
+{
+	int at;
+
+	if (!word_parse(text, normalizes, 2, &at))
+		return false;
+	*normalize = (enum hd_normalize)at;
+	return true;
+}
+
+bool hd_loss_parse(const char *text, enum hd_loss *loss)
+{
+	int at;
+
+	if (!word_parse(text, losses, 2, &at))
+		return false;
+	*loss = (enum hd_loss)at;
+	return true;
+}
+
+enum hd_err hd_model_find(const char *name, const struct hd_model_row **row, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(name);
+
+	for (const struct hd_model_row *r = hd_models; r->name; r++) {
+		if (strcmp(r->name, name) == 0) {
+			*row = r;
+			return HD_OK;
+		}
+		hd_near_offer(&near, r->name);
+	}
+	return hd_fail(diag, HD_E_INVAL, "there is no model '%s'%s%s%s (heddle model ls prints all)", name,
+		near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'?" : "");
+}
+
+static enum hd_err int_parse(const struct hd_model_param *param, const char *text, int64_t *n, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+
+	if (hd_num_i64(text, (int64_t)param->min, (int64_t)param->max, n, &why) == HD_OK)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
+}
+
+/* "[512, 256]"; brackets may be missing, so that one number is a list too. */
+static enum hd_err list_parse(const struct hd_model_param *param, const char *text, struct hd_model_value *value, struct hd_diag *diag)
+{
+	size_t len = strlen(text);
+	char item[32];
+
+	if (len && text[0] == '[') {
+		if (text[len - 1] != ']')
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': the list '%s' does not end with ']'", param->name, text);
+		text++;
+		len -= 2;
+	}
+	value->nlist = 0;
+	while (len && strspn(text, " ") < len) {
+		size_t skip = strspn(text, " "), most = len - skip, n = 0;
+		while (n < most && text[skip + n] != ',')
+			n++;
+		size_t next = skip + n + (n < most);
+		size_t kept = n;
+		while (kept && text[skip + kept - 1] == ' ')
+			kept--;
+		if (value->nlist == HD_MAX_ARG_LIST || kept >= sizeof item)
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers, or one is too long", param->name, HD_MAX_ARG_LIST);
+		memcpy(item, text + skip, kept);
+		item[kept] = '\0';
+		enum hd_err err = int_parse(param, item, &value->list[value->nlist++], diag);
+		if (err != HD_OK)
+			return err;
+		text += next;
+		len -= next;
+	}
+	return HD_OK;
+}
+
+static enum hd_err value_parse(const struct hd_model_param *param, const char *text, struct hd_model_value *value, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+
+	*value = (struct hd_model_value){ 0 };
+	switch (param->kind) {
+	case HD_ARG_INT:
+		return int_parse(param, text, &value->n, diag);
+	case HD_ARG_REAL:
+		if (hd_num_f64(text, param->min, param->max, &value->real, &why) != HD_OK)
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
+		return HD_OK;
+	case HD_ARG_WORD:
+		if (strlen(text) >= sizeof value->word)
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': '%s' is too long", param->name, text);
+		memcpy(value->word, text, strlen(text) + 1);
+		return HD_OK;
+	case HD_ARG_LIST:
+		return list_parse(param, text, value, diag);
+	}
+	return hd_fail(diag, HD_E_BUG, "argument '%s': kind %d", param->name, (int)param->kind);
+}
+
+static enum hd_err arg_find(const struct hd_model_row *row, const char *name, uint32_t *at, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(name);
+
+	for (uint32_t i = 0; row->param[i].name; i++) {
+		if (strcmp(row->param[i].name, name) == 0) {
+			*at = i;
+			return HD_OK;
+		}
+		hd_near_offer(&near, row->param[i].name);
+	}
+	return hd_fail(diag, HD_E_INVAL, "model '%s' has no argument '%s'%s%s%s", row->name, name,
+		near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'?" : "");
+}
+
+enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg, uint32_t nargs,
+	struct hd_model_value value[HD_MAX_ARGS], struct hd_diag *diag)
+{
+	bool given[HD_MAX_ARGS] = { false };
+	enum hd_err err = HD_OK;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; row->param[i].name && err == HD_OK; i++)
+		err = value_parse(&row->param[i], row->param[i].standard, &value[i], diag);
+	for (uint32_t i = 0; i < nargs && err == HD_OK; i++) {
+		err = arg_find(row, arg[i].name, &at, diag);
+		if (err == HD_OK && given[at])
+			err = hd_fail(diag, HD_E_INVAL, "model '%s': argument '%s' is given twice", row->name, arg[i].name);
+		if (err != HD_OK)
+			break;
+		given[at] = true;
+		err = value_parse(&row->param[at], arg[i].value, &value[at], diag);
+	}
+	return err;
+}
+
+void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value)
+{
+	char number[HD_NUM_CAP];
+
+	switch (param->kind) {
+	case HD_ARG_INT:
+		hd_text_addf(text, "%lld", (long long)value->n);
+		break;
+	case HD_ARG_REAL:
+		hd_text_add(text, hd_num_print_f64(number, value->real));
+		break;
+	case HD_ARG_WORD:
+		hd_text_addf(text, "\"%s\"", value->word);
+		break;
+	case HD_ARG_LIST:
+		hd_text_add(text, "[");
+		for (uint32_t i = 0; i < value->nlist; i++)
+			hd_text_addf(text, "%s%lld", i ? "," : "", (long long)value->list[i]);
+		hd_text_add(text, "]");
+		break;
+	}
+}
+
+enum hd_err hd_model_build(struct hd_graph *graph, const char *name, const struct hd_model_arg *arg,
+	uint32_t nargs, const struct hd_model_opts *opts, struct hd_diag *diag)
+{
+	struct hd_model_value value[HD_MAX_ARGS];
+	const struct hd_model_row *row;
+	enum hd_err err = hd_model_find(name, &row, diag);
+
+	if (err == HD_OK)
+		err = hd_model_args(row, arg, nargs, value, diag);
+	if (err == HD_OK)
+		err = hd_graph_name(graph, row->name, &graph->name, diag);
+	return err == HD_OK ? row->build(graph, value, opts, diag) : err;
+}

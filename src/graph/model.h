@@ -1,0 +1,68 @@
+/* model.h -- the built-in models: graphs made from a few arguments.
+ *
+ * A job names one (`model.use: builtin:gpt`) and gives arguments; `heddle model ls`
+ * prints the table. Adding a model is a file in models/ and a row of hd_models.
+ *
+ * 1. Arguments come as text, are checked against the model's own table (kind, range)
+ *    and completed by its defaults; a name that it does not have is an error.
+ * 2. Every model has the inputs x and y and the outputs loss (sum over the rows),
+ *    weight (what the sum is divided by) and logits; with cross-entropy also correct.
+ * 3. normalize `sample`: the weight of a sample is 1; `token`: it is the number of its
+ *    labels that are not -1.
+ * 4. The same arguments make the same graph, byte for byte in its text form.
+ *
+ * Stages are 0; hd_graph_cut() cuts. Pure; all memory is the graph's arena. */
+#ifndef HD_GRAPH_MODEL_H
+#define HD_GRAPH_MODEL_H
+
+#include "base/text.h"
+#include "graph/ir.h"
+
+enum { HD_MAX_ARGS = 16, HD_MAX_ARG_LIST = 16 };
+
+enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST };       /* a list of integers: "[512, 256]", "[]" */
+
+struct hd_model_param {
+	const char *name;
+	enum hd_arg_kind kind;
+	const char *standard;             /* the default, as text */
+	double min, max;                  /* of the number, or of each of the list */
+	const char *about;
+};
+
+struct hd_model_arg { const char *name, *value; };
+
+struct hd_model_value {
+	int64_t n;
+	double real;
+	char word[32];
+	int64_t list[HD_MAX_ARG_LIST];
+	uint32_t nlist;
+};
+
+enum hd_normalize { HD_NORMALIZE_SAMPLE, HD_NORMALIZE_TOKEN };
+enum hd_loss { HD_LOSS_CROSS_ENTROPY, HD_LOSS_MSE };
+bool hd_normalize_parse(const char *text, enum hd_normalize *normalize);      /* "sample", "token" */
+bool hd_loss_parse(const char *text, enum hd_loss *loss);                     /* "cross-entropy", "mse" */
+
+struct hd_model_opts { enum hd_loss loss; enum hd_normalize normalize; };
+
+struct hd_model_row {
+	const char *name, *about;
+	const struct hd_model_param *param;       /* ends with name == NULL */
+	enum hd_err (*build)(struct hd_graph *graph, const struct hd_model_value *value,
+		const struct hd_model_opts *opts, struct hd_diag *diag);
+};
+extern const struct hd_model_row hd_models[];     /* ends with name == NULL */
+
+HD_MUST_USE enum hd_err hd_model_find(const char *name, const struct hd_model_row **row, struct hd_diag *diag);
+/* Checks the arguments and fills in defaults; value[i] belongs to param[i]. */
+HD_MUST_USE enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg, uint32_t nargs,
+	struct hd_model_value value[HD_MAX_ARGS], struct hd_diag *diag);
+/* One completed argument as JSON text ("4", "0.1", "\"relu\"", "[512,256]"), for the job's resolved form. */
+void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value);
+/* All of it: an empty graph becomes the model, verified by the rules of its ops. */
+HD_MUST_USE enum hd_err hd_model_build(struct hd_graph *graph, const char *name, const struct hd_model_arg *arg,
+	uint32_t nargs, const struct hd_model_opts *opts, struct hd_diag *diag);
+
+#endif

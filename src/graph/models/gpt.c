@@ -1,0 +1,89 @@
+/* The decoder of Radford et al., "Language models are unsupervised multitask learners" (2019):
+ * norms before each block, learned positions, gelu in its tanh form, head tied to the token
+ * table. Names and storage ([in, out]) of the published weights. */
+#include "graph/models/rows.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT };
+
+const struct hd_model_param hd_gpt_params[] = {
+	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",   1, 1000,    "transformer blocks" },
+	[WIDTH]   = { "width",   HD_ARG_INT,  "128", 2, 1 << 16, "channels; a multiple of heads" },
+	[HEADS]   = { "heads",   HD_ARG_INT,  "4",   1, 1024,    "attention heads" },
+	[CONTEXT] = { "context", HD_ARG_INT,  "128", 2, 1 << 16, "positions of a sample" },
+	[VOCAB]   = { "vocab",   HD_ARG_INT,  "256", 2, 1 << 20, "tokens; 256: bytes" },
+	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",   0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
+	{ 0 },
+};
+
+static const float init_scale = 0.02f, eps = 1e-5f;
+
+struct gpt { struct hd_maker m; int64_t width; int32_t heads; float dropout, residual_scale; };
+
+static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, uint32_t x)
+{
+	char full[HD_MAX_NAME];
+
+	snprintf(full, sizeof full, "%s%s", prefix, name);
+	uint32_t gamma = hd_make_param(&g->m, full, ".weight", HD_INIT_ONES, 0, HD_DIMS(g->width));
+	uint32_t beta = hd_make_param(&g->m, full, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(g->width));
+	return hd_make3(&g->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { eps } });
+}
+
+static uint32_t linear(struct gpt *g, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out, float scale)
+{
+	char full[HD_MAX_NAME];
+
+	snprintf(full, sizeof full, "%s%s", prefix, name);
+	uint32_t w = hd_make_param(&g->m, full, ".weight", HD_INIT_NORMAL, scale, HD_DIMS(in, out));
+	uint32_t b = hd_make_param(&g->m, full, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(out));
+	x = hd_make2(&g->m, HD_OP_MATMUL, x, w, (struct hd_attr){ .i = { 0, 0 } });
+	return hd_make2(&g->m, HD_OP_BIAS, x, b, (struct hd_attr){ .i = { -1 } });
+}
+
+static uint32_t drop(struct gpt *g, uint32_t x)
+{
+	return g->dropout > 0 ? hd_make1(&g->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { g->dropout } }) : x;
+}
+
+static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
+{
+	char prefix[32];
+	static const struct hd_attr gelu = { .i = { HD_ACT_GELU } };
+
+	snprintf(prefix, sizeof prefix, "h.%lld.", (long long)i);
+	uint32_t h = layernorm(g, prefix, "ln_1", x);
+	h = linear(g, prefix, "attn.c_attn", h, g->width, 3 * g->width, init_scale);
+	h = hd_make1(&g->m, HD_OP_ATTENTION, h, (struct hd_attr){ .i = { g->heads, 1 } });
+	h = drop(g, linear(g, prefix, "attn.c_proj", h, g->width, g->width, g->residual_scale));
+	x = hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
+	h = layernorm(g, prefix, "ln_2", x);
+	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, 4 * g->width, init_scale), gelu);
+	h = drop(g, linear(g, prefix, "mlp.c_proj", h, 4 * g->width, g->width, g->residual_scale));
+	return hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
+}
+
+enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+{
+	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n, vocab = value[VOCAB].n;
+	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width, .heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
+		.residual_scale = init_scale / sqrtf(2.0f * (float)value[LAYERS].n) };
+
+	if (width % heads != 0)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld", (long long)width, (long long)heads);
+	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
+		return hd_fail(diag, HD_E_INVAL, "model 'gpt' predicts tokens: its loss is cross-entropy");
+	uint32_t x = hd_make_input(&g.m, "x", HD_I32, HD_DIMS(-1, context));
+	uint32_t wte = hd_make_param(&g.m, "wte", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(vocab, width));
+	uint32_t wpe = hd_make_param(&g.m, "wpe", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(context, width));
+	uint32_t h = hd_make2(&g.m, HD_OP_EMBED, x, wte, (struct hd_attr){ 0 });
+	h = drop(&g, hd_make2(&g.m, HD_OP_ADD, h, wpe, (struct hd_attr){ 0 }));
+	for (int64_t i = 0; i < value[LAYERS].n; i++)
+		h = block(&g, i, h);
+	h = layernorm(&g, "", "ln_f", h);
+	uint32_t logits = hd_make2(&g.m, HD_OP_MATMUL, h, wte, (struct hd_attr){ .i = { 0, 1 } });
+	hd_make_ends(&g.m, opts, logits, logits, context, vocab);
+	return g.m.err;
+}

@@ -1,0 +1,95 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/models/rows.h"
+
+uint32_t hd_make_input(struct hd_maker *m, const char *name, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+{
+	uint32_t value = 0;
+
+	if (m->err == HD_OK)
+		m->err = hd_graph_input(m->graph, name, dtype, rank, dim, &value, m->diag);
+	return value;
+}
+
+uint32_t hd_make_param(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init, float scale,
+	uint8_t rank, const int64_t *dim)
+{
+	uint32_t value = 0;
+	char name[HD_MAX_NAME];
+	struct hd_text text;
+
+	hd_text_fixed(&text, name, sizeof name);
+	hd_text_addf(&text, "%s%s", prefix, suffix);
+	if (m->err == HD_OK)
+		m->err = hd_graph_param(m->graph, name, rank, dim, init, scale, &value, m->diag);
+	return value;
+}
+
+static uint32_t make(struct hd_maker *m, enum hd_op op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
+{
+	uint32_t value = 0;
+
+	if (m->err == HD_OK)
+		m->err = hd_graph_node(m->graph, (uint16_t)op, nin, in, &attr, 0, &value, m->diag);
+	return value;
+}
+
+uint32_t hd_make1(struct hd_maker *m, enum hd_op op, uint32_t a, struct hd_attr attr) { return make(m, op, 1, &a, attr); }
+
+uint32_t hd_make2(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr)
+{
+	return make(m, op, 2, (uint32_t[]){ a, b }, attr);
+}
+
+uint32_t hd_make3(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uint32_t c, struct hd_attr attr)
+{
+	return make(m, op, 3, (uint32_t[]){ a, b, c }, attr);
+}
+
+void hd_make_output(struct hd_maker *m, const char *name, uint32_t value)
+{
+	if (m->err == HD_OK)
+		m->err = hd_graph_output(m->graph, name, value, m->diag);
+}
+
+uint32_t hd_make_linear(struct hd_maker *m, const char *prefix, uint32_t x, int64_t in, int64_t out)
+{
+	float bound = 1.0f / sqrtf((float)in);
+	uint32_t w = hd_make_param(m, prefix, ".weight", HD_INIT_UNIFORM, bound, HD_DIMS(out, in));
+	uint32_t b = hd_make_param(m, prefix, ".bias", HD_INIT_UNIFORM, bound, HD_DIMS(out));
+	uint32_t z = hd_make2(m, HD_OP_MATMUL, x, w, (struct hd_attr){ .i = { 0, 1 } });
+
+	return hd_make2(m, HD_OP_BIAS, z, b, (struct hd_attr){ .i = { -1 } });
+}
+
+static const struct hd_attr none;
+
+/* The losses of a row with several positions weigh 1/positions each, so that a row weighs 1. */
+static void cross_entropy(struct hd_maker *m, enum hd_normalize normalize, uint32_t x, uint32_t logits, int64_t positions)
+{
+	uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1, positions });
+	uint32_t loss = hd_make2(m, HD_OP_SOFTMAX_XENT, logits, y, none);
+	uint32_t hit = loss + 2;
+	bool samples = normalize == HD_NORMALIZE_SAMPLE;
+
+	if (samples && positions > 1)
+		loss = hd_make1(m, HD_OP_SCALE, loss, (struct hd_attr){ .f = { 1.0f / (float)positions } });
+	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
+	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? x : y, none));
+	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));
+}
+
+void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits, int64_t positions, int64_t classes)
+{
+	if (opts->loss == HD_LOSS_MSE) {
+		uint32_t y = hd_make_input(m, "y", HD_F32, HD_DIMS(-1, classes));
+		uint32_t loss = hd_make2(m, HD_OP_MSE, logits, y, none);
+		hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
+		hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, x, none));
+	} else {
+		cross_entropy(m, opts->normalize, x, logits, positions);
+	}
+	hd_make_output(m, "logits", logits);
+}

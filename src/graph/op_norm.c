@@ -1,0 +1,274 @@
+#include "graph/op_rules.h"
+
+#include <string.h>
+
+static void leading_of(struct hd_value *out, const struct hd_value *x)
+{
+	/* a value has one extent at least, so the loss of a plain vector of logits is [1] */
+	if (x->rank == 1)
+		hd_rule_set(out, 1, (int64_t[]){ 1 }, HD_F32);
+	else
+		hd_rule_set(out, (uint8_t)(x->rank - 1), x->dim, HD_F32);
+}
+
+enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	const struct hd_value *x = hd_rule_in(graph, node, 0);
+	int32_t axis = node->attr.i[0], keep = node->attr.i[1];
+	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
+
+	if (err != HD_OK)
+		return err;
+	if (keep != 0) {
+		if (axis != 0 || keep < 1 || keep >= x->rank)
+			return hd_rule_broken(graph, node, "keep leaves at least one extent to sum over, and axis is then 0", diag);
+		hd_rule_set(out, (uint8_t)keep, x->dim + (x->rank - keep), HD_F32);
+		return HD_OK;
+	}
+	if ((axis != -1 && axis != 1) || x->rank < 2)
+		return hd_rule_broken(graph, node, "axis is -1 or 1, and x has two extents or more", diag);
+	hd_rule_set(out, 1, &x->dim[axis == 1 ? 1 : x->rank - 1], HD_F32);
+	return HD_OK;
+}
+
+/* Normalisation over the last extent. */
+
+static bool is_vector(const struct hd_value *v, int64_t len) { return v->rank == 1 && v->dim[0] == len; }
+
+static int64_t last_of(const struct hd_value *v) { return v->dim[v->rank - 1]; }
+
+static void stats_of(struct hd_value *out, const struct hd_value *x)
+{
+	hd_rule_like(out, x);
+	out->dim[x->rank - 1] = 2;
+}
+
+static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node, int igamma, struct hd_diag *diag)
+{
+	const struct hd_value *x = hd_rule_in(graph, node, 0);
+	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
+
+	if (err != HD_OK)
+		return err;
+	if (!(node->attr.f[0] > 0.0f))
+		return hd_rule_broken(graph, node, "eps is above 0", diag);
+	if (x->rank < 2 || last_of(x) < 0)
+		return hd_rule_broken(graph, node, "x has two extents or more, and the last is fixed", diag);
+	if (!is_vector(hd_rule_in(graph, node, igamma), last_of(x)) || !is_vector(hd_rule_in(graph, node, igamma + 1), last_of(x)))
+		return hd_rule_broken(graph, node, "gamma and beta have not the last extent of x", diag);
+	return HD_OK;
+}
+
+enum hd_err hd_shape_layernorm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = norm_check(graph, node, 1, diag);
+
+	if (err != HD_OK)
+		return err;
+	hd_rule_like(&out[0], hd_rule_in(graph, node, 0));
+	stats_of(&out[1], hd_rule_in(graph, node, 0));
+	return HD_OK;
+}
+
+enum hd_err hd_shape_add_layernorm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = norm_check(graph, node, 2, diag);
+
+	if (err != HD_OK)
+		return err;
+	if (!hd_dims_same(hd_rule_in(graph, node, 0), hd_rule_in(graph, node, 1)))
+		return hd_rule_broken(graph, node, "a and b differ in shape", diag);
+	hd_rule_like(&out[0], hd_rule_in(graph, node, 0));
+	hd_rule_like(&out[1], hd_rule_in(graph, node, 0));
+	stats_of(&out[2], hd_rule_in(graph, node, 0));
+	return HD_OK;
+}
+
+static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node, int istats, struct hd_diag *diag)
+{
+	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 1);
+	struct hd_value stats = *x;
+	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
+
+	if (err != HD_OK)
+		return err;
+	stats_of(&stats, x);
+	if (x->rank < 2 || last_of(x) < 0 || !hd_dims_same(dy, x) || !hd_dims_same(hd_rule_in(graph, node, istats), &stats))
+		return hd_rule_broken(graph, node, "dy, x and stats are not those of one normalisation", diag);
+	return HD_OK;
+}
+
+enum hd_err hd_shape_layernorm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	const struct hd_value *x = hd_rule_in(graph, node, 1);
+	enum hd_err err = norm_grad_check(graph, node, 3, diag);
+
+	if (err == HD_OK && !is_vector(hd_rule_in(graph, node, 2), last_of(x)))
+		err = hd_rule_broken(graph, node, "gamma has not the last extent of x", diag);
+	if (err == HD_OK)
+		hd_rule_like(out, x);
+	return err;
+}
+
+enum hd_err hd_shape_layernorm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = norm_grad_check(graph, node, 2, diag);
+
+	if (err == HD_OK)
+		hd_rule_set(out, 1, (int64_t[]){ last_of(hd_rule_in(graph, node, 1)) }, HD_F32);
+	return err;
+}
+
+struct norm { uint32_t x, gamma, beta, dy, stats; };
+
+static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, struct norm n, struct hd_diag *diag)
+{
+	enum hd_err err = hd_grad_add(ad, node, n.x, HD_OP_LAYERNORM_DX, 4, (uint32_t[]){ n.dy, n.x, n.gamma, n.stats }, NULL, diag);
+
+	if (err == HD_OK)
+		err = hd_grad_add(ad, node, n.gamma, HD_OP_LAYERNORM_DG, 3, (uint32_t[]){ n.dy, n.x, n.stats }, NULL, diag);
+	if (err == HD_OK)
+		err = hd_grad_add(ad, node, n.beta, HD_OP_SUM_ROWS, 1, &n.dy, &(struct hd_attr){ .i = { -1, 0 } }, diag);
+	return err;
+}
+
+enum hd_err hd_grad_layernorm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	enum hd_err err = hd_rule_no_grad(ad, node, 1, diag);
+
+	if (err != HD_OK)
+		return err;
+	return norm_grad(ad, node, (struct norm){ n.in[0], n.in[1], n.in[2], hd_grad_of(ad, n.out), n.out + 1 }, diag);
+}
+
+/* s may have readers of its own (the residual path); what they send back is there already. */
+enum hd_err hd_grad_add_layernorm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	uint32_t dy = hd_grad_of(ad, n.out), s = n.out + 1;
+	enum hd_err err = hd_rule_no_grad(ad, node, 2, diag);
+
+	if (err == HD_OK && dy != HD_NONE)
+		err = norm_grad(ad, node, (struct norm){ s, n.in[2], n.in[3], dy, n.out + 2 }, diag);
+	if (err == HD_OK)
+		err = hd_grad_pass(ad, node, n.in[0], hd_grad_of(ad, s), diag);
+	return err == HD_OK ? hd_grad_pass(ad, node, n.in[1], hd_grad_of(ad, s), diag) : err;
+}
+
+/* Losses. Their gradient is that of the sum of losses, times the seed that scales of the loss left. */
+
+static enum hd_err xent_check(const struct hd_graph *graph, const struct hd_node *node, struct hd_diag *diag)
+{
+	const struct hd_value *logits = hd_rule_in(graph, node, 0), *labels = hd_rule_in(graph, node, 1);
+	struct hd_value loss = { 0 };
+	enum hd_err err = hd_rule_f32(graph, node, 2, diag);
+
+	if (err != HD_OK)
+		return err;
+	leading_of(&loss, logits);
+	if (labels->dtype != HD_I32 || last_of(logits) < 0 || !hd_dims_same(&loss, labels))
+		return hd_rule_broken(graph, node, "labels are i32 with the leading extents of the logits", diag);
+	return HD_OK;
+}
+
+enum hd_err hd_shape_softmax_xent(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = xent_check(graph, node, diag);
+
+	for (int i = 0; i < 3 && err == HD_OK; i++)
+		leading_of(&out[i], hd_rule_in(graph, node, 0));
+	return err;
+}
+
+enum hd_err hd_shape_softmax_xent_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = xent_check(graph, node, diag);
+
+	if (err == HD_OK && !hd_dims_same(hd_rule_in(graph, node, 1), hd_rule_in(graph, node, 2)))
+		err = hd_rule_broken(graph, node, "lse has not the shape of the labels", diag);
+	if (err == HD_OK)
+		hd_rule_like(out, hd_rule_in(graph, node, 0));
+	return err;
+}
+
+/* One loss op's gradient to `value`; the loss itself must have arrived as a seed. */
+static enum hd_err loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint16_t op, uint8_t nin,
+	const uint32_t *in, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	float seed;
+
+	if (!hd_grad_is_seed(ad, n.out, &seed))
+		return hd_fail(diag, HD_E_INVAL, "node %u (%s): its losses may only be scaled, added and summed on their way to the output loss",
+			node, hd_ops[n.op].name);
+	return hd_grad_add_scaled(ad, node, value, op, nin, in, NULL, seed, diag);
+}
+
+enum hd_err hd_grad_softmax_xent(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	enum hd_err err = hd_rule_no_grad(ad, node, 1, diag);
+
+	if (err == HD_OK)
+		err = hd_rule_no_grad(ad, node, 2, diag);
+	if (err != HD_OK)
+		return err;
+	return loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3, (uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, diag);
+}
+
+enum hd_err hd_shape_mse(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	struct hd_value both;
+	enum hd_err err = hd_shape_pair(graph, node, &both, diag);
+
+	if (err == HD_OK && (both.rank < 2 || last_of(&both) < 0))
+		err = hd_rule_broken(graph, node, "the operands have two extents or more, and the last is fixed", diag);
+	if (err == HD_OK)
+		leading_of(out, hd_rule_in(graph, node, 0));
+	return err;
+}
+
+enum hd_err hd_shape_mse_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	return hd_shape_pair(graph, node, out, diag);
+}
+
+enum hd_err hd_grad_mse(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	enum hd_err err = loss_grad(ad, node, n.in[0], HD_OP_MSE_DX, 2, n.in, diag);
+
+	return err == HD_OK ? loss_grad(ad, node, n.in[1], HD_OP_MSE_DX, 2, (uint32_t[]){ n.in[1], n.in[0] }, diag) : err;
+}
+
+/* Sums in f64. */
+
+enum hd_err hd_shape_sum64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
+
+	if (err == HD_OK)
+		hd_rule_set(out, 1, (int64_t[]){ 1 }, HD_F64);
+	return err;
+}
+
+enum hd_err hd_grad_sum64(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	float seed;
+
+	if (!hd_grad_is_seed(ad, n.out, &seed))
+		return hd_fail(diag, HD_E_INVAL, "node %u (sum64): only the output loss gives it a gradient", node);
+	return hd_grad_seed(ad, n.in[0], seed, diag);
+}
+
+enum hd_err hd_shape_count64(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+{
+	const struct hd_value *x = hd_rule_in(graph, node, 0);
+
+	if (x->dtype != HD_I32 && x->dtype != HD_F32)
+		return hd_rule_broken(graph, node, "counts i32 labels, or the rows of f32 data", diag);
+	hd_rule_set(out, 1, (int64_t[]){ 1 }, HD_F64);
+	return HD_OK;
+}
