@@ -43,6 +43,7 @@ struct hd_device_spec {
 	bool     pin, spin;               /* spin: helpers poll before they sleep (only while cores are not shared) */
 	enum hd_kernels kernels;
 	uint64_t memory_limit_bytes;      /* 0: none */
+	const char *path;                 /* instruction set of own kernels: "avx2", ...; NULL or "auto": the widest there is */
 };
 
 /* Where a leaf (the gradient of one virtual node) goes, tensor by tensor, as soon as the
@@ -56,7 +57,7 @@ struct hd_bind {
 	uint64_t rows;                    /* of this slice; 0: nothing runs */
 	struct hd_draw draw;
 	const float *params;              /* flat, by layout */
-	void *const *input;               /* [ninputs], by input index */
+	const void *const *input;         /* [ninputs], by input index */
 	uint8_t *arena;                   /* memplan.len_bytes */
 	const struct hd_fold *fold;       /* nfolds moves after each complete gradient */
 	uint32_t nfolds;
