@@ -138,13 +138,24 @@ enum hd_err hd_num_f64(const char *text, double min, double max, double *out, st
 
 static const char *word_of(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
 
+/* Digits in front of the point, when they fit in `most`: with fewer, printf would turn
+ * 20 into 2e+01. */
+static int first_try(double v, int most)
+{
+	int n = 1;
+
+	for (double power = 10; power <= fabs(v) && n <= most; power *= 10)
+		n++;
+	return n <= most ? n : 1;
+}
+
 const char *hd_num_print_f32(char out[HD_NUM_CAP], float v)
 {
 	if (!isfinite(v)) {
 		snprintf(out, HD_NUM_CAP, "%s", word_of((double)v));
 		return out;
 	}
-	for (int digit = 1; digit <= 9; digit++) {
+	for (int digit = first_try((double)v, 9); digit <= 9; digit++) {
 		snprintf(out, HD_NUM_CAP, "%.*g", digit, (double)v);
 		if (strtof(out, NULL) == v)
 			break;
@@ -159,7 +170,7 @@ const char *hd_num_print_f64(char out[HD_NUM_CAP], double v)
 		return out;
 	}
 	/* most values that people write need few digits, most computed ones 16 or 17 */
-	for (int digit = 1; digit <= 17; digit += digit == 9 ? 6 : 1) {
+	for (int digit = first_try(v, 17); digit <= 17; digit += digit == 9 ? 6 : 1) {
 		snprintf(out, HD_NUM_CAP, "%.*g", digit, v);
 		if (strtod(out, NULL) == v)
 			break;

@@ -65,6 +65,8 @@ static enum hd_err check_bytes(const struct build *build, const char *text, size
 			return refuse(build, at, "this byte is not UTF-8");
 		if (((unsigned char)c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
 			return refuse(build, at, "control characters are not allowed; in quotes write \\n, \\t or \\x..");
+		if (c == '%' && at.column == 1)
+			return refuse(build, at, "directives (%) are not allowed");
 		if (c == '\n') {
 			at = (struct hd_yaml_mark){ at.line + 1, 0 };
 			indent = true;
@@ -204,13 +206,10 @@ static enum hd_err check_marks(const struct build *build, struct fy_token *ancho
 
 static enum hd_err on_document(struct build *build, const struct fy_event_document_start_data *start)
 {
-	struct fy_document_state *state = start->document_state;
-	struct hd_yaml_mark at = counted_from_1(state ? fy_document_state_start_mark(state) : NULL, 0);
+	const struct fy_mark *mark = start->document_state ? fy_document_state_start_mark(start->document_state) : NULL;
 
 	if (build->ndocuments++)
-		return refuse(build, at, "a second document; one file holds one");
-	if (state && (fy_document_state_version_explicit(state) || fy_document_state_tags_explicit(state)))
-		return refuse(build, at, "directives (%) are not allowed");
+		return refuse(build, counted_from_1(mark, 0), "a second document; one file holds one");
 	return HD_OK;
 }
 

@@ -1,0 +1,187 @@
+#include "base/arena.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tests/check.h"
+
+static void pieces_are_aligned_zeroed_and_apart(void **state)
+{
+	enum { N = 400 };
+	unsigned char *at[N];
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	for (size_t round = 0; round < 3; round++) {             /* a reset arena must not show what was there */
+		for (size_t i = 0; i < N; i++) {
+			size_t len = i * i % 3001 + 1;
+			at[i] = hd_arena_take(&arena, len, 1);
+			CHECK(at[i] && (uintptr_t)at[i] % HD_ALIGN == 0, "piece %zu", i);
+			for (size_t k = 0; k < len; k++)
+				CHECK(at[i][k] == 0, "piece %zu byte %zu", i, k);
+			memset(at[i], (int)(i % 255 + 1), len);
+		}
+		for (size_t i = 0; i < N; i++)
+			for (size_t k = 0; k < i * i % 3001 + 1; k++)
+				CHECK(at[i][k] == i % 255 + 1, "piece %zu was overwritten", i);
+		hd_arena_reset(&arena);
+	}
+	hd_arena_finish(&arena);
+}
+
+static void pieces_larger_than_a_block_are_given(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	char *small = hd_arena_take(&arena, 1, 1), *large = hd_arena_take(&arena, 5, 1 << 20);
+	assert_true(small && large);
+	memset(large, 1, 5 << 20);
+	assert_int_equal(*small, 0);
+	hd_arena_finish(&arena);
+}
+
+static void nothing_is_still_something(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	void *a = hd_arena_take(&arena, 0, 8), *b = hd_arena_take(&arena, 0, 8);
+	assert_true(a && b && a != b);
+	hd_arena_finish(&arena);
+}
+
+static void the_budget_is_met_to_the_piece(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 10 * HD_ALIGN);
+	for (int i = 0; i < 10; i++)
+		CHECK(hd_arena_take(&arena, 1, 1), "piece %d", i);
+	assert_null(hd_arena_take(&arena, 1, 1));
+	assert_int_equal(arena.used_bytes, 10 * HD_ALIGN);
+	hd_arena_reset(&arena);
+	assert_null(hd_arena_take(&arena, 10 * HD_ALIGN + 1, 1));
+	assert_non_null(hd_arena_take(&arena, 10 * HD_ALIGN, 1));
+	hd_arena_finish(&arena);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	assert_null(hd_arena_take(&arena, SIZE_MAX / 2, 3));
+	assert_null(hd_arena_take(&arena, SIZE_MAX, 1));
+	assert_null(hd_arena_take(&arena, SIZE_MAX - HD_ALIGN, 1));
+	assert_null(hd_arena_take(&arena, (size_t)1 << 33, (size_t)1 << 31));
+	assert_null(hd_arena_text(&arena, "", SIZE_MAX));
+	assert_int_equal(arena.used_bytes, 0);
+	hd_arena_finish(&arena);
+}
+
+static void texts_are_copies_with_a_final_0(void **state)
+{
+	struct hd_arena arena;
+	char source[] = "abcdef";
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	char *copy = hd_arena_text(&arena, source, 3), *empty = hd_arena_text(&arena, NULL, 0);
+	source[0] = 'x';
+	assert_string_equal(copy, "abc");
+	assert_string_equal(empty, "");
+	hd_arena_finish(&arena);
+}
+
+static void take_a_mix(struct hd_arena *arena, size_t seed)
+{
+	for (size_t i = 0; i < 50; i++)
+		assert_non_null(hd_arena_take(arena, (i * 7919 + seed) % 90000 + 1, 1));
+}
+
+static void the_same_takes_after_a_reset_ask_the_heap_for_nothing(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	take_a_mix(&arena, 0);
+	for (int round = 0; round < 5; round++) {
+		hd_arena_reset(&arena);
+		hd_alloc_arm(0);
+		take_a_mix(&arena, 0);
+		CHECK(hd_alloc_count() == 0, "round %d", round);
+	}
+	hd_arena_finish(&arena);
+}
+
+/* Whatever the sequences, blocks that are kept are found again: the heap is asked ever more rarely. */
+static void changing_takes_settle_on_the_blocks_there_are(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	for (size_t round = 0; round < 40; round++) {
+		hd_arena_reset(&arena);
+		hd_alloc_arm(0);
+		take_a_mix(&arena, round % 4 * 1000);
+		CHECK(round < 20 || hd_alloc_count() == 0, "round %zu: %zu", round, (size_t)hd_alloc_count());
+	}
+	hd_arena_finish(&arena);
+}
+
+static void the_nth_block_may_fail_for_every_n(void **state)
+{
+	struct hd_arena arena;
+	(void)state;
+
+	for (uint64_t n = 1; n < 12; n++) {
+		size_t given = 0;
+		hd_arena_init(&arena, 0);
+		hd_alloc_arm(n);
+		while (given < 40000 && hd_arena_take(&arena, 1000, 1))
+			given++;
+		hd_alloc_arm(0);
+		CHECK(given < 40000 && (n == 1) == (given == 0), "n %d gave %zu", (int)n, given);
+		CHECK(hd_arena_take(&arena, 1000, 1), "after n %d", (int)n);          /* it goes on once there is memory */
+		hd_arena_finish(&arena);
+	}
+}
+
+static void finishing_takes_zeroed_and_finished_arenas(void **state)
+{
+	struct hd_arena arena = { 0 };
+	(void)state;
+
+	hd_arena_finish(&arena);
+	hd_arena_reset(&arena);
+	assert_non_null(hd_arena_take(&arena, 3, 5));
+	hd_arena_finish(&arena);
+	hd_arena_finish(&arena);
+	assert_non_null(hd_arena_take(&arena, 3, 5));
+	hd_arena_finish(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
+		cmocka_unit_test(pieces_larger_than_a_block_are_given),
+		cmocka_unit_test(nothing_is_still_something),
+		cmocka_unit_test(the_budget_is_met_to_the_piece),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
+		cmocka_unit_test(texts_are_copies_with_a_final_0),
+		cmocka_unit_test(the_same_takes_after_a_reset_ask_the_heap_for_nothing),
+		cmocka_unit_test(changing_takes_settle_on_the_blocks_there_are),
+		cmocka_unit_test(the_nth_block_may_fail_for_every_n),
+		cmocka_unit_test(finishing_takes_zeroed_and_finished_arenas),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
