@@ -8,8 +8,12 @@
  * graph alone. Views (reshape) share the bytes of what they view.
  *
  * 1. Offsets are multiples of 64 bytes; sizes are those of the largest rows.
- * 2. An output of the graph lives to the end of the phase it was made in's list.
- * 3. Pure: equal arguments give equal plans on every machine. */
+ * 2. An output of the graph lives to the end of the order.
+ * 3. The plan holds for the order given and for the same nodes sorted by phase (all F,
+ *    all I, all W): values share bytes only if their lives are apart in both. So the
+ *    backward pass may run as one list or as two, at the price of keeping what weight
+ *    gradients read.
+ * 4. Pure: equal arguments give equal plans on every machine. */
 #ifndef HD_DEVICE_MEMPLAN_H
 #define HD_DEVICE_MEMPLAN_H
 

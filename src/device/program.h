@@ -8,7 +8,13 @@
  *    of a ragged last step, evaluation's last block): one *variant* each, so that
  *    kernels are prepared before the first step.
  * 2. calls[variant][node] hold resolved extents; `at` of operands is filled per
- *    run from `where` by hd_program_bind(): base pointer plus offset. */
+ *    run from `where` by hd_program_bind(): base pointer plus offset.
+ * 3. B lists all gradient nodes in graph order, I and W the same nodes by phase.
+ *    The memory plan holds for B as one list and for I followed by W: values share
+ *    bytes only if their lives are apart in both orders (memplan.h).
+ * 4. draw.row0 of a bound call counts extent 0 of the op's first output: a value of
+ *    k x rows starts at k * bind->draw.row0, so element 0 of a call is element
+ *    row0 * (elems / dim[0]) of its virtual node. */
 #ifndef HD_DEVICE_PROGRAM_H
 #define HD_DEVICE_PROGRAM_H
 
@@ -27,6 +33,7 @@ struct hd_program {
 	struct hd_memplan memory;
 	struct hd_where *where;           /* [nvalues] */
 	uint32_t *grad_of_value;          /* [nvalues] param index whose complete gradient this value is, or HD_NONE */
+	uint32_t *grad_next;              /* [nparams] another parameter with the same gradient value, or HD_NONE */
 	uint32_t nvariants;
 	uint64_t rows[HD_MAX_VARIANTS];
 	struct hd_call *calls[HD_MAX_VARIANTS];   /* [nnodes], operands without addresses */
@@ -43,6 +50,9 @@ uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);   
 void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
 	const struct hd_bind *bind, struct hd_call *call);
 void *hd_program_value(const struct hd_program *program, const struct hd_bind *bind, uint32_t value);
+
+/* Same op, attributes and shapes: one prepared kernel serves both. */
+bool hd_call_same(const struct hd_call *a, const struct hd_call *b);
 
 /* Sums of op costs over a phase: FLOPs and bytes of one slice of `rows` rows. */
 struct hd_cost hd_program_cost(const struct hd_program *program, enum hd_run_phase phase, uint64_t rows);

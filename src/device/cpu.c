@@ -1,0 +1,19 @@
+#include "device/grid.h"
+
+/* The path is a matter of the machine, the kind of kernels one of the job: both are
+ * asked for by name, and what the machine has not is refused. */
+static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag)
+{
+	const char *path = hd_cpu_path(spec->path);
+
+	if (!path)
+		return hd_fail(diag, HD_E_REFUSED, "this processor has no kernels for '%s': use auto or portable", spec->path);
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path), hd_cpu_vectors(path),
+		hd_cpu_thread_init, path }, diag);
+}
+
+const struct hd_device_ops hd_device_cpu = {
+	HD_GRID_OPS,
+	.name = "cpu", .about = "this machine's processor: vector kernels, or oneDNN for the job's `library` kernels",
+	.powers = HD_DEVICE_HOST_MEMORY, .open = cpu_open,
+};

@@ -1,0 +1,230 @@
+#include "device/program.h"
+
+#include <string.h>
+
+/* Debug builds check every plan by brute force. */
+#ifdef HD_DEBUG
+enum { VERIFY_PLANS = true };
+#else
+enum { VERIFY_PLANS = false };
+#endif
+
+static bool in_list(const struct hd_node *node, int list)
+{
+	switch ((enum hd_run_phase)list) {
+	case HD_RUN_F: return node->phase == HD_PHASE_F;
+	case HD_RUN_B: return node->phase != HD_PHASE_F;
+	case HD_RUN_I: return node->phase == HD_PHASE_I;
+	case HD_RUN_W: return node->phase == HD_PHASE_W;
+	}
+	return false;
+}
+
+static bool list_nodes(struct hd_program *program, const struct hd_graph *graph)
+{
+	for (int list = HD_RUN_F; list <= HD_RUN_W; list++) {
+		program->order[list] = hd_arena_take(program->arena, graph->nnodes, sizeof(uint32_t));
+		if (!program->order[list])
+			return false;
+		if (list != HD_RUN_F && !program->training)
+			continue;
+		for (uint32_t i = 0; i < graph->nnodes; i++)
+			if (in_list(&graph->node[i], list))
+				program->order[list][program->norder[list]++] = i;
+	}
+	return true;
+}
+
+static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	uint32_t nf = program->norder[HD_RUN_F], nb = program->norder[HD_RUN_B];
+	uint32_t *order = hd_arena_take(program->arena, (size_t)nf + nb, sizeof *order);
+
+	if (!order)
+		return hd_fail(diag, HD_E_NOMEM, "order of %u nodes: out of memory", nf + nb);
+	for (uint32_t i = 0; i < nf + nb; i++)
+		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
+	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, program->rows[0], program->arena, diag);
+	if (!err && VERIFY_PLANS)
+		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, program->rows[0], diag);
+	return err;
+}
+
+/* A view lies where the value it shows lies. */
+static void locate(struct hd_program *program, const struct hd_graph *graph)
+{
+	for (uint32_t v = 0; v < graph->nvalues; v++) {
+		const struct hd_value *value = &graph->value[v];
+		struct hd_where *where = &program->where[v];
+
+		switch ((enum hd_value_kind)value->kind) {
+		case HD_TEMP:  *where = (struct hd_where){ HD_IN_ARENA, 0, program->memory.at[v] }; break;
+		case HD_INPUT: *where = (struct hd_where){ HD_IN_INPUT, value->data, 0 }; break;
+		case HD_PARAM: *where = (struct hd_where){ HD_IN_PARAMS, 0, program->layout->at[value->data] * sizeof(float) }; break;
+		case HD_CONST: *where = (struct hd_where){ HD_IN_CONSTS, 0, value->data }; break;
+		}
+	}
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		if (hd_ops[graph->node[i].op].class == HD_OP_VIEW)
+			program->where[graph->node[i].out] = program->where[graph->node[i].in[0]];
+}
+
+static enum hd_err find_gradients(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	for (uint32_t v = 0; v < graph->nvalues; v++)
+		program->grad_of_value[v] = HD_NONE;
+	for (uint32_t p = graph->nparams; p-- > 0;) {
+		uint32_t grad = graph->value[graph->param[p].value].grad;
+		program->grad_next[p] = HD_NONE;
+		if (!program->training || grad == HD_NONE)
+			continue;
+		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase == HD_PHASE_F)
+			return hd_fail(diag, HD_E_INVAL, "the gradient of %s is no result of the backward pass, so that it cannot be folded there",
+				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
+		program->grad_next[p] = program->grad_of_value[grad];
+		program->grad_of_value[grad] = p;
+	}
+	return HD_OK;
+}
+
+static struct hd_operand operand(const struct hd_value *value, uint64_t rows)
+{
+	struct hd_operand o = { .rank = value->rank, .dtype = value->dtype, .elems = hd_value_elems(value, rows) };
+
+	for (uint8_t d = 0; d < value->rank; d++)
+		o.dim[d] = hd_extent(value->dim[d], rows);
+	return o;
+}
+
+static enum hd_err resolve(struct hd_program *program, const struct hd_graph *graph, uint32_t variant, struct hd_diag *diag)
+{
+	struct hd_call *calls = hd_arena_take(program->arena, graph->nnodes, sizeof *calls);
+	uint64_t rows = program->rows[variant];
+
+	if (!calls)
+		return hd_fail(diag, HD_E_NOMEM, "operands of %u nodes for %llu rows: out of memory", graph->nnodes, (unsigned long long)rows);
+	for (uint32_t i = 0; i < graph->nnodes; i++) {
+		const struct hd_node *node = &graph->node[i];
+		struct hd_call *call = &calls[i];
+
+		*call = (struct hd_call){ .op = node->op, .attr = node->attr, .nin = node->nin, .nout = node->nout };
+		for (uint8_t k = 0; k < node->nin; k++)
+			call->in[k] = operand(&graph->value[node->in[k]], rows);
+		for (uint8_t k = 0; k < node->nout; k++)
+			call->out[k] = operand(&graph->value[node->out + k], rows);
+	}
+	program->calls[variant] = calls;
+	return HD_OK;
+}
+
+static enum hd_err choose_variants(struct hd_program *program, const uint64_t *rows, uint32_t nrows, struct hd_diag *diag)
+{
+	for (uint32_t i = 0; i < nrows; i++) {
+		if (rows[i] == 0 || hd_program_variant(program, rows[i]) != HD_NONE)
+			continue;
+		if (program->nvariants == HD_MAX_VARIANTS)
+			return hd_fail(diag, HD_E_INVAL, "more than %d different slice sizes: choose a batch that virtual nodes and slices divide more evenly",
+				HD_MAX_VARIANTS);
+		if (program->nvariants && rows[i] > program->rows[0])
+			return hd_fail(diag, HD_E_BUG, "slice of %llu rows after one of %llu: the largest must come first",
+				(unsigned long long)rows[i], (unsigned long long)program->rows[0]);
+		program->rows[program->nvariants++] = rows[i];
+	}
+	if (!program->nvariants)
+		return hd_fail(diag, HD_E_INVAL, "no slice has any rows: the batch is empty");
+	return HD_OK;
+}
+
+enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training };
+	enum hd_err err = choose_variants(&made, rows, nrows, diag);
+
+	if (err)
+		return err;
+	made.where = hd_arena_take(arena, graph->nvalues, sizeof *made.where);
+	made.grad_of_value = hd_arena_take(arena, graph->nvalues, sizeof *made.grad_of_value);
+	made.grad_next = hd_arena_take(arena, graph->nparams, sizeof *made.grad_next);
+	if (!made.where || !made.grad_of_value || !made.grad_next || !list_nodes(&made, graph))
+		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
+	err = plan_memory(&made, graph, diag);
+	for (uint32_t i = 0; i < made.nvariants && !err; i++)
+		err = resolve(&made, graph, i, diag);
+	if (!err)
+		err = find_gradients(&made, graph, diag);
+	if (err)
+		return err;
+	locate(&made, graph);
+	*program = made;
+	return HD_OK;
+}
+
+uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows)
+{
+	for (uint32_t i = 0; i < program->nvariants; i++)
+		if (program->rows[i] == rows)
+			return i;
+	return HD_NONE;
+}
+
+/* Kernels take one pointer type for inputs and outputs and never write inputs: hence the casts. */
+void *hd_program_value(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+{
+	const struct hd_where *where = &program->where[value];
+
+	switch ((enum hd_space)where->space) {
+	case HD_IN_ARENA:  return where->at_bytes == UINT64_MAX ? NULL : bind->arena + where->at_bytes;
+	case HD_IN_PARAMS: return (uint8_t *)(uintptr_t)bind->params + where->at_bytes;
+	case HD_IN_INPUT:  return bind->input[where->index];
+	case HD_IN_CONSTS: return (uint8_t *)(uintptr_t)program->graph->consts + where->at_bytes;
+	}
+	return NULL;
+}
+
+void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
+	const struct hd_bind *bind, struct hd_call *call)
+{
+	const struct hd_node *node = &program->graph->node[inode];
+	int64_t leading = program->graph->value[node->out].rank ? program->graph->value[node->out].dim[0] : 1;
+
+	*call = program->calls[variant][inode];
+	for (uint8_t i = 0; i < node->nin; i++)
+		call->in[i].at = hd_program_value(program, bind, node->in[i]);
+	for (uint8_t i = 0; i < node->nout; i++)
+		call->out[i].at = hd_program_value(program, bind, node->out + i);
+	call->draw = bind->draw;
+	call->draw.op = node->key;
+	if (leading < 0)
+		call->draw.row0 *= (uint64_t)-leading;
+}
+
+static bool operand_same(const struct hd_operand *a, const struct hd_operand *b)
+{
+	return a->rank == b->rank && a->dtype == b->dtype && memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
+}
+
+bool hd_call_same(const struct hd_call *a, const struct hd_call *b)
+{
+	bool same = a->op == b->op && a->nin == b->nin && a->nout == b->nout && memcmp(&a->attr, &b->attr, sizeof a->attr) == 0;
+
+	for (uint8_t i = 0; same && i < a->nin; i++)
+		same = operand_same(&a->in[i], &b->in[i]);
+	for (uint8_t i = 0; same && i < a->nout; i++)
+		same = operand_same(&a->out[i], &b->out[i]);
+	return same;
+}
+
+struct hd_cost hd_program_cost(const struct hd_program *program, enum hd_run_phase phase, uint64_t rows)
+{
+	struct hd_cost sum = { 0, 0 };
+
+	for (uint32_t i = 0; i < program->norder[phase]; i++) {
+		const struct hd_node *node = &program->graph->node[program->order[phase][i]];
+		struct hd_cost cost = hd_ops[node->op].cost(program->graph, node, rows);
+		sum.flops += cost.flops;
+		sum.bytes += cost.bytes;
+	}
+	return sum;
+}
