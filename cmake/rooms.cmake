@@ -33,10 +33,15 @@ function(hd_room room)
   endif()
 endfunction()
 
-# Each header included twice and first: it brings what it needs and has a guard.
+# Each header included twice and first: it brings what it needs and has a guard. Tables
+# that are included with X defined say "Not a header of its own" and are left out.
 function(hd_headers_alone room)
   set(sources "")
   foreach(header ${ARGN})
+    file(STRINGS ${header} table REGEX "Not a header of its own")
+    if(table)
+      continue()
+    endif()
     file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${header})
     string(REGEX REPLACE "[/.]" "_" stem ${name})
     string(REGEX REPLACE "(_avx2|_avx512)_h$" "_h\\1" stem ${stem})
