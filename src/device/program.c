@@ -177,7 +177,7 @@ void *hd_program_value(const struct hd_program *program, const struct hd_bind *b
 	switch ((enum hd_space)where->space) {
 	case HD_IN_ARENA:  return where->at_bytes == UINT64_MAX ? NULL : bind->arena + where->at_bytes;
 	case HD_IN_PARAMS: return (uint8_t *)(uintptr_t)bind->params + where->at_bytes;
-	case HD_IN_INPUT:  return bind->input[where->index];
+	case HD_IN_INPUT:  return (uint8_t *)(uintptr_t)bind->input[where->index];
 	case HD_IN_CONSTS: return (uint8_t *)(uintptr_t)program->graph->consts + where->at_bytes;
 	}
 	return NULL;
