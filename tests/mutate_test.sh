@@ -17,7 +17,7 @@ git commit -qm start
 printf 'int sum(int n);\nint sum(int n)\n{\n\tif (n < 0 || n > 900)\n\t\tn = 0;\n\treturn n + 0;\n}\nint main(void) { return sum(3) == 3 ? 0 : 1; }\n' >src/sum/a.c
 before=$(cat src/sum/a.c)
 
-mutate() { HD_ROOT=$work "$source/tools/mutate.sh" HEAD -- sh -c 'cc -o a.out src/sum/a.c && ./a.out'; }
+mutate() { HD_ROOT=$work "$source/tools/mutate.sh" --since HEAD -- sh -c 'cc -o a.out src/sum/a.c && ./a.out'; }
 
 if mutate >out 2>&1; then echo "survivors must be red"; cat out; exit 1; fi
 grep -qF 'survived: src/sum/a.c:4: if (n < 0 || n > 900) => if (n < 0 || n >= 900)' out

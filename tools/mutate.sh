@@ -1,26 +1,40 @@
 #!/bin/bash
-# mutate.sh [BASE] [-- COMMAND...]: would a test notice if this line were wrong?
+# mutate.sh [--since BASE] [FILE...] [-- COMMAND...]: would a test notice if this line were wrong?
 #
 # For every line of src/**/*.c (tests excepted) that changed since BASE (default HEAD: what
-# is not committed) makes mutants: another operator, another constant, the statement
-# dropped; builds each in a copy of the tree (build/mutate) and runs COMMAND there, by
-# default the unit tests of the file's room. A mutant that compiles and fails no test
-# is a survivor: write the test, or excuse it by its line in tests/mutants.txt.
-# HD_MUTANTS bounds how many are tried (default 100, spread evenly). Exit 1 on survivors.
+# is not committed), or for every line of the FILEs given without --since, makes mutants:
+# another operator, another constant, the statement dropped; builds each in a copy of the
+# tree (build/mutate) and runs COMMAND there, by default the unit tests of the file's room.
+# A mutant that compiles and fails no test is a survivor: write the test, or excuse it by
+# its line in tests/mutants.txt. HD_MUTANTS bounds how many are tried (default 100, spread
+# evenly). Exit 1 on survivors.
 set -eu -o pipefail
 root=${HD_ROOT:-$(cd "$(dirname "$0")/.." && pwd)}
 cd "$root"
 
-base=HEAD
-if [ $# -gt 0 ] && [ "$1" != -- ]; then base=$1; shift; fi
-[ $# -eq 0 ] || shift
+base=
+files=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--) shift; break ;;
+	--since) base=$2; shift ;;
+	-*) echo "usage: ./dev mutate [--since BASE] [FILE...] [-- COMMAND...]" >&2; exit 2 ;;
+	*) files+=("$1") ;;
+	esac
+	shift
+done
 tree=$root/build/mutate
 limit=${HD_MUTANTS:-100}
 excused=$root/tests/mutants.txt
 
 changed_lines()         # FILE:LINE, one per line
 {
-	git diff -U0 --no-color "$base" -- 'src/*.c' ':!src/*_test.c' | awk '
+	if [ -z "$base" ] && [ ${#files[@]} -gt 0 ]; then
+		awk '{ print FILENAME ":" FNR }' "${files[@]}"
+		return
+	fi
+	[ ${#files[@]} -gt 0 ] || files=('src/*.c')
+	git diff -U0 --no-color "${base:-HEAD}" -- "${files[@]}" ':!src/*_test.c' | awk '
 		/^\+\+\+ / { file = substr($2, 3) }
 		/^@@ / {
 			split(substr($3, 2), at, ","); n = at[2] == "" ? 1 : at[2]
@@ -77,8 +91,8 @@ judge()                 # FILE COMMAND...: killed, stillborn or survived
 		(cd "$tree" && timeout 300 "$@") >"$tree/.log" 2>&1 && echo survived || echo killed
 		return
 	fi
-	if ! (cd "$tree" && ninja -C build/debug "tests_$room") >"$tree/.log" 2>&1; then echo stillborn
-	elif (cd "$tree" && timeout 300 tools/run_tests.sh build/debug -L "^$room\$" --stop-on-failure) >"$tree/.log" 2>&1; then echo survived
+	if ! (cd "$tree" && ninja -C build/asan "tests_$room") >"$tree/.log" 2>&1; then echo stillborn
+	elif (cd "$tree" && timeout 300 tools/run_tests.sh build/asan -L "^$room\$" --stop-on-failure) >"$tree/.log" 2>&1; then echo survived
 	else echo killed
 	fi
 }
@@ -88,7 +102,7 @@ copy_tree
 mutants >"$tree/.all"
 total=$(wc -l <"$tree/.all")
 awk -v total="$total" -v limit="$limit" 'int(NR * limit / total) > int((NR - 1) * limit / total) || total <= limit' "$tree/.all" >"$tree/.mutants"
-[ $# -gt 0 ] || [ "$total" = 0 ] || (cd "$tree" && cmake --preset debug >/dev/null)
+[ $# -gt 0 ] || [ "$total" = 0 ] || (cd "$tree" && cmake --preset asan >/dev/null)
 killed=0 stillborn=0 excuses=0 survivors=0
 while IFS= read -r row <&3; do
 	file=${row%%|*}; rest=${row#*|}; line=${rest%%|*}; rest=${rest#*|}
