@@ -136,7 +136,12 @@ enum hd_err hd_num_f64(const char *text, double min, double max, double *out, st
 	return HD_OK;
 }
 
-static const char *word_of(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
+static const char *print_word(char out[HD_NUM_CAP], double v)
+{
+	const char *word = isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+
+	return memcpy(out, word, strlen(word) + 1);
+}
 
 /* Digits in front of the point, when they fit in `most`: with fewer, printf would turn
  * 20 into 2e+01. */
@@ -151,29 +156,29 @@ static int first_try(double v, int most)
 
 const char *hd_num_print_f32(char out[HD_NUM_CAP], float v)
 {
-	if (!isfinite(v)) {
-		snprintf(out, HD_NUM_CAP, "%s", word_of((double)v));
-		return out;
-	}
+	char text[HD_NUM_CAP] = "";
+
+	if (!isfinite(v))
+		return print_word(out, (double)v);
 	for (int digit = first_try((double)v, 9); digit <= 9; digit++) {
-		snprintf(out, HD_NUM_CAP, "%.*g", digit, (double)v);
-		if (strtof(out, NULL) == v)
+		snprintf(text, sizeof text, "%.*g", digit, (double)v);
+		if (strtof(text, NULL) == v)
 			break;
 	}
-	return out;
+	return memcpy(out, text, sizeof text);
 }
 
 const char *hd_num_print_f64(char out[HD_NUM_CAP], double v)
 {
-	if (!isfinite(v)) {
-		snprintf(out, HD_NUM_CAP, "%s", word_of(v));
-		return out;
-	}
+	char text[HD_NUM_CAP] = "";
+
+	if (!isfinite(v))
+		return print_word(out, v);
 	/* most values that people write need few digits, most computed ones 16 or 17 */
 	for (int digit = first_try(v, 17); digit <= 17; digit += digit == 9 ? 6 : 1) {
-		snprintf(out, HD_NUM_CAP, "%.*g", digit, v);
-		if (strtod(out, NULL) == v)
+		snprintf(text, sizeof text, "%.*g", digit, v);
+		if (strtod(text, NULL) == v)
 			break;
 	}
-	return out;
+	return memcpy(out, text, sizeof text);
 }

@@ -41,6 +41,14 @@ static struct hd_yaml_mark counted_from_1(const struct fy_mark *mark, uint32_t b
 	return (struct hd_yaml_mark){ (uint32_t)mark->line + 1, column > back ? column - back : 1 };
 }
 
+/* Where a value left out is missed: at its key, or at the list it is an item of. */
+static struct hd_yaml_mark missing_at(const struct build *build)
+{
+	const struct level *level = &build->level[build->depth - 1];
+
+	return level->pending ? level->pending->key_at : level->node->at;
+}
+
 /* The library marks what follows a quote, a '&' or a '*'; a reader looks for the sign itself. */
 static struct hd_yaml_mark mark_of(struct fy_token *token)
 {
@@ -169,12 +177,13 @@ static enum hd_err on_scalar(struct build *build, struct fy_token *value)
 		return refuse(build, mark_of(value), "a table of keys is needed here (key: value)");
 	if (expects_key(build))
 		return on_key(build, &build->level[build->depth - 1], value);
+	struct hd_yaml_mark at = value && fy_token_start_mark(value) ? mark_of(value) : missing_at(build);
 	struct hd_yaml_node *node = place(build);
 	if (!node)
 		return no_memory(build);
 	node->kind = HD_YAML_SCALAR;
 	node->quoted = !is_plain(value);
-	node->at = mark_of(value);
+	node->at = at;
 	return take_text(build, value, &node->text, &node->text_len);
 }
 

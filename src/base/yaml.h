@@ -9,8 +9,8 @@
  *    aliases, merge keys, tags, directives, a second document, an empty file, tabs in
  *    indentation, duplicate or empty keys, keys that are not scalars, bytes that are
  *    not UTF-8 or are control characters, and more than the limits below.
- * 3. A scalar left out ("key:") is "" and not quoted. `quoted` tells "true" from true;
- *    block scalars (| and >) count as quoted.
+ * 3. A scalar left out ("key:") is "", not quoted, and placed at its key. `quoted`
+ *    tells "true" from true; block scalars (| and >) count as quoted.
  * 4. Columns count characters.
  *
  * Ownership: nodes and texts lie in the arena, end with a 0 and are never changed.
