@@ -67,7 +67,7 @@ awk -v own_limit=160 -v tab=8 '
 	/[ \t]$/ { bad("trailing blanks") }
 	!source { next }
 	/^ +[^ *]/ && before !~ /[,{(][ \t]*(\/\*.*)?$/ { bad("indent with tabs") }
-	/^\t+ +[^ *:?|&+-]/ && before !~ /[,&|?:(+*\\]$|\/\*|^\t+ +/ { bad("blanks after the indenting tabs") }
+	/^\t+ +[^ *:?|&+-]/ && before !~ /[,&|?:(+*"\\]$|\/\*|^\t+ +/ { bad("blanks after the indenting tabs") }
 	# rows of tables may be wider: they are read downwards
 	width($0) > own_limit && !/^[ \t]*(X\(|\{|\/\*.*\*\/ *\\?$)/ { bad("wider than " own_limit " columns") }
 	/(^|[ \t;}])(if|for|while|switch)\(/ && !/^[ \t]*(\*|\/\*)/ { bad("a blank between keyword and parenthesis") }
