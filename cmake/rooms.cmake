@@ -34,12 +34,13 @@ function(hd_room room)
 endfunction()
 
 # Each header included twice and first: it brings what it needs and has a guard. Tables
-# that are included with X defined say "Not a header of its own" and are left out.
+# that are included with X defined say "Not a header of its own" and are left out, like
+# the pieces x.inc.h that are compiled once per instruction set.
 function(hd_headers_alone room)
   set(sources "")
   foreach(header ${ARGN})
     file(STRINGS ${header} table REGEX "Not a header of its own")
-    if(table)
+    if(table OR header MATCHES "\\.inc\\.h$")
       continue()
     endif()
     file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${header})
