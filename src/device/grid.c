@@ -270,10 +270,11 @@ static bool fold_gradients(struct hd_grid *grid, const struct hd_program *progra
 	const struct hd_layout *layout = program->layout;
 	bool good = true;
 
-	for (uint32_t value = node->out; value < node->out + node->nout; value++)
-		for (uint32_t p = program->grad_of_value[value]; p != HD_NONE; p = program->grad_next[p])
-			for (uint32_t i = 0; i < bind->nfolds; i++)
-				good &= fold_one(grid, &bind->fold[i], hd_program_value(program, bind, value), layout->at[p], layout->len[p]);
+	for (uint32_t value = node->out; value < node->out + node->nout; value++) {
+		uint32_t p = program->grad_of_value[value];
+		for (uint32_t i = 0; p != HD_NONE && i < bind->nfolds; i++)
+			good &= fold_one(grid, &bind->fold[i], hd_program_value(program, bind, value), layout->at[p], layout->len[p]);
+	}
 	return good;
 }
 

@@ -69,19 +69,20 @@ static void locate(struct hd_program *program, const struct hd_graph *graph)
 			program->where[graph->node[i].out] = program->where[graph->node[i].in[0]];
 }
 
+/* Autodiff gives every parameter a value of its own, made by the backward pass; a graph
+ * that came from elsewhere must do the same, or the fold would take a tensor twice or never. */
 static enum hd_err find_gradients(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
 {
 	for (uint32_t v = 0; v < graph->nvalues; v++)
 		program->grad_of_value[v] = HD_NONE;
-	for (uint32_t p = graph->nparams; p-- > 0;) {
+	for (uint32_t p = 0; p < graph->nparams && program->training; p++) {
 		uint32_t grad = graph->value[graph->param[p].value].grad;
-		program->grad_next[p] = HD_NONE;
-		if (!program->training || grad == HD_NONE)
+		if (grad == HD_NONE)
 			continue;
-		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase == HD_PHASE_F)
-			return hd_fail(diag, HD_E_INVAL, "the gradient of %s is no result of the backward pass, so that it cannot be folded there",
+		if (graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase == HD_PHASE_F ||
+		    program->grad_of_value[grad] != HD_NONE)
+			return hd_fail(diag, HD_E_INVAL, "the gradient of %s is not a value of its own made by the backward pass",
 				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
-		program->grad_next[p] = program->grad_of_value[grad];
 		program->grad_of_value[grad] = p;
 	}
 	return HD_OK;
@@ -146,8 +147,7 @@ enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *g
 		return err;
 	made.where = hd_arena_take(arena, graph->nvalues, sizeof *made.where);
 	made.grad_of_value = hd_arena_take(arena, graph->nvalues, sizeof *made.grad_of_value);
-	made.grad_next = hd_arena_take(arena, graph->nparams, sizeof *made.grad_next);
-	if (!made.where || !made.grad_of_value || !made.grad_next || !list_nodes(&made, graph))
+	if (!made.where || !made.grad_of_value || !list_nodes(&made, graph))
 		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
 	err = plan_memory(&made, graph, diag);
 	for (uint32_t i = 0; i < made.nvariants && !err; i++)

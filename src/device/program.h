@@ -33,7 +33,6 @@ struct hd_program {
 	struct hd_memplan memory;
 	struct hd_where *where;           /* [nvalues] */
 	uint32_t *grad_of_value;          /* [nvalues] param index whose complete gradient this value is, or HD_NONE */
-	uint32_t *grad_next;              /* [nparams] another parameter with the same gradient value, or HD_NONE */
 	uint32_t nvariants;
 	uint64_t rows[HD_MAX_VARIANTS];
 	struct hd_call *calls[HD_MAX_VARIANTS];   /* [nnodes], operands without addresses */

@@ -1,0 +1,95 @@
+#include "device/device.h"
+
+#include "base/alloc.h"
+#include "device/program.h"
+#include "device/single.h"
+
+enum { SEED = 1 };
+
+/* Everything of a call but its addresses and its key. */
+static enum hd_err question(struct hd_single *single, const struct hd_call *call, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_value in[HD_MAX_IN] = { 0 };
+
+	for (uint8_t i = 0; i < call->nin; i++) {
+		in[i].rank = call->in[i].rank;
+		in[i].dtype = call->in[i].dtype;
+		for (uint8_t d = 0; d < call->in[i].rank; d++)
+			in[i].dim[d] = call->in[i].dim[d];
+	}
+	return hd_single_make(single, call->op, call->nin, in, &call->attr, &(uint64_t){ 1 }, 1, arena, diag);
+}
+
+static uint64_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
+
+/* Bytes of one question live only while it is asked: a job's activations need not fit all at once. */
+static enum hd_err ask(struct hd_device *device, const struct hd_single *single, struct hd_hasher *hasher, struct hd_diag *diag)
+{
+	const struct hd_call *call = &single->program.calls[0][0];
+	void *in[HD_MAX_IN] = { 0 }, *out[HD_MAX_OUT] = { 0 };
+	bool have = true;
+	enum hd_err err;
+
+	for (uint8_t i = 0; i < call->nin; i++)
+		have &= (in[i] = hd_alloc(bytes_of(&call->in[i]))) != NULL;
+	for (uint8_t i = 0; i < call->nout; i++)
+		have &= (out[i] = hd_alloc(bytes_of(&call->out[i]))) != NULL;
+	if (have) {
+		for (uint8_t i = 0; i < call->nin; i++)
+			hd_single_fill(call, i, SEED, in[i]);
+		err = hd_single_run(device, single, 1, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
+		for (uint8_t i = 0; i < call->nout && !err; i++)
+			hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
+	} else {
+		err = hd_fail(diag, HD_E_NOMEM, "fingerprint of %s: out of memory", hd_ops[call->op].name);
+	}
+	for (uint8_t i = 0; i < HD_MAX_IN; i++)
+		hd_free(in[i]);
+	for (uint8_t i = 0; i < HD_MAX_OUT; i++)
+		hd_free(out[i]);
+	return err;
+}
+
+static bool seen_before(const struct hd_program *program, uint32_t variant, uint32_t inode)
+{
+	const struct hd_call *call = &program->calls[variant][inode];
+
+	for (uint32_t v = 0; v <= variant; v++)
+		for (uint32_t i = 0; i < (v == variant ? inode : program->graph->nnodes); i++)
+			if (hd_call_same(&program->calls[v][i], call))
+				return true;
+	return false;
+}
+
+/* On a device of its own with one thread: the caller's may be at work, and what is loaded
+ * for questions goes with it. */
+enum hd_err hd_device_fingerprint(struct hd_device *device, const struct hd_program *program,
+	struct hd_hash *fingerprint, struct hd_diag *diag)
+{
+	struct hd_device_spec spec = { .nthreads = 1, .kernels = device->spec.kernels, .path = device->spec.path };
+	struct hd_device *asked = NULL;
+	struct hd_hasher hasher;
+	struct hd_arena arena;
+	enum hd_err err = hd_device_create(&asked, device->ops->name, &spec, diag);
+
+	if (err)
+		return err;
+	hd_arena_init(&arena, 0);
+	hd_hasher_init(&hasher);
+	for (uint32_t v = 0; v < program->nvariants && !err; v++)
+		for (uint32_t i = 0; i < program->graph->nnodes && !err; i++) {
+			struct hd_single *single;
+			if (hd_ops[program->graph->node[i].op].class == HD_OP_VIEW || seen_before(program, v, i))
+				continue;
+			single = hd_arena_take(&arena, 1, sizeof *single);
+			err = single ? question(single, &program->calls[v][i], &arena, diag) :
+				hd_fail(diag, HD_E_NOMEM, "fingerprint of a program: out of memory");
+			if (!err)
+				err = ask(asked, single, &hasher, diag);
+		}
+	hd_device_destroy(asked);
+	hd_arena_finish(&arena);
+	if (!err)
+		*fingerprint = hd_hasher_end(&hasher);
+	return err;
+}
