@@ -36,6 +36,8 @@ HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint3
 /* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
  * the operands in the order of the tree; association is fixed, arrival order is free. */
 struct hd_join { uint32_t dst, a, b; };   /* item[dst] = item[a] + item[b]; items 0..nroots-1 are the roots given */
+/* `out` has room for `cap` >= nroots (HD_E_NOSPACE else) though one fewer comes out: it also serves to
+ * sort the roots, which may come in any order. njoins = nroots - 1; `result` is the item of value(H,0). */
 HD_MUST_USE enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag);
 

@@ -14,6 +14,7 @@
 #ifndef HD_PLAN_INS_H
 #define HD_PLAN_INS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -48,18 +49,19 @@ enum hd_ins_op {
 	HD_INS_END
 };
 
-/*      id           bit  text; in texts the letter follows the op name, eager is '!' */
+/*      id           bit  text; in texts the letter follows the op name, eager is '!'; the ops that may carry it */
 #define HD_INS_FLAGS(X)                                                   \
-	X(CHECKPOINT,  1, 'c', "F keeps the stage input only")            \
-	X(EAGER,       2, '!', "STEP before the norm is known")           \
-	X(SHADOW,      4, 'x', "copy of a shadow stage")                  \
-	X(PAIR_BEGIN,  8, 'p', "first of a pair (binary form only)")      \
-	X(PAIR_END,   16, 'q', "second of a pair (binary form only)")
+	X(CHECKPOINT,  1, 'c', "F", "F keeps the stage input only")       \
+	X(EAGER,       2, '!', "STEP", "STEP before the norm is known")   \
+	X(SHADOW,      4, 'x', "LD F B I W R SA SG RA RG", "copy of a shadow stage") \
+	X(PAIR_BEGIN,  8, 'p', "F B I", "first of a pair (binary form only)") \
+	X(PAIR_END,   16, 'q', "F B I", "second of a pair (binary form only)")
 
 enum hd_ins_flag {
-#define X(id, bit, letter, about) HD_INS_##id = (bit),
+#define X(id, bit, letter, on, about) HD_INS_##id = (bit),
 	HD_INS_FLAGS(X)
 #undef X
+	HD_INS_PAIR = HD_INS_PAIR_BEGIN | HD_INS_PAIR_END,
 };
 
 #define HD_VER_RULE UINT32_MAX
@@ -74,9 +76,14 @@ enum { HD_INS_BYTES = 16 };
 
 struct hd_ins_row { const char *text, *fields, *about; };
 const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no such op */
+bool hd_ins_uses(uint8_t op, char field);                            /* of a row that exists */
+uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
+uint8_t hd_ins_flag_bit(char letter);                                /* of the letters in texts; 0: no such flag */
+char hd_ins_flag_letter(uint8_t bit);
 
 void hd_ins_put(const struct hd_ins *ins, uint8_t bytes[HD_INS_BYTES]);
 /* Accepts only what it fully understands: known op and flags, unused fields 0. */
+HD_MUST_USE enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_ins_get(struct hd_ins *ins, const uint8_t bytes[HD_INS_BYTES], struct hd_diag *diag);
 
 #endif
