@@ -1,0 +1,322 @@
+/* Every row of every path this processor has: the same bits as the portable path, whatever
+ * the order of the tiles; and near the reference, which shares no code with it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device/cpu/cpu_isa.h"
+#include "device/reference/reference.h"
+#include "tests/check.h"
+
+/* An operand: extents, 0 ends them. `ids`: i32 below that bound, one in five -1 if `masked`. */
+struct shape { int64_t dim[4]; int32_t ids; bool masked; };
+struct example {
+	uint16_t op;
+	struct hd_attr attr;
+	struct shape in[4], out[3];
+	bool wide;                        /* out[0] is f64 */
+	double terms;                     /* of the longest sum: the tolerance against the reference */
+};
+
+#define MATMUL(ta, tb, m, n, k) \
+	{ HD_OP_MATMUL, { .i = { ta, tb } }, { { .dim = { (ta) ? (k) : (m), (ta) ? (m) : (k) } }, { .dim = { (tb) ? (n) : (k), (tb) ? (k) : (n) } } }, { { .dim = { m, n } } }, false, k }
+#define MAP1(id, at, n) { HD_OP_##id, at, { { .dim = { n } } }, { { .dim = { n } } }, false, 1 }
+#define MAP2(id, at, n) { HD_OP_##id, at, { { .dim = { n } }, { .dim = { n } } }, { { .dim = { n } } }, false, 1 }
+#define ATTR(...) { .i = { __VA_ARGS__ } }
+#define REAL(x) { .f = { x } }
+#define CONV(n, c, h, w, k, r, s, p, q, ...) \
+	{ HD_OP_CONV2D, { .i = { __VA_ARGS__ } }, { { .dim = { n, c, h, w } }, { .dim = { k, c, r, s } } }, { { .dim = { n, k, p, q } } }, false, c * r * s }, \
+	{ HD_OP_CONV2D_DX, { .i = { __VA_ARGS__ } }, { { .dim = { n, k, p, q } }, { .dim = { k, c, r, s } }, { .dim = { n, c, h, w } } }, { { .dim = { n, c, h, w } } }, false, k * r * s }, \
+	{ HD_OP_CONV2D_DW, { .i = { __VA_ARGS__ } }, { { .dim = { n, k, p, q } }, { .dim = { n, c, h, w } }, { .dim = { k, c, r, s } } }, { { .dim = { k, c, r, s } } }, false, n * p * q }
+#define ATTENTION(n, t, c, heads, causal) \
+	{ HD_OP_ATTENTION, ATTR(heads, causal), { { .dim = { n, t, 3 * c } } }, { { .dim = { n, t, c } }, { .dim = { n, heads, t } } }, false, t + c }, \
+	{ HD_OP_ATTENTION_DX, ATTR(heads, causal), { { .dim = { n, t, c } }, { .dim = { n, t, 3 * c } }, { .dim = { n, t, c } }, { .dim = { n, heads, t } } }, { { .dim = { n, t, 3 * c } } }, false, 4 * (t + c) }
+#define NORM(rows, c) \
+	{ HD_OP_LAYERNORM, REAL(1e-5f), { { .dim = { rows, c } }, { .dim = { c } }, { .dim = { c } } }, { { .dim = { rows, c } }, { .dim = { rows, 2 } } }, false, c }, \
+	{ HD_OP_ADD_LAYERNORM, REAL(1e-5f), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } }, { .dim = { c } } }, { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 2 } } }, false, c }, \
+	{ HD_OP_LAYERNORM_DX, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { c } }, { .dim = { rows, 2 } } }, { { .dim = { rows, c } } }, false, c }, \
+	{ HD_OP_LAYERNORM_DG, ATTR(0), { { .dim = { rows, c } }, { .dim = { rows, c } }, { .dim = { rows, 2 } } }, { { .dim = { c } } }, false, rows }
+#define XENT(rows, v) \
+	{ HD_OP_SOFTMAX_XENT, ATTR(0), { { .dim = { rows, v } }, { .dim = { rows }, .ids = v, .masked = true } }, { { .dim = { rows } }, { .dim = { rows } }, { .dim = { rows } } }, false, v }, \
+	{ HD_OP_SOFTMAX_XENT_DX, ATTR(0), { { .dim = { rows, v } }, { .dim = { rows }, .ids = v, .masked = true }, { .dim = { rows } } }, { { .dim = { rows, v } } }, false, v }
+
+static const struct example examples[] = {
+	MATMUL(0, 0, 1, 1, 1), MATMUL(0, 1, 65, 33, 300), MATMUL(1, 0, 170, 10, 64), MATMUL(1, 1, 31, 47, 19), MATMUL(0, 0, 200, 530, 270),
+	CONV(3, 1, 28, 28, 6, 5, 5, 28, 28, 1, 1, 2, 2), CONV(2, 6, 14, 14, 16, 5, 5, 10, 10, 1, 1, 0, 0),
+	CONV(2, 3, 9, 7, 4, 3, 2, 5, 3, 2, 3, 1, 1), CONV(1, 2, 3, 3, 2, 3, 3, 3, 3, 1, 1, 1, 1), CONV(2, 70, 4, 4, 3, 1, 1, 4, 4, 1, 1, 0, 0),
+	ATTENTION(2, 7, 12, 3, 0), ATTENTION(1, 130, 32, 2, 1), ATTENTION(2, 64, 16, 1, 1), ATTENTION(1, 65, 20, 1, 0), ATTENTION(1, 1, 4, 2, 1),
+	MAP2(ADD, ATTR(0), 1000), MAP2(SUB, ATTR(0), 33), MAP2(MUL, ATTR(0), 40000), MAP1(SCALE, REAL(0.37f), 47),
+	{ HD_OP_ADD, ATTR(0), { { .dim = { 5, 3, 7 } }, { .dim = { 3, 7 } } }, { { .dim = { 5, 3, 7 } } }, false, 1 },
+	{ HD_OP_ADD, ATTR(0), { { .dim = { 50, 40, 17 } }, { .dim = { 40, 17 } } }, { { .dim = { 50, 40, 17 } } }, false, 1 },
+	{ HD_OP_BIAS, ATTR(-1), { { .dim = { 33, 10 } }, { .dim = { 10 } } }, { { .dim = { 33, 10 } } }, false, 1 },
+	{ HD_OP_BIAS, ATTR(1), { { .dim = { 3, 6, 5, 7 } }, { .dim = { 6 } } }, { { .dim = { 3, 6, 5, 7 } } }, false, 1 },
+	{ HD_OP_BIAS, ATTR(1), { { .dim = { 3, 6 } }, { .dim = { 6 } } }, { { .dim = { 3, 6 } } }, false, 1 },
+	{ HD_OP_BIAS_ACT, ATTR(-1, HD_ACT_GELU), { { .dim = { 70, 300 } }, { .dim = { 300 } } }, { { .dim = { 70, 300 } }, { .dim = { 70, 300 } } }, false, 8 },
+	{ HD_OP_BIAS_ACT, ATTR(1, HD_ACT_TANH), { { .dim = { 2, 3, 4, 5 } }, { .dim = { 3 } } }, { { .dim = { 2, 3, 4, 5 } }, { .dim = { 2, 3, 4, 5 } } }, false, 8 },
+#define X(id, text) MAP1(ACT, ATTR(HD_ACT_##id), 20001), MAP2(ACT_DX, ATTR(HD_ACT_##id), 77),
+	HD_ACTS(X)
+#undef X
+	{ HD_OP_MAXPOOL2D, ATTR(2, 2, 2, 2), { { .dim = { 2, 3, 8, 10 } } }, { { .dim = { 2, 3, 4, 5 } } }, false, 1 },
+	{ HD_OP_MAXPOOL2D, ATTR(3, 2, 1, 2), { { .dim = { 40, 30, 7, 9 } } }, { { .dim = { 40, 30, 5, 4 } } }, false, 1 },
+	{ HD_OP_MAXPOOL2D_DX, ATTR(2, 2, 2, 2), { { .dim = { 2, 3, 4, 5 } }, { .dim = { 2, 3, 8, 10 } } }, { { .dim = { 2, 3, 8, 10 } } }, false, 1 },
+	{ HD_OP_MAXPOOL2D_DX, ATTR(3, 2, 1, 1), { { .dim = { 2, 3, 5, 8 } }, { .dim = { 2, 3, 7, 9 } } }, { { .dim = { 2, 3, 7, 9 } } }, false, 6 },
+	{ HD_OP_EMBED, ATTR(0), { { .dim = { 9, 5 }, .ids = 11 }, { .dim = { 11, 70 } } }, { { .dim = { 9, 5, 70 } } }, false, 1 },
+	{ HD_OP_EMBED_DW, ATTR(0), { { .dim = { 9, 5, 70 } }, { .dim = { 9, 5 }, .ids = 11 }, { .dim = { 11, 70 } } }, { { .dim = { 11, 70 } } }, false, 45 },
+	{ HD_OP_SUM_ROWS, ATTR(-1), { { .dim = { 200, 77 } } }, { { .dim = { 77 } } }, false, 200 },
+	{ HD_OP_SUM_ROWS, ATTR(1), { { .dim = { 4, 6, 5, 7 } } }, { { .dim = { 6 } } }, false, 140 },
+	{ HD_OP_SUM_ROWS, ATTR(1), { { .dim = { 4, 6 } } }, { { .dim = { 6 } } }, false, 4 },
+	{ HD_OP_SUM_ROWS, ATTR(0, 2), { { .dim = { 40, 6, 5 } } }, { { .dim = { 6, 5 } } }, false, 40 },
+	NORM(9, 768), NORM(300, 70), NORM(3, 1), NORM(2, 16),
+	XENT(40, 10), XENT(3, 5000), XENT(7, 16), XENT(2, 1025),
+	{ HD_OP_MSE, ATTR(0), { { .dim = { 9, 33 } }, { .dim = { 9, 33 } } }, { { .dim = { 9 } } }, false, 33 },
+	{ HD_OP_MSE_DX, ATTR(0), { { .dim = { 9, 33 } }, { .dim = { 9, 33 } } }, { { .dim = { 9, 33 } } }, false, 2 },
+	{ HD_OP_SUM64, ATTR(0), { { .dim = { 9, 33 } } }, { { .dim = { 1 } } }, true, 0 },
+	{ HD_OP_COUNT64, ATTR(0), { { .dim = { 77 }, .ids = 5, .masked = true } }, { { .dim = { 1 } } }, true, 0 },
+	{ HD_OP_COUNT64, ATTR(0), { { .dim = { 77, 3 } } }, { { .dim = { 1 } } }, true, 0 },
+	MAP1(DROPOUT, REAL(0.3f), 5001), MAP1(DROPOUT_DX, REAL(0.3f), 5001), MAP1(DROPOUT, REAL(0.0f), 17), MAP1(DROPOUT, REAL(0.9f), 40003),
+};
+enum { NEXAMPLES = sizeof examples / sizeof examples[0] };
+
+static float random_of(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (float)((double)(*state >> 40) / (double)(1 << 23) - 1.0);
+}
+
+static void take(struct hd_operand *o, const struct shape *s, enum hd_dtype dtype)
+{
+	*o = (struct hd_operand){ .elems = 1, .dtype = (uint8_t)dtype };
+	for (; o->rank < 4 && s->dim[o->rank]; o->rank++) {
+		o->dim[o->rank] = s->dim[o->rank];
+		o->elems *= (uint64_t)s->dim[o->rank];
+	}
+	o->at = malloc(o->elems * hd_dtype_bytes(dtype));
+	assert_non_null(o->at);
+}
+
+static void fill(struct hd_operand *o, const struct shape *s, uint64_t *state)
+{
+	for (uint64_t i = 0; i < o->elems; i++) {
+		float x = random_of(state);
+		if (!s->ids)
+			((float *)o->at)[i] = x * 3.0f;
+		else
+			((int32_t *)o->at)[i] = s->masked && x > 0.6f ? -1 : (int32_t)((x + 1.0f) * 0.4999f * (float)s->ids);
+	}
+}
+
+static void poison(struct hd_call *call)
+{
+	for (int i = 0; i < call->nout; i++)
+		memset(call->out[i].at, 0xff, call->out[i].elems * hd_dtype_bytes((enum hd_dtype)call->out[i].dtype));
+}
+
+/* All tiles, last first when `backwards`; scratch of exactly the promised size, filled with no numbers. */
+static void run(const struct hd_cpu_row *table, struct hd_call *call, bool backwards)
+{
+	const struct hd_kernel *kernel = &table[call->op].kernel;
+	uint32_t n = kernel->ntiles(call);
+	size_t bytes = kernel->scratch(call);
+	void *scratch = hd_alloc(bytes);
+
+	assert_non_null(scratch);
+	memset(scratch, 0xff, bytes);
+	poison(call);
+	for (uint32_t i = 0; i < n; i++)
+		kernel->tile(call, backwards ? n - 1 - i : i, scratch);
+	hd_free(scratch);
+}
+
+/* Inputs that are outputs of the forward op must fit the others. */
+static void prime(struct hd_call *call)
+{
+	struct hd_call f = { .attr = call->attr };
+
+	switch (call->op) {
+	case HD_OP_ATTENTION_DX:
+		f.op = HD_OP_ATTENTION, f.nin = 1, f.nout = 2;
+		f.in[0] = call->in[1], f.out[0] = call->in[2], f.out[1] = call->in[3];
+		break;
+	case HD_OP_SOFTMAX_XENT_DX:
+		f.op = HD_OP_SOFTMAX_XENT, f.nin = 2, f.nout = 3;
+		f.in[0] = call->in[0], f.in[1] = call->in[1], f.out[1] = call->in[2];
+		f.out[0] = f.out[2] = call->in[2];
+		f.out[0].at = malloc(f.out[0].elems * 4), f.out[2].at = malloc(f.out[2].elems * 4);
+		break;
+	default:
+		return;
+	}
+	run(hd_ref_table(), &f, false);
+	if (call->op == HD_OP_SOFTMAX_XENT_DX)
+		free(f.out[0].at), free(f.out[2].at);
+}
+
+static void call_make(struct hd_call *call, const struct example *e)
+{
+	uint64_t state = 88172645463325252u + e->op;
+
+	*call = (struct hd_call){ .op = e->op, .attr = e->attr };
+	call->draw = (struct hd_draw){ .seed = 7, .step = ((uint64_t)1 << 33) + 5, .vn = 3, .op = 11, .row0 = 2 };
+	for (; call->nin < 4 && e->in[call->nin].dim[0]; call->nin++) {
+		take(&call->in[call->nin], &e->in[call->nin], e->in[call->nin].ids ? HD_I32 : HD_F32);
+		fill(&call->in[call->nin], &e->in[call->nin], &state);
+	}
+	for (; call->nout < 3 && e->out[call->nout].dim[0]; call->nout++)
+		take(&call->out[call->nout], &e->out[call->nout], e->wide ? HD_F64 : HD_F32);
+	prime(call);
+}
+
+static void call_drop(struct hd_call *call)
+{
+	for (int i = 0; i < call->nin; i++)
+		free(call->in[i].at);
+	for (int i = 0; i < call->nout; i++)
+		free(call->out[i].at);
+}
+
+static void every_op_has_a_row_on_every_path(void **state)
+{
+	(void)state;
+#define X(path) for (int op = 0; op < HD_NOPS; op++) { \
+		const struct hd_cpu_row *row = &hd_cpu_##path.rows[op]; \
+		CHECK(row->kernel.ntiles && row->kernel.scratch && row->kernel.tile && row->prepare && row->release, #path " %s", hd_ops[op].name); }
+	HD_CPU_PATHS(X)
+#undef X
+}
+
+static void every_op_but_views_has_an_example(void **state)
+{
+	bool seen[HD_NOPS] = { [HD_OP_RESHAPE] = true };
+
+	(void)state;
+	for (int i = 0; i < NEXAMPLES; i++)
+		seen[examples[i].op] = true;
+	for (int op = 0; op < HD_NOPS; op++)
+		CHECK(seen[op], "%s", hd_ops[op].name);
+}
+
+static void paths_give_the_same_bits_in_any_order_of_tiles(void **state)
+{
+	static const char *const path[] = {
+#define X(name) #name,
+		HD_CPU_PATHS(X)
+#undef X
+	};
+
+	(void)state;
+	for (int i = 0; i < NEXAMPLES; i++) {
+		struct hd_call plain, call;
+		call_make(&plain, &examples[i]);
+		run(hd_cpu_portable.rows, &plain, false);
+		for (int p = 0; p < 3; p++) {
+			if (!hd_cpu_path(path[p])) {
+				print_message("[  note   ] this processor has no %s\n", path[p]);
+				continue;
+			}
+			call_make(&call, &examples[i]);
+			run(hd_cpu_table(HD_KERNELS_PORTABLE, path[p]), &call, true);
+			for (int o = 0; o < call.nout; o++)
+				CHECK(memcmp(call.out[o].at, plain.out[o].at, call.out[o].elems * hd_dtype_bytes((enum hd_dtype)call.out[o].dtype)) == 0,
+					"example %d (%s), path %s, output %d", i, hd_ops[call.op].name, path[p], o);
+			call_drop(&call);
+		}
+		call_drop(&plain);
+	}
+}
+
+/* Error of a sum of n terms of size about s: some units of s times sqrt(n), doubled. */
+static void near(const struct hd_operand *got, const struct hd_operand *want, double terms, int example, int output)
+{
+	double size = 0;
+
+	for (uint64_t i = 0; i < want->elems; i++)
+		size = fmax(size, fabs((double)((const float *)want->at)[i]));
+	for (uint64_t i = 0; i < want->elems; i++) {
+		double a = (double)((const float *)got->at)[i], b = (double)((const float *)want->at)[i];
+		double tolerance = 0x1p-23 * (4 + 4 * sqrt(terms)) * fmax(1.0, fmax(size, fabs(b)));
+		CHECK(fabs(a - b) <= tolerance, "example %d (%s), output %d, element %llu: %.9g, reference %.9g, tolerance %.2g",
+			example, hd_ops[examples[example].op].name, output, (unsigned long long)i, a, b, tolerance);
+	}
+}
+
+static void results_are_near_those_of_the_reference(void **state)
+{
+	(void)state;
+	for (int i = 0; i < NEXAMPLES; i++) {
+		struct hd_call ref, call;
+		call_make(&ref, &examples[i]);
+		call_make(&call, &examples[i]);
+		run(hd_ref_table(), &ref, false);
+		run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
+		for (int o = 0; o < call.nout; o++)
+			if (examples[i].wide)
+				assert_memory_equal(call.out[o].at, ref.out[o].at, 8);
+			else
+				near(&call.out[o], &ref.out[o], examples[i].terms, i, o);
+		call_drop(&ref);
+		call_drop(&call);
+	}
+}
+
+static void a_slice_draws_what_the_whole_would(void **state)
+{
+	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, 7 } } }, { { .dim = { 9, 7 } } }, false, 1 };
+	const struct example part = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 4, 7 } } }, { { .dim = { 4, 7 } } }, false, 1 };
+	struct hd_call all, slice;
+
+	(void)state;
+	call_make(&all, &whole);
+	call_make(&slice, &part);
+	all.draw.row0 = 0;
+	slice.draw.row0 = 5;
+	memcpy(slice.in[0].at, (float *)all.in[0].at + 5 * 7, 4 * 7 * sizeof(float));
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &all, false);
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &slice, false);
+	assert_memory_equal(slice.out[0].at, (float *)all.out[0].at + 5 * 7, 4 * 7 * sizeof(float));
+	call_drop(&all);
+	call_drop(&slice);
+}
+
+static void a_number_that_is_none_stays_none(void **state)
+{
+	(void)state;
+	for (int i = 0; i < NEXAMPLES; i++) {
+		const struct example *e = &examples[i];
+		struct hd_call call;
+		bool seen = false;
+		if (e->in[0].ids || e->wide || e->op == HD_OP_MAXPOOL2D || e->op == HD_OP_DROPOUT || e->op == HD_OP_DROPOUT_DX || e->op == HD_OP_SOFTMAX_XENT_DX)
+			continue;                 /* may select the element away */
+		call_make(&call, e);
+		((float *)call.in[0].at)[0] = NAN;
+		run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
+		for (int o = 0; o < call.nout; o++)
+			for (uint64_t j = 0; j < call.out[o].elems; j++)
+				seen |= isnan(((float *)call.out[o].at)[j]) != 0;
+		CHECK(seen, "example %d (%s)", i, hd_ops[e->op].name);
+		call_drop(&call);
+	}
+}
+
+static void only_what_the_processor_has_is_chosen(void **state)
+{
+	(void)state;
+	assert_string_equal(hd_cpu_path("portable"), "portable");
+	assert_null(hd_cpu_path("sse9"));
+	assert_string_equal(hd_cpu_path("auto"), hd_cpu_path(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_op_has_a_row_on_every_path),
+		cmocka_unit_test(every_op_but_views_has_an_example),
+		cmocka_unit_test(paths_give_the_same_bits_in_any_order_of_tiles),
+		cmocka_unit_test(results_are_near_those_of_the_reference),
+		cmocka_unit_test(a_slice_draws_what_the_whole_would),
+		cmocka_unit_test(a_number_that_is_none_stays_none),
+		cmocka_unit_test(only_what_the_processor_has_is_chosen),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

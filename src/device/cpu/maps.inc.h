@@ -1,0 +1,285 @@
+/* maps.inc.h -- elementwise ops: arithmetic, bias, activations, embedding, dropout.
+ * One source for all paths.
+ *
+ * 1. A tile is MAP_ELEMS consecutive elements, or as many whole rows as hold about
+ *    that many.
+ * 2. Every element is computed alone: no order to fix. */
+#ifndef HD_DEVICE_CPU_MAPS_INC_H
+#define HD_DEVICE_CPU_MAPS_INC_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "device/cpu/vmath.h"
+#include "device/kernel.h"
+
+enum { MAP_ELEMS = 16384 };
+
+static inline size_t scratch_none(const struct hd_call *call) { (void)call; return 0; }
+
+/* The elements [at, at + n) of the first output that a tile makes. */
+struct run { uint64_t at, n; };
+HD_INLINE struct run map_run(const struct hd_call *call, uint32_t tile)
+{
+	uint64_t at = (uint64_t)tile * MAP_ELEMS, left = call->out[0].elems - at;
+	return (struct run){ at, left < MAP_ELEMS ? left : MAP_ELEMS };
+}
+static inline uint32_t map_ntiles(const struct hd_call *call)
+{
+	return (uint32_t)((call->out[0].elems + MAP_ELEMS - 1) / MAP_ELEMS);
+}
+
+/* Rows of `cols` elements, MAP_ELEMS or so at a time. */
+HD_INLINE uint64_t rows_of_tile(uint64_t cols) { return cols >= MAP_ELEMS ? 1 : MAP_ELEMS / cols; }
+HD_INLINE uint32_t row_ntiles(uint64_t rows, uint64_t cols)
+{
+	uint64_t per = rows_of_tile(cols);
+	return (uint32_t)((rows + per - 1) / per);
+}
+HD_INLINE struct run row_run(uint64_t rows, uint64_t cols, uint32_t tile)
+{
+	uint64_t per = rows_of_tile(cols), at = (uint64_t)tile * per;
+	return (struct run){ at, rows - at < per ? rows - at : per };
+}
+
+/* for each unit of n elements: `len` of them at i, 16 but for the last */
+#define HD_UNITS(i, len, n) \
+	for (size_t i = 0, len; i < (n) && ((len = (n) - i < HD_UNIT ? (n) - i : HD_UNIT), true); i += HD_UNIT)
+
+HD_INLINE struct vf act_of(int act, struct vf x)
+{
+	switch (act) {
+	case HD_ACT_RELU: return vf_select(vf_lt(x, vf_set(0.0f)), vf_set(0.0f), x);
+	case HD_ACT_GELU: return vf_mul(x, vf_gelu_gate(x));
+	case HD_ACT_TANH: return vf_tanh(x);
+	default: return vf_sigmoid(x);
+	}
+}
+
+/* The derivative of gelu = x s(v), v = 2k (x + c x^3):  s + x s (1 - s) 2k (1 + 3 c x^2). */
+HD_INLINE struct vf gelu_slope(struct vf x)
+{
+	struct vf s = vf_gelu_gate(x), one = vf_set(1.0f);
+	struct vf inner = vf_mul(vf_set(HD_GELU_2K), vf_fma(vf_mul(x, x), vf_set(3.0f * HD_GELU_C), one));
+	return vf_fma(vf_mul(vf_mul(x, s), vf_sub(one, s)), inner, s);
+}
+
+HD_INLINE struct vf act_slope(int act, struct vf x)
+{
+	struct vf one = vf_set(1.0f), y;
+
+	switch (act) {
+	case HD_ACT_RELU: return vf_select(vf_lt(vf_set(0.0f), x), one, vf_set(0.0f));
+	case HD_ACT_GELU: return gelu_slope(x);
+	case HD_ACT_TANH:
+		y = vf_tanh(x);
+		return vf_sub(one, vf_mul(y, y));
+	default:
+		y = vf_sigmoid(x);
+		return vf_mul(y, vf_sub(one, y));
+	}
+}
+
+/* Binary maps: b has the shape of a, or is repeated with a period of its own length. */
+#define HD_BINARY(name, op)                                                                              \
+	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)         \
+	{                                                                                                \
+		struct run run = map_run(call, tile);                                                    \
+		const float *a = (const float *)call->in[0].at, *b = call->in[1].at;                     \
+		float *out = call->out[0].at;                                                            \
+		uint64_t period = call->in[1].elems;                                                     \
+		(void)scratch;                                                                           \
+		for (uint64_t i = run.at, end = run.at + run.n, n; i < end; i += n) {                    \
+			uint64_t from = i % period;                                                      \
+			n = end - i < period - from ? end - i : period - from;                           \
+			HD_UNITS(j, len, n)                                                              \
+				vf_store_n(out + i + j, op(vf_load_n(a + i + j, len), vf_load_n(b + from + j, len)), len); \
+		}                                                                                        \
+	}
+HD_BINARY(add, vf_add)
+HD_BINARY(sub, vf_sub)
+HD_BINARY(mul, vf_mul)
+#undef HD_BINARY
+
+static inline void scale_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct run run = map_run(call, tile);
+	const float *a = (const float *)call->in[0].at + run.at;
+	float *out = (float *)call->out[0].at + run.at;
+	(void)scratch;
+	HD_UNITS(i, len, run.n)
+		vf_store_n(out + i, vf_mul(vf_load_n(a + i, len), vf_set(call->attr.f[0])), len);
+}
+
+/* Each activation is its own loop: the switch is outside. */
+HD_INLINE void act_run(int act, const float *x, float *y, uint64_t n)
+{
+	HD_UNITS(i, len, n)
+		vf_store_n(y + i, act_of(act, vf_load_n(x + i, len)), len);
+}
+HD_INLINE void act_dx_run(int act, const float *dy, const float *x, float *dx, uint64_t n)
+{
+	HD_UNITS(i, len, n)
+		vf_store_n(dx + i, vf_mul(vf_load_n(dy + i, len), act_slope(act, vf_load_n(x + i, len))), len);
+}
+
+#define X(id, text) case HD_ACT_##id: act_run(HD_ACT_##id, x, y, n); break;
+static inline void act_all(int act, const float *x, float *y, uint64_t n) { switch (act) { HD_ACTS(X) default: break; } }
+#undef X
+#define X(id, text) case HD_ACT_##id: act_dx_run(HD_ACT_##id, dy, x, dx, n); break;
+static inline void act_dx_all(int act, const float *dy, const float *x, float *dx, uint64_t n)
+{
+	switch (act) { HD_ACTS(X) default: break; }
+}
+#undef X
+
+static inline void act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct run run = map_run(call, tile);
+	(void)scratch;
+	act_all(call->attr.i[0], (const float *)call->in[0].at + run.at, (float *)call->out[0].at + run.at, run.n);
+}
+
+static inline void act_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct run run = map_run(call, tile);
+	(void)scratch;
+	act_dx_all(call->attr.i[0], (const float *)call->in[0].at + run.at, (const float *)call->in[1].at + run.at,
+		(float *)call->out[0].at + run.at, run.n);
+}
+
+/* A bias as rows: along the last extent each row adds all of b; for images a row is one plane
+ * and adds one element of b. */
+struct bias { uint64_t rows, cols, nchannels; bool planes; };
+HD_INLINE struct bias bias_of(const struct hd_operand *x, const struct hd_operand *b, int axis)
+{
+	bool planes = axis == 1 && x->rank > 2;
+	uint64_t cols = b->elems;
+
+	if (planes) {
+		cols = 1;
+		for (int d = 2; d < x->rank; d++)
+			cols *= (uint64_t)x->dim[d];
+	}
+	return (struct bias){ x->elems / cols, cols, b->elems, planes };
+}
+
+HD_INLINE void bias_row(const struct bias *s, const float *x, const float *b, uint64_t row, float *z)
+{
+	const float *from = s->planes ? b + row % s->nchannels : b;
+
+	HD_UNITS(i, len, s->cols) {
+		struct vf add = s->planes ? vf_set(*from) : vf_load_n(from + i, len);
+		vf_store_n(z + i, vf_add(vf_load_n(x + i, len), add), len);
+	}
+}
+
+static inline uint32_t bias_ntiles(const struct hd_call *call)
+{
+	struct bias s = bias_of(&call->in[0], &call->in[1], call->attr.i[0]);
+	return row_ntiles(s.rows, s.cols);
+}
+
+static inline void bias_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct bias s = bias_of(&call->in[0], &call->in[1], call->attr.i[0]);
+	struct run run = row_run(s.rows, s.cols, tile);
+	(void)scratch;
+	for (uint64_t row = run.at; row < run.at + run.n; row++)
+		bias_row(&s, (const float *)call->in[0].at + row * s.cols, call->in[1].at, row, (float *)call->out[0].at + row * s.cols);
+}
+
+static inline void bias_act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct bias s = bias_of(&call->in[0], &call->in[1], call->attr.i[0]);
+	struct run run = row_run(s.rows, s.cols, tile);
+	float *z = call->out[0].at, *y = call->out[1].at;
+	(void)scratch;
+	for (uint64_t row = run.at; row < run.at + run.n; row++) {
+		uint64_t at = row * s.cols;
+		bias_row(&s, (const float *)call->in[0].at + at, call->in[1].at, row, z + at);
+		act_all(call->attr.i[1], z + at, y + at, s.cols);
+	}
+}
+
+static inline uint32_t embed_ntiles(const struct hd_call *call)
+{
+	return row_ntiles(call->in[0].elems, (uint64_t)hd_cols(&call->in[1]));
+}
+
+static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	uint64_t cols = (uint64_t)hd_cols(&call->in[1]);
+	struct run run = row_run(call->in[0].elems, cols, tile);
+	const int32_t *id = call->in[0].at;
+	(void)scratch;
+	for (uint64_t row = run.at; row < run.at + run.n; row++)
+		memcpy((float *)call->out[0].at + row * cols, (const float *)call->in[1].at + (uint64_t)id[row] * cols, cols * sizeof(float));
+}
+
+/* Philox4x32-10 of sixteen consecutive blocks, as philox.h has it for one: lanes side by side
+ * so that the multiplications become those of vectors. */
+HD_INLINE void philox_unit(const struct hd_draw *draw, uint64_t block, uint32_t word[4 * HD_UNIT])
+{
+	uint64_t key = hd_philox_key(draw->seed, HD_RNG_MODEL);
+	uint32_t c0[HD_UNIT], c1[HD_UNIT], c2[HD_UNIT], c3[HD_UNIT], k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+	for (uint32_t i = 0; i < HD_UNIT; i++) {
+		c0[i] = (uint32_t)block + i;
+		c1[i] = draw->op;
+		c2[i] = (uint32_t)draw->step;
+		c3[i] = draw->vn | (uint32_t)(draw->step >> 32) << 20;
+	}
+	for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+		for (int i = 0; i < HD_UNIT; i++) {
+			uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
+			c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+			c1[i] = (uint32_t)p1;
+			c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+			c3[i] = (uint32_t)p0;
+		}
+	for (int i = 0; i < HD_UNIT; i++) {
+		word[4 * i] = c0[i];
+		word[4 * i + 1] = c1[i];
+		word[4 * i + 2] = c2[i];
+		word[4 * i + 3] = c3[i];
+	}
+}
+
+/* The element's number inside its virtual node keys the draw, so that a slice draws what the
+ * whole would; row0 counts extent 0. */
+static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct run run = map_run(call, tile);
+	uint64_t element = call->out[0].elems / (uint64_t)call->out[0].dim[0] * call->draw.row0 + run.at;
+	const float *x = (const float *)call->in[0].at + run.at;
+	float *y = (float *)call->out[0].at + run.at, kept = 1.0f - call->attr.f[0];
+	uint32_t keep_from = hd_keep_from((double)call->attr.f[0]), word[4 * HD_UNIT];
+	(void)scratch;
+
+	for (uint64_t i = 0, n; i < run.n; i += n) {
+		uint64_t skip = (element + i) % 4;
+		n = run.n - i < 4 * HD_UNIT - skip ? run.n - i : 4 * HD_UNIT - skip;
+		philox_unit(&call->draw, (element + i) / 4, word);
+		for (uint64_t j = 0; j < n; j++) {
+			float up = x[i + j] / kept;
+			y[i + j] = word[skip + j] >= keep_from ? up : 0.0f;
+		}
+	}
+}
+
+static inline void mse_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	struct run run = map_run(call, tile);
+	const float *a = (const float *)call->in[0].at + run.at, *b = (const float *)call->in[1].at + run.at;
+	float *out = (float *)call->out[0].at + run.at;
+	struct vf c = vf_set((float)hd_cols(&call->in[0]));
+	(void)scratch;
+	HD_UNITS(i, len, run.n) {
+		struct vf gap = vf_sub(vf_load_n(a + i, len), vf_load_n(b + i, len));
+		vf_store_n(out + i, vf_div(vf_add(gap, gap), c), len);
+	}
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* vec.h -- sixteen floats as one value: the unit in which every kernel of ours
+ * computes, whatever the width of the machine's registers.
+ *
+ * A `struct vf` is one AVX-512 register, two of AVX2, or four groups of four in
+ * plain C. The kernels (*.inc.h) are written once against it and compiled once
+ * per path.
+ *
+ * 1. Each operation is IEEE-754 single precision with one rounding per element;
+ *    nothing is contracted but vf_fma().
+ * 2. Sums and maxima across a vector pair lane j with j+8, then j+4, j+2, j+1.
+ * 3. Lanes beyond the end of a row are zero after vf_load_n(); callers choose
+ *    another filling by vf_only().
+ *
+ * Everything is inline: the header is private to the kernels. */
+#ifndef HD_DEVICE_CPU_VEC_H
+#define HD_DEVICE_CPU_VEC_H
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include "device/cpu/vec_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "device/cpu/vec_avx2.h"
+#else
+#include "device/cpu/vec_portable.h"
+#endif
+
+enum { HD_UNIT = 16, HD_PARTS = HD_UNIT / HD_WIDTH };
+
+struct vf { part p[HD_PARTS]; };
+struct vi { ipart p[HD_PARTS]; };
+
+/* Defines an elementwise function from an expression over the parts of its operands. */
+#define HD_VEC1(type, name, from, expr) \
+	HD_INLINE type name(from a) { type r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = expr; return r; }
+#define HD_VEC2(type, name, from, expr) \
+	HD_INLINE type name(from a, from b) { type r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = expr; return r; }
+
+HD_VEC2(struct vf, vf_add, struct vf, a.p[i] + b.p[i])
+HD_VEC2(struct vf, vf_sub, struct vf, a.p[i] - b.p[i])
+HD_VEC2(struct vf, vf_mul, struct vf, a.p[i] * b.p[i])
+HD_VEC2(struct vf, vf_div, struct vf, a.p[i] / b.p[i])
+HD_VEC1(struct vf, vf_sqrt, struct vf, part_sqrt(a.p[i]))
+HD_VEC2(struct vi, vf_lt, struct vf, (ipart)(a.p[i] < b.p[i]))              /* masks: all ones or zero per lane */
+HD_VEC2(struct vi, vf_eq, struct vf, (ipart)(a.p[i] == b.p[i]))
+HD_VEC2(struct vf, vf_max, struct vf, part_select((ipart)(a.p[i] > b.p[i]), a.p[i], b.p[i]))   /* b where either is no number */
+HD_VEC1(struct vf, vi_to_float, struct vi, part_from_int(a.p[i]))
+HD_VEC1(struct vi, vf_bits, struct vf, (ipart)a.p[i])
+HD_VEC1(struct vf, vi_float_of, struct vi, (part)a.p[i])                   /* the same bits */
+HD_VEC2(struct vi, vi_add, struct vi, a.p[i] + b.p[i])
+HD_VEC2(struct vi, vi_sub, struct vi, a.p[i] - b.p[i])
+HD_VEC2(struct vi, vi_and, struct vi, a.p[i] & b.p[i])
+HD_VEC2(struct vi, vi_or, struct vi, a.p[i] | b.p[i])
+HD_VEC1(struct vi, vi_up23, struct vi, a.p[i] << 23)
+HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
+#undef HD_VEC1
+#undef HD_VEC2
+
+HD_INLINE struct vf vf_set(float x) { struct vf r; for (int i = 0; i < HD_PARTS; i++) r.p[i] = part_set(x); return r; }
+HD_INLINE struct vi vi_set(int32_t x)
+{
+	struct vi r;
+	for (int i = 0; i < HD_PARTS; i++)
+		r.p[i] = (ipart){ 0 } + x;
+	return r;
+}
+HD_INLINE struct vf vf_fma(struct vf a, struct vf b, struct vf c)
+{
+	struct vf r;
+	for (int i = 0; i < HD_PARTS; i++)
+		r.p[i] = part_fma(a.p[i], b.p[i], c.p[i]);
+	return r;
+}
+HD_INLINE struct vf vf_select(struct vi mask, struct vf yes, struct vf no)
+{
+	struct vf r;
+	for (int i = 0; i < HD_PARTS; i++)
+		r.p[i] = part_select(mask.p[i], yes.p[i], no.p[i]);
+	return r;
+}
+
+HD_INLINE struct vf vf_load(const float *at)
+{
+	struct vf r;
+	for (int i = 0; i < HD_PARTS; i++)
+		r.p[i] = part_load(at + i * HD_WIDTH);
+	return r;
+}
+HD_INLINE void vf_store(float *at, struct vf a)
+{
+	for (int i = 0; i < HD_PARTS; i++)
+		part_store(at + i * HD_WIDTH, a.p[i]);
+}
+/* How many of the first n lanes fall into part i. */
+HD_INLINE size_t part_share(size_t n, int i)
+{
+	size_t before = (size_t)i * HD_WIDTH;
+	return n <= before ? 0 : n - before < HD_WIDTH ? n - before : HD_WIDTH;
+}
+/* n in 1..16; memory beyond n is not touched. */
+HD_INLINE struct vf vf_load_n(const float *at, size_t n)
+{
+	struct vf r;
+	if (n >= HD_UNIT)
+		return vf_load(at);
+	for (int i = 0; i < HD_PARTS; i++) {
+		size_t share = part_share(n, i);
+		r.p[i] = share ? part_load_n(at + i * HD_WIDTH, share) : part_set(0.0f);
+	}
+	return r;
+}
+HD_INLINE void vf_store_n(float *at, struct vf a, size_t n)
+{
+	if (n >= HD_UNIT) {
+		vf_store(at, a);
+		return;
+	}
+	for (int i = 0; i < HD_PARTS; i++) {
+		size_t share = part_share(n, i);
+		if (share)
+			part_store_n(at + i * HD_WIDTH, a.p[i], share);
+	}
+}
+
+/* `a` in the first n lanes, `rest` in the others. */
+HD_INLINE struct vf vf_only(struct vf a, size_t n, struct vf rest)
+{
+	static const float index[HD_UNIT] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	if (n >= HD_UNIT)
+		return a;
+	return vf_select(vf_lt(vf_load(index), vf_set((float)n)), a, rest);
+}
+
+HD_INLINE float vf_sum(struct vf a)
+{
+	float lane[HD_UNIT];
+
+	vf_store(lane, a);
+	for (int half = HD_UNIT / 2; half > 0; half /= 2)
+		for (int j = 0; j < half; j++)
+			lane[j] += lane[j + half];
+	return lane[0];
+}
+
+HD_INLINE float vf_top(struct vf a)
+{
+	float lane[HD_UNIT];
+
+	vf_store(lane, a);
+	for (int half = HD_UNIT / 2; half > 0; half /= 2)
+		for (int j = 0; j < half; j++)
+			lane[j] = lane[j] > lane[j + half] ? lane[j] : lane[j + half];
+	return lane[0];
+}
+
+#endif

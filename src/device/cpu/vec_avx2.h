@@ -1,0 +1,59 @@
+/* vec_avx2.h -- the native part of vec.h on AVX2 with FMA: eight floats in one register.
+ * Only vec.h includes it. */
+#ifndef HD_DEVICE_CPU_VEC_AVX2_H
+#define HD_DEVICE_CPU_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HD_INLINE static inline __attribute__((always_inline))
+
+enum { HD_WIDTH = 8, HD_HEIGHT = 6 };        /* floats in a register; rows of results held at once by gemm.inc.h */
+#define HD_HEIGHTS(X) X(2) X(4) X(6)
+typedef float part __attribute__((vector_size(32)));
+typedef int32_t ipart __attribute__((vector_size(32)));
+
+HD_INLINE part part_set(float x) { return (part)_mm256_set1_ps(x); }
+HD_INLINE part part_load(const float *at) { return (part)_mm256_loadu_ps(at); }
+HD_INLINE void part_store(float *at, part a) { _mm256_storeu_ps(at, (__m256)a); }
+HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+HD_INLINE part part_sqrt(part a) { return (part)_mm256_sqrt_ps((__m256)a); }
+HD_INLINE part part_from_int(ipart a) { return (part)_mm256_cvtepi32_ps((__m256i)a); }
+HD_INLINE part part_select(ipart mask, part yes, part no)
+{
+	return (part)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+}
+/* All ones in the first n lanes. */
+HD_INLINE __m256i part_first(size_t n)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+HD_INLINE part part_load_n(const float *at, size_t n) { return (part)_mm256_maskload_ps(at, part_first(n)); }
+HD_INLINE void part_store_n(float *at, part a, size_t n) { _mm256_maskstore_ps(at, part_first(n), (__m256)a); }
+
+/* Rows become columns: pairs, quadruples, then halves of registers change places. */
+HD_INLINE void part_transpose(part row[8])
+{
+	__m256 t[8], u[8];
+
+#pragma GCC unroll 4
+	for (int i = 0; i < 8; i += 2) {
+		t[i] = _mm256_unpacklo_ps((__m256)row[i], (__m256)row[i + 1]);
+		t[i + 1] = _mm256_unpackhi_ps((__m256)row[i], (__m256)row[i + 1]);
+	}
+#pragma GCC unroll 2
+	for (int i = 0; i < 8; i += 4) {
+		u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+		u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+		u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+		u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		row[i] = (part)_mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+		row[i + 4] = (part)_mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+	}
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* vec_avx512.h -- the native part of vec.h on AVX-512: sixteen floats in one register.
+ * Only vec.h includes it. */
+#ifndef HD_DEVICE_CPU_VEC_AVX512_H
+#define HD_DEVICE_CPU_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HD_INLINE static inline __attribute__((always_inline))
+
+enum { HD_WIDTH = 16, HD_HEIGHT = 14 };        /* floats in a register; rows of results held at once by gemm.inc.h */
+#define HD_HEIGHTS(X) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
+typedef float part __attribute__((vector_size(64)));
+typedef int32_t ipart __attribute__((vector_size(64)));
+
+HD_INLINE part part_set(float x) { return (part)_mm512_set1_ps(x); }
+HD_INLINE part part_load(const float *at) { return (part)_mm512_loadu_ps(at); }
+HD_INLINE void part_store(float *at, part a) { _mm512_storeu_ps(at, (__m512)a); }
+HD_INLINE part part_fma(part a, part b, part c) { return (part)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+HD_INLINE part part_sqrt(part a) { return (part)_mm512_sqrt_ps((__m512)a); }
+HD_INLINE part part_from_int(ipart a) { return (part)_mm512_cvtepi32_ps((__m512i)a); }
+HD_INLINE part part_select(ipart mask, part yes, part no)
+{
+	return (part)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)mask), (__m512)no, (__m512)yes);
+}
+HD_INLINE part part_load_n(const float *at, size_t n)
+{
+	return (part)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), at);
+}
+HD_INLINE void part_store_n(float *at, part a, size_t n)
+{
+	_mm512_mask_storeu_ps(at, (__mmask16)((1u << n) - 1), (__m512)a);
+}
+
+/* Rows become columns: pairs, quadruples, then quarters of registers change places. */
+HD_INLINE void part_transpose(part row[16])
+{
+	__m512 t[16], u[16];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 16; i += 2) {
+		t[i] = _mm512_unpacklo_ps((__m512)row[i], (__m512)row[i + 1]);
+		t[i + 1] = _mm512_unpackhi_ps((__m512)row[i], (__m512)row[i + 1]);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 16; i += 4) {
+		u[i] = (__m512)_mm512_unpacklo_pd((__m512d)t[i], (__m512d)t[i + 2]);
+		u[i + 1] = (__m512)_mm512_unpackhi_pd((__m512d)t[i], (__m512d)t[i + 2]);
+		u[i + 2] = (__m512)_mm512_unpacklo_pd((__m512d)t[i + 1], (__m512d)t[i + 3]);
+		u[i + 3] = (__m512)_mm512_unpackhi_pd((__m512d)t[i + 1], (__m512d)t[i + 3]);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		t[i] = _mm512_shuffle_f32x4(u[i], u[i + 4], 0x88);
+		t[i + 4] = _mm512_shuffle_f32x4(u[i], u[i + 4], 0xdd);
+		t[i + 8] = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0x88);
+		t[i + 12] = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0xdd);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		row[i] = (part)_mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+		row[i + 4] = (part)_mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+		row[i + 8] = (part)_mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+		row[i + 12] = (part)_mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+	}
+}
+
+#endif
