@@ -1,0 +1,148 @@
+#include "data/dataset.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/near.h"
+#include "data/reader_int.h"
+
+const struct hd_reader_ops *const hd_readers[] = {
+	&hd_reader_idx, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy, &hd_reader_synthetic, NULL,
+};
+
+static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(kind);
+	char names[128] = "";
+
+	for (size_t i = 0; hd_readers[i]; i++) {
+		size_t len = strlen(names);
+		hd_near_offer(&near, hd_readers[i]->name);
+		(void)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", hd_readers[i]->name);
+	}
+	return hd_fail(diag, HD_E_INVAL, "data.kind is '%s'%s%s%s; known: %s", kind, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "", names);
+}
+
+enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+{
+	/* the negated forms refuse NaN too; the slack lets 0.9 + 0.1 and thirds add up */
+	if (!(spec->train > 0) || !(spec->valid >= 0) || !(spec->train + spec->valid <= 1 + 1e-9))
+		return hd_fail(diag, HD_E_INVAL, "data.split has train %g and valid %g: train must be above 0, valid not below, both together at most 1",
+			spec->train, spec->valid);
+	for (size_t i = 0; hd_readers[i]; i++)
+		if (strcmp(hd_readers[i]->name, spec->kind) == 0)
+			return hd_readers[i]->open(set, spec, fs, diag);
+	return unknown_kind(spec->kind, diag);
+}
+
+void hd_dataset_destroy(struct hd_dataset *set)
+{
+	if (set)
+		set->ops->destroy(set);
+}
+
+uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name)
+{
+	for (uint32_t i = 0; i < set->nsplits; i++)
+		if (strcmp(set->split[i].name, name) == 0)
+			return i;
+	return HD_NONE;
+}
+
+enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops, struct hd_fs *fs,
+	hd_reader_fill *fill, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	assert(bytes >= sizeof(struct hd_reader));
+	struct hd_reader *reader = hd_alloc(bytes);
+
+	if (!reader)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s data", ops->name);
+	memset(reader, 0, bytes);
+	reader->set.ops = ops;
+	reader->fs = fs;
+	hd_arena_init(&reader->arena, 0);
+	enum hd_err err = fill(reader, spec, diag);
+	if (err != HD_OK) {
+		hd_reader_destroy(&reader->set);
+		return err;
+	}
+	*set = &reader->set;
+	return HD_OK;
+}
+
+void hd_reader_destroy(struct hd_dataset *set)
+{
+	struct hd_reader *reader = (struct hd_reader *)set;
+
+	if (!reader)
+		return;
+	for (uint32_t i = 0; i < reader->nsources; i++)
+		hd_file_unmap(reader->fs, &reader->source[i].map);
+	hd_arena_finish(&reader->arena);
+	hd_free(reader);
+}
+
+void hd_reader_about(struct hd_reader *reader, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(reader->set.about, sizeof reader->set.about, fmt, args);
+	va_end(args);
+}
+
+struct hd_dims_text hd_dims_text(uint32_t rank, const int64_t *dim)
+{
+	struct hd_dims_text text = { "[" };
+	size_t len = 1;
+
+	for (uint32_t i = 0; i < rank && len < sizeof text.at - 24; i++)
+		len += (size_t)snprintf(text.at + len, sizeof text.at - len, "%s%" PRId64, i ? "," : "", dim[i]);
+	text.at[len] = ']';
+	return text;
+}
+
+enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype, uint32_t rank, const int64_t *dim,
+	struct hd_diag *diag)
+{
+	struct hd_dataset *set = &reader->set;
+	struct hd_field *field = &set->field[set->nfields];
+	uint64_t bytes = hd_dtype_bytes(dtype);
+
+	assert(set->nfields < HD_MAX_FIELDS && rank <= HD_MAX_DIMS);
+	for (uint32_t i = 0; i < rank; i++)
+		if (dim[i] < 1 || !hd_mul_u64(bytes, (uint64_t)dim[i], &bytes) || bytes > HD_MAX_SAMPLE_BYTES)
+			return hd_fail(diag, HD_E_INPUT, "a sample's \"%s\" would have the shape %s: extents must be above 0 and a sample at most %d MiB",
+				name, hd_dims_text(rank, dim).at, HD_MAX_SAMPLE_BYTES >> 20);
+	*field = (struct hd_field){ .dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .sample_bytes = bytes };
+	(void)snprintf(field->name, sizeof field->name, "%s", name);
+	if (rank)
+		memcpy(field->dim, dim, rank * sizeof *dim);
+	set->nfields++;
+	return HD_OK;
+}
+
+enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *spec, enum hd_dtype dtype, uint32_t rank,
+	const int64_t *dim, const char *name, struct hd_diag *diag)
+{
+	int64_t have = hd_dims_product(dim, rank), want = hd_dims_product(spec->dim, spec->rank);
+
+	if (spec->rank == 0)
+		return hd_field_add(reader, "x", dtype, rank, dim, diag);
+	if (have != want)
+		return hd_fail(diag, HD_E_INPUT, "%s: samples have the shape %s (%" PRId64 " numbers), the model takes %s (%" PRId64 "): change model.args or data.path",
+			name, hd_dims_text(rank, dim).at, have, hd_dims_text(spec->rank, spec->dim).at, want);
+	return hd_field_add(reader, "x", dtype, spec->rank, spec->dim, diag);
+}
+
+struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index, uint32_t block)
+{
+	const uint32_t counter[4] = { block, (uint32_t)index, (uint32_t)(index >> 32 & 0xffff) | split << 16, (uint32_t)use };
+	return hd_philox(counter, hd_philox_key(seed, HD_RNG_USER));
+}

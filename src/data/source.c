@@ -1,0 +1,154 @@
+#include <string.h>
+
+#include "base/pack.h"
+#include "data/reader_int.h"
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t len = strlen(text), len_end = strlen(end);
+	return len >= len_end && strcmp(text + len - len_end, end) == 0;
+}
+
+static enum hd_err room_for(struct hd_reader *reader, uint32_t n, struct hd_diag *diag)
+{
+	if (n > HD_SOURCES_CAP)
+		return hd_fail(diag, HD_E_INPUT, "more than %d files for one data set: join them, or narrow data.path", HD_SOURCES_CAP);
+	if (n <= reader->source_cap)
+		return HD_OK;
+	uint32_t cap = reader->source_cap ? reader->source_cap * 2 : 8;
+	struct hd_source *grown = hd_arena_take(&reader->arena, cap, sizeof *grown);
+	if (!grown)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %u data files", n);
+	if (reader->nsources)
+		memcpy(grown, reader->source, reader->nsources * sizeof *grown);
+	reader->source = grown;
+	reader->source_cap = cap;
+	return HD_OK;
+}
+
+static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *map, struct hd_diag *diag)
+{
+	struct hd_stat stat;
+	struct hd_file file = { 0 };
+	enum hd_err err = hd_fs_stat(fs, path, &stat, diag);
+
+	if (err != HD_OK)
+		return err;
+	if (stat.kind != HD_FILE_REGULAR)
+		return hd_fail(diag, HD_E_INPUT, "%s is %s, not a file: name a file%s", path,
+			stat.kind == HD_FILE_FOLDER ? "a folder" : "a device or a pipe", stat.kind == HD_FILE_FOLDER ? ", or several as in folder/*.txt" : "");
+	err = hd_file_open(fs, path, HD_OPEN_READ, &file, diag);
+	if (err != HD_OK)
+		return err;
+	err = hd_file_map(&file, map, diag);
+	enum hd_err closed = hd_file_close(&file, diag);
+	if (err == HD_OK && closed != HD_OK)
+		hd_file_unmap(fs, map);
+	return err != HD_OK ? err : closed;
+}
+
+enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_diag *diag)
+{
+	enum hd_err err = room_for(reader, reader->nsources + 1, diag);
+	if (err != HD_OK)
+		return err;
+	struct hd_source *source = &reader->source[reader->nsources];
+	*source = (struct hd_source){ .name = hd_arena_text(&reader->arena, path, strlen(path)) };
+	if (!source->name)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", path);
+	err = map_file(reader->fs, path, &source->map, diag);
+	if (err != HD_OK)
+		return err;
+	reader->nsources++;                        /* from here on destroy unmaps it */
+	source->bytes = source->map.bytes;
+	source->len = source->map.len;
+	if (source->len && ends_in(path, ".gz")) {
+		uint8_t *unpacked;
+		err = hd_gzip_unpack(&reader->arena, source->name, source->bytes, source->len, HD_UNPACKED_CAP, &unpacked, &source->len, diag);
+		if (err != HD_OK)
+			return err;
+		source->bytes = unpacked;
+		hd_file_unmap(reader->fs, &source->map);
+	}
+	return source->len ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s is empty: there is nothing to train on", path);
+}
+
+enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name, char **path, struct hd_diag *diag)
+{
+	size_t len_folder = strlen(folder), len_name = strlen(name);
+	char *at;
+
+	while (len_folder > 1 && folder[len_folder - 1] == '/')
+		len_folder--;
+	if (len_folder + len_name + 2 > HD_PATH_CAP)
+		return hd_fail(diag, HD_E_INPUT, "the path %.100s.../%s is longer than %d bytes", folder, name, HD_PATH_CAP - 1);
+	at = hd_arena_take(&reader->arena, len_folder + len_name + 2, 1);
+	if (!at)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the path %s/%s", folder, name);
+	memcpy(at, folder, len_folder);
+	at[len_folder] = '/';
+	memcpy(at + len_folder + 1, name, len_name);
+	*path = at;
+	return HD_OK;
+}
+
+/* A '*' is first taken as empty; at a mismatch the last one takes one byte more. */
+bool hd_glob_match(const char *pattern, const char *name)
+{
+	const char *star = NULL, *from = NULL;
+
+	if (name[0] == '.' && pattern[0] != '.')
+		return false;
+	while (*name) {
+		if (*pattern == '*') {
+			star = pattern++;
+			from = name;
+		} else if (*pattern == '?' || *pattern == *name) {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star + 1;
+			name = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == 0;
+}
+
+enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, struct hd_diag *diag)
+{
+	const char *slash = strrchr(pattern, '/'), *last = slash ? slash + 1 : pattern;
+	const char *folder = ".";
+	char **names, *path;
+	size_t nnames;
+	enum hd_err err;
+
+	if (!pattern[strcspn(pattern, "*?")])
+		return hd_source_add(reader, pattern, diag);
+	if (slash) {
+		folder = hd_arena_text(&reader->arena, pattern, slash == pattern ? 1 : (size_t)(slash - pattern));
+		if (!folder)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the path %s", pattern);
+	}
+	if (folder[strcspn(folder, "*?")])
+		return hd_fail(diag, HD_E_INVAL, "data.path %s: '*' and '?' may stand in the last part of a path only", pattern);
+	err = hd_fs_list(reader->fs, folder, &reader->arena, &names, &nnames, diag);
+	if (err != HD_OK)
+		return err;
+	uint32_t before = reader->nsources;
+	for (size_t i = 0; i < nnames; i++) {
+		if (!hd_glob_match(last, names[i]))
+			continue;
+		err = slash ? hd_path_join(reader, folder, names[i], &path, diag) : (path = names[i], HD_OK);
+		if (err == HD_OK)
+			err = hd_source_add(reader, path, diag);
+		if (err != HD_OK)
+			return err;
+	}
+	if (reader->nsources == before)
+		return hd_fail(diag, HD_E_NOTFOUND, "no file matches data.path %s (%zu names in the folder)", pattern, nnames);
+	return HD_OK;
+}

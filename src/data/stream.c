@@ -1,0 +1,119 @@
+#include "data/stream_int.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+static uint32_t token_at(const struct hd_stream *stream, const struct hd_piece *piece, uint64_t i)
+{
+	return stream->width_bytes == 1 ? piece->bytes[i] : hd_le16(piece->bytes + 2 * i);
+}
+
+static enum hd_err check_tokens(const struct hd_stream *stream, struct hd_diag *diag)
+{
+	uint64_t all = stream->width_bytes == 1 ? 256 : 65536;
+
+	if (stream->bound == 0 || stream->bound >= all)
+		return HD_OK;
+	for (uint32_t p = 0; p < stream->npieces; p++) {
+		const struct hd_piece *piece = &stream->piece[p];
+		for (uint64_t i = 0; i < piece->ntokens; i++)
+			if (token_at(stream, piece, i) >= stream->bound)
+				return hd_fail(diag, HD_E_INPUT, "%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give the model a vocabulary of %u or more",
+					piece->name, token_at(stream, piece, i), (uint64_t)(piece->bytes - stream->reader.source[p].bytes) + i * stream->width_bytes,
+					stream->bound - 1, token_at(stream, piece, i) + 1);
+	}
+	return HD_OK;
+}
+
+static enum hd_err join_pieces(struct hd_stream *stream, enum hd_err (*piece_of)(const struct hd_source *, struct hd_piece *, struct hd_diag *),
+	struct hd_diag *diag)
+{
+	struct hd_reader *reader = &stream->reader;
+	struct hd_hasher hasher;
+
+	stream->piece = hd_arena_take(&reader->arena, reader->nsources, sizeof *stream->piece);
+	if (!stream->piece)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %u data files", reader->nsources);
+	hd_hasher_init(&hasher);
+	for (uint32_t i = 0; i < reader->nsources; i++) {
+		struct hd_piece *piece = &stream->piece[i];
+		enum hd_err err = piece_of(&reader->source[i], piece, diag);
+		if (err != HD_OK)
+			return err;
+		piece->name = reader->source[i].name;
+		piece->first = stream->ntokens;
+		stream->ntokens += piece->ntokens;
+		hd_hasher_add(&hasher, piece->bytes, piece->ntokens * stream->width_bytes);
+	}
+	stream->npieces = reader->nsources;
+	reader->set.hash = hd_hasher_end(&hasher);
+	return HD_OK;
+}
+
+enum hd_err hd_stream_make(struct hd_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag), const char *what, struct hd_diag *diag)
+{
+	struct hd_dataset *set = &stream->reader.set;
+	const int64_t dim[1] = { spec->context };
+	enum hd_err err;
+
+	if (!spec->path)
+		return hd_fail(diag, HD_E_INVAL, "data.kind %s needs a file: set data.path", spec->kind);
+	if (spec->context == 0)
+		return hd_fail(diag, HD_E_INVAL, "data.kind %s needs a model that reads sequences (model.args context)", spec->kind);
+	stream->context = spec->context;
+	stream->width_bytes = width_bytes;
+	stream->bound = spec->classes;
+	err = hd_source_add_glob(&stream->reader, spec->path, diag);
+	if (err == HD_OK)
+		err = join_pieces(stream, piece_of, diag);
+	if (err != HD_OK)
+		return err;
+	if (stream->ntokens < (uint64_t)spec->context + 1)
+		return hd_fail(diag, HD_E_INPUT, "%s: %" PRIu64 " %s, one sample needs %u (context + 1): give more data or a shorter model.args context",
+			spec->path, stream->ntokens, what, spec->context + 1);
+	if ((err = check_tokens(stream, diag)) != HD_OK || (err = hd_field_add(&stream->reader, "x", HD_I32, 1, dim, diag)) != HD_OK
+	    || (err = hd_field_add(&stream->reader, "y", HD_I32, 1, dim, diag)) != HD_OK)
+		return err;
+	set->count = (stream->ntokens - 1) / spec->context;
+	hd_reader_about(&stream->reader, "%" PRIu64 " %s in %u file%s: %" PRIu64 " samples of %u, %s", stream->ntokens, what,
+		stream->npieces, stream->npieces == 1 ? "" : "s", set->count, spec->context, spec->path);
+	return hd_split_last(&stream->reader, spec, set->count, diag);
+}
+
+/* The piece that holds a token: the last that does not begin behind it. */
+static uint32_t find_piece(const struct hd_stream *stream, uint64_t token)
+{
+	uint32_t low = 0, high = stream->npieces;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (stream->piece[middle].first <= token)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+enum hd_err hd_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+{
+	const struct hd_stream *stream = (const struct hd_stream *)set;
+	uint64_t first = hd_split_id(&stream->reader, split, index) * stream->context;
+	uint32_t p = find_piece(stream, first);
+	int32_t *x = out[0], *y = out[1];
+
+	for (uint32_t j = 0; j <= stream->context; j++) {
+		while (first + j >= stream->piece[p].first + stream->piece[p].ntokens)
+			p++;
+		uint32_t token = token_at(stream, &stream->piece[p], first + j - stream->piece[p].first);
+		if (stream->bound && token >= stream->bound)
+			return hd_fail(diag, HD_E_INTEGRITY, "%s was changed while it is in use: token %u now stands where all were below %u",
+				stream->piece[p].name, token, stream->bound);
+		if (j < stream->context)
+			x[j] = (int32_t)token;
+		if (j > 0)
+			y[j - 1] = (int32_t)token;
+	}
+	return HD_OK;
+}

@@ -1,0 +1,26 @@
+/* stream_int.h -- tokens in a row, cut into samples: what text and tokens have in common.
+ *
+ * 1. Sample i is tokens iT .. iT+T of all pieces joined: "x" i32 [T], "y" the same one
+ *    later. D = (n - 1) / T; what is left over is not used.
+ * 2. Every token is below the bound: checked at open with file and offset, and again at
+ *    read, because the file lies under a map that others may write. */
+#ifndef HD_DATA_STREAM_INT_H
+#define HD_DATA_STREAM_INT_H
+
+#include "data/reader_int.h"
+
+struct hd_piece { const uint8_t *bytes; uint64_t first, ntokens; const char *name; };        /* first: tokens before it */
+
+struct hd_stream {
+	struct hd_reader reader;
+	struct hd_piece *piece; uint32_t npieces;        /* in the arena; one per source */
+	uint64_t ntokens;
+	uint32_t context, width_bytes, bound;            /* width 1 or 2, little end first; bound 0: none */
+};
+
+/* The pieces: one per source, without their headers. Then fields, splits, hash, about. */
+HD_MUST_USE enum hd_err hd_stream_make(struct hd_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag), const char *what, struct hd_diag *diag);
+enum hd_err hd_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,25 @@
+/* Text as it is: a byte is a token, whatever the encoding. */
+#include "data/stream_int.h"
+
+static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag)
+{
+	(void)diag;
+	piece->bytes = source->bytes;
+	piece->ntokens = source->len;
+	return HD_OK;
+}
+
+static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	return hd_stream_make((struct hd_stream *)reader, spec, 1, piece_of, "bytes of text", diag);
+}
+
+static enum hd_err text_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+{
+	return hd_reader_open(set, sizeof(struct hd_stream), &hd_reader_text, fs, fill, spec, diag);
+}
+
+const struct hd_reader_ops hd_reader_text = {
+	.name = "text", .about = "bytes of text files, one token each (vocabulary 256)",
+	.open = text_open, .read = hd_stream_read, .destroy = hd_reader_destroy,
+};
