@@ -74,6 +74,8 @@ bool hd_act_parse(const char *text, int *act)
 	return false;
 }
 
+bool hd_attr_is_act(const struct hd_attr_name *name) { return strcmp(name->at, "act") == 0; }
+
 bool hd_op_attr(uint16_t op, uint32_t i, struct hd_attr_name *name)
 {
 	const char *at = hd_ops[op].attrs;

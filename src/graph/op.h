@@ -104,6 +104,7 @@ bool hd_act_parse(const char *text, int *act);
 /* Walks the attribute names of a row: name `i` without its mark; false: there is none. `slot` is the
  * index in i[] or, for a float, in f[]. */
 struct hd_attr_name { char at[8]; bool is_float; uint8_t slot; };
+bool hd_attr_is_act(const struct hd_attr_name *name);              /* written as a word of HD_ACTS */
 bool hd_op_attr(uint16_t op, uint32_t i, struct hd_attr_name *name);
 /* Finite, and unnamed attributes are 0. Ranges are checked by the shape rule. */
 HD_MUST_USE enum hd_err hd_op_attr_check(uint16_t op, const struct hd_attr *attr, struct hd_diag *diag);

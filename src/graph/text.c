@@ -1,0 +1,160 @@
+#include "graph/text.h"
+
+#include "base/alloc.h"
+#include "base/num.h"
+#include "graph/op.h"
+
+static const char *const init_names[] = {
+#define X(id, text, about) text,
+	HD_INITS(X)
+#undef X
+};
+
+static void put_f32(struct hd_text *text, const char *before, float v)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_addf(text, "%s%s", before, hd_num_print_f32(number, v));
+}
+
+static void put_const(struct hd_text *text, const struct hd_graph *graph, const struct hd_value *v)
+{
+	const uint8_t *at = graph->consts + v->data;
+	uint64_t n = hd_value_elems(v, 1);
+	char number[HD_NUM_CAP];
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (v->dtype == HD_F32)
+			put_f32(text, " ", ((const float *)(const void *)at)[i]);
+		else if (v->dtype == HD_F64)
+			hd_text_addf(text, " %s", hd_num_print_f64(number, ((const double *)(const void *)at)[i]));
+		else if (v->dtype == HD_I32)
+			hd_text_addf(text, " %d", ((const int32_t *)(const void *)at)[i]);
+		else if (v->dtype == HD_I64)
+			hd_text_addf(text, " %lld", (long long)((const int64_t *)(const void *)at)[i]);
+		else
+			hd_text_addf(text, " %u", at[i]);
+	}
+}
+
+static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->ninputs; i++) {
+		const struct hd_value *v = &graph->value[graph->input[i]];
+		hd_text_addf(text, "input %s %s\n", hd_graph_text_of(graph, v->name), hd_value_shape(v).at);
+	}
+	for (uint32_t i = 0; i < graph->nparams; i++) {
+		const struct hd_param *p = &graph->param[i];
+		const struct hd_value *v = &graph->value[p->value];
+		hd_text_addf(text, "param %s %s %s", hd_graph_text_of(graph, v->name), hd_value_shape(v).at, init_names[p->init]);
+		if (p->init == HD_INIT_NORMAL || p->init == HD_INIT_UNIFORM)
+			put_f32(text, " ", p->scale);
+		hd_text_add(text, "\n");
+	}
+}
+
+/* Names of values: labels count temporaries, and apart from them constants, in order. */
+struct names { const struct hd_graph *graph; struct hd_text *text; uint32_t *label; };
+
+static void put_value(const struct names *n, const char *before, uint32_t id)
+{
+	const struct hd_value *v = &n->graph->value[id];
+
+	if (v->kind == HD_TEMP || v->kind == HD_CONST)
+		hd_text_addf(n->text, "%s%c%u", before, v->kind == HD_TEMP ? '%' : '$', n->label[id]);
+	else
+		hd_text_addf(n->text, "%s%s", before, hd_graph_text_of(n->graph, v->name));
+}
+
+static void put_consts(const struct names *n)
+{
+	for (uint32_t id = 0; id < n->graph->nvalues; id++) {
+		const struct hd_value *v = &n->graph->value[id];
+		if (v->kind != HD_CONST)
+			continue;
+		put_value(n, "const ", id);
+		hd_text_addf(n->text, " %s", hd_value_shape(v).at);
+		put_const(n->text, n->graph, v);
+		hd_text_add(n->text, "\n");
+	}
+}
+
+static void put_attrs(struct hd_text *text, const struct hd_node *node)
+{
+	struct hd_attr_name name;
+
+	for (uint32_t i = 0; hd_op_attr(node->op, i, &name); i++) {
+		if (name.is_float) {
+			hd_text_addf(text, " %s=", name.at);
+			put_f32(text, "", node->attr.f[name.slot]);
+		} else if (hd_attr_is_act(&name)) {
+			hd_text_addf(text, " %s=%s", name.at, hd_act_text(node->attr.i[name.slot]));
+		} else if (node->attr.i[name.slot]) {
+			hd_text_addf(text, " %s=%d", name.at, node->attr.i[name.slot]);
+		}
+	}
+}
+
+static void put_node(const struct names *n, const struct hd_node *node)
+{
+	struct hd_text *text = n->text;
+
+	for (uint32_t k = 0; k < node->nout; k++)
+		put_value(n, k ? "," : "", node->out + k);
+	hd_text_addf(text, " = %s", hd_ops[node->op].name);
+	for (int k = 0; k < node->nin; k++)
+		put_value(n, " ", node->in[k]);
+	put_attrs(text, node);
+	if (hd_ops[node->op].class == HD_OP_RANDOM)
+		hd_text_addf(text, " key=%u", node->key);
+	if (node->stage)
+		hd_text_addf(text, " stage=%u", node->stage);
+	if (node->phase != HD_PHASE_F) {
+		hd_text_addf(text, " phase=%c", node->phase == HD_PHASE_I ? 'I' : 'W');
+		put_value(n, " of=", n->graph->node[node->of].out);
+	}
+	for (uint32_t k = 0; k < node->nout; k++)
+		hd_text_addf(text, "%s%s", k ? ", " : " : ", hd_value_shape(&n->graph->value[node->out + k]).at);
+	hd_text_add(text, "\n");
+}
+
+static void put_ends(const struct names *n)
+{
+	const struct hd_graph *graph = n->graph;
+
+	for (uint32_t i = 0; i < graph->noutputs; i++) {
+		hd_text_addf(n->text, "output %s", hd_graph_text_of(graph, graph->output[i].name));
+		put_value(n, " ", graph->output[i].value);
+		hd_text_add(n->text, "\n");
+	}
+	for (uint32_t i = 0; i < graph->nparams; i++) {
+		const struct hd_value *v = &graph->value[graph->param[i].value];
+		if (v->grad == HD_NONE)
+			continue;
+		hd_text_addf(n->text, "grad %s", hd_graph_text_of(graph, v->name));
+		put_value(n, " ", v->grad);
+		hd_text_add(n->text, "\n");
+	}
+}
+
+enum hd_err hd_graph_print(const struct hd_graph *graph, struct hd_text *text, struct hd_diag *diag)
+{
+	struct names n = { graph, text, hd_alloc((graph->nvalues + 1u) * sizeof *n.label) };
+	uint32_t ntemps = 0, nconsts = 0;
+
+	if (!n.label)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to print a graph of %u values", graph->nvalues);
+	for (uint32_t i = 0; i < graph->nvalues; i++)
+		n.label[i] = graph->value[i].kind == HD_CONST ? nconsts++ : graph->value[i].kind == HD_TEMP ? ntemps++ : 0;
+	if (graph->name != HD_NONE)
+		hd_text_addf(text, "graph %s\n", hd_graph_text_of(graph, graph->name));
+	put_leaves(text, graph);
+	put_consts(&n);
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		put_node(&n, &graph->node[i]);
+	put_ends(&n);
+	hd_free(n.label);
+	if (text->full)
+		return hd_fail(diag, HD_E_NOSPACE, "the text of the graph does not fit");
+	return HD_OK;
+}
