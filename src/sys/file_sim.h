@@ -10,11 +10,12 @@
  * 2. Names (create, rename, remove, mkdir) are durable after a sync of their folder.
  *    Before, `keep` is asked once per name operation, in order; the first that is lost
  *    takes the later ones of the same folder with it (journals keep order). A rename
- *    between folders belongs to the folder of its target.
+ *    belongs to the folder of its target, and waits for the changes of its source.
  * 3. Calls are numbered from 1 in the order they are made. The n-th may be armed to fail
  *    with an errno, from then on or once; a failed call has no effect, except that a
  *    write armed with ENOSPC writes half first, as disks do.
- * 4. No links, no permissions, no "..". Paths are compared as text: "a//b" is not "a/b".
+ * 4. No links, no permissions, no "..". "/a" and "a" are the same: everything hangs on one
+ *    root. What a mapping shows does not change with the file.
  *
  * Ownership: hd_fs_sim_init/finish; open handles die with a crash.
  * Threads: one at a time. */
@@ -42,30 +43,33 @@ struct hd_fs_record {
 	enum hd_fs_call call;
 	char path[128];                   /* cut at the front if need be; a rename's source */
 	int64_t offset, len;              /* of a read or write, else 0 */
-	int result;                       /* 0 or a count's low bits, or -errno */
+	int64_t result;                   /* 0, a count, or -errno */
 };
 
-struct hd_fs_node;
-struct hd_fs_name;
-struct hd_fs_handle;
+/* Which name in which folder leads to which node; nodes are numbered, 0 is the root. */
+struct hd_fs_entry;
+struct hd_fs_tree { struct hd_fs_entry *at; size_t n, cap; };
 
 struct hd_fs_sim {
 	struct hd_fs fs;                  /* hand out &sim->fs */
-	struct hd_fs_node *nodes;         /* owned, as all below */
-	struct hd_fs_name *names;         /* name operations, oldest first; replaying them gives the tree */
-	size_t n_names, names_cap;
-	struct hd_fs_handle *handles;
-	size_t handles_cap;
+	struct hd_fs_node *nodes;         /* owned, as all below; they live until finish */
+	size_t n_nodes, nodes_cap;
+	struct hd_fs_tree now, durable;
+	struct hd_fs_change *changes;     /* name operations not durable yet, oldest first */
+	size_t n_changes, changes_cap;
+	struct hd_fs_handle *handles;     /* by id */
+	size_t n_handles, handles_cap;
 	struct hd_fs_record *log;
 	size_t n_log, log_cap;
-	uint64_t calls, fail_at;          /* fail_at 0: none */
+	uint64_t calls, transfers;
+	uint64_t fail_at;                 /* 0: none */
 	int fail_errno;
 	bool fail_on;                     /* and all calls after it */
 	size_t short_bytes;               /* 0: none; else no transfer is longer than this */
-	uint32_t interrupt_every;         /* 0: none; else every k-th transfer answers EINTR first */
+	uint32_t interrupt_every;         /* 0: none; else (from 2) every k-th transfer answers EINTR */
 };
 
-void hd_fs_sim_init(struct hd_fs_sim *sim);               /* holds the root folder "" and "/" */
+void hd_fs_sim_init(struct hd_fs_sim *sim);               /* an empty root; shorts and interrupts are set by the test */
 void hd_fs_sim_finish(struct hd_fs_sim *sim);
 void hd_fs_sim_fail(struct hd_fs_sim *sim, uint64_t call, int error, bool on);        /* the call-th from now on; 0 disarms */
 const char *hd_fs_call_text(enum hd_fs_call call);
