@@ -1,12 +1,13 @@
-# Whole-program tests (tests/*_test.c and tests/*_test.sh) and fuzz targets. They may
-# link every room; they find the program in HEDDLE_BIN.
+# Whole-program tests (tests/*_test.c and tests/program_*.sh), the tests of the tools
+# (tests/*_test.sh) and fuzz targets. They may link every room; they find the program in
+# HEDDLE_BIN.
 get_property(landed GLOBAL PROPERTY hd_landed)
 list(TRANSFORM landed PREPEND hd_ OUTPUT_VARIABLE HD_ALL_ROOMS)
 list(REVERSE HD_ALL_ROOMS)
 
 if(HD_TESTS)
   file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.c)
-  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.sh)
+  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.sh ${CMAKE_SOURCE_DIR}/tests/program_*.sh)
   add_custom_target(tests_program)
   add_custom_target(tests_units)
   foreach(room ${landed})
@@ -28,6 +29,7 @@ if(HD_TESTS)
   endforeach()
   foreach(script ${scripts})
     get_filename_component(name ${script} NAME_WE)
+    string(REGEX REPLACE "^program_" "" name ${name})
     add_test(NAME program_${name} COMMAND bash ${script})
     hd_test_properties(program_${name} 600 program)
   endforeach()

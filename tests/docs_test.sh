@@ -7,7 +7,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/src/cmd" "$work/src/base" "$work/docs" "$work/tests" "$work/tools" "$work/cmake" "$work/fuzz"
 cp "$source/dev" "$work/dev"
 echo 'int hd_hash(void);' >"$work/src/base/hash.h"
-printf '\t{ "run", 1 },\n' >"$work/src/cmd/verbs.c"
+printf '\t{ "run", "JOB", 1 },\n\t{ "ckpt ls", "RUN" },\n' >"$work/src/cmd/verbs.c"
 
 expect()        # text of README.md, complaint ("" when it is true), HD_DOCS_RUN
 {
@@ -21,8 +21,10 @@ expect()        # text of README.md, complaint ("" when it is true), HD_DOCS_RUN
 
 expect 'Type `./dev build`, read `src/base/hash.h`, `src/<room>/hash.h` and `hd_hash()`.\n' ''
 expect '```\n./dev build && build/release/heddle run x.yaml\n```\n' ''
+expect '`heddle ckpt ls x`, `heddle ckpt` and `heddle run x`\n' ''
+expect '`heddle ckpt sl x`\n'             "README.md:1: heddle has no verb 'ckpt sl'"
 expect 'one\n`./dev bulid`\n'              "README.md:2: ./dev has no verb 'bulid'"
-expect '```\n$ heddle runn x.yaml\n```\n'  "README.md:2: heddle has no verb 'runn'"
+expect '```\n$ heddle runn x.yaml\n```\n'  "README.md:2: heddle has no verb 'runn x'"
 expect 'see `src/base/hsah.h`\n'           'README.md:1: no such file: src/base/hsah.h'
 expect 'see [it](docs/no.md)\n'            'README.md: no such link: docs/no.md'
 expect 'call `hd_hsah()`\n'                'README.md:1: nothing is called hd_hsah'

@@ -29,7 +29,7 @@ code()                  # FILE: LINE|TEXT of everything in back-ticks or in a fe
 }
 
 dev_verbs=$(./dev 2>/dev/null | sed -n 's/^  \.\/dev \([a-z]*\) .*/\1/p')
-heddle_verbs=$(sed -nE 's/^[ \t]*(X\(|\{)[^"]*"([a-z]+)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h 2>/dev/null || true)
+heddle_verbs=$(sed -nE 's/^[ \t]*(X\(|\{)[^"]*"([a-z]+( [a-z]+)?)".*/\2/p' src/cmd/verbs.c src/cmd/verbs.h 2>/dev/null || true)
 
 check_verbs()           # FILE LINE TEXT
 {
@@ -38,9 +38,11 @@ check_verbs()           # FILE LINE TEXT
 		grep -qx "$verb" <<<"$dev_verbs" || complain "$1:$2: ./dev has no verb '$verb'"
 	done
 	[ -n "$heddle_verbs" ] || return 0
-	for verb in $(grep -oE '(^|/)heddle [a-z]+' <<<"$3" | sed 's/.* //'); do
-		grep -qx "$verb" <<<"$heddle_verbs" || complain "$1:$2: heddle has no verb '$verb'"
-	done
+	while read -r verb; do          # a verb alone, a verb with its subverb, or the family of one
+		grep -qx -e "$verb" -e "${verb% *}" <<<"$heddle_verbs" ||
+			{ [[ $verb != *' '* ]] && grep -q "^$verb " <<<"$heddle_verbs"; } ||
+			complain "$1:$2: heddle has no verb '$verb'"
+	done < <(grep -oE '(^|/)heddle [a-z]+( [a-z]+\b)?' <<<"$3" | sed 's/^[^ ]* //')
 }
 
 check_path()            # FILE LINE TEXT
