@@ -136,9 +136,12 @@ enum hd_err hd_num_f64(const char *text, double min, double max, double *out, st
 	return HD_OK;
 }
 
+/* "-0" would come back from JSON as the integer 0. */
+static bool is_word(double v) { return !isfinite(v) || (v == 0 && signbit(v)); }
+
 static const char *print_word(char out[HD_NUM_CAP], double v)
 {
-	const char *word = isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+	const char *word = v == 0 ? "-0.0" : isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 
 	return memcpy(out, word, strlen(word) + 1);
 }
@@ -158,7 +161,7 @@ const char *hd_num_print_f32(char out[HD_NUM_CAP], float v)
 {
 	char text[HD_NUM_CAP] = "";
 
-	if (!isfinite(v))
+	if (is_word((double)v))
 		return print_word(out, (double)v);
 	for (int digit = first_try((double)v, 9); digit <= 9; digit++) {
 		snprintf(text, sizeof text, "%.*g", digit, (double)v);
@@ -172,7 +175,7 @@ const char *hd_num_print_f64(char out[HD_NUM_CAP], double v)
 {
 	char text[HD_NUM_CAP] = "";
 
-	if (!isfinite(v))
+	if (is_word(v))
 		return print_word(out, v);
 	/* most values that people write need few digits, most computed ones 16 or 17 */
 	for (int digit = first_try(v, 17); digit <= 17; digit += digit == 9 ? 6 : 1) {

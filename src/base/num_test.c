@@ -146,7 +146,8 @@ static void printed_floats_look_as_people_write_them(void **state)
 	assert_string_equal(hd_num_print_f64(text, 1e15), "1000000000000000");
 	assert_string_equal(hd_num_print_f64(text, 1e300), "1e+300");
 	assert_string_equal(hd_num_print_f32(text, 16777216.0f), "16777216");
-	assert_string_equal(hd_num_print_f32(text, -0.0f), "-0");
+	assert_string_equal(hd_num_print_f32(text, -0.0f), "-0.0");
+	assert_string_equal(hd_num_print_f64(text, 0.0), "0");
 	assert_string_equal(hd_num_print_f64(text, 0.1), "0.1");
 	assert_string_equal(hd_num_print_f64(text, 0.1 + 0.2), "0.30000000000000004");
 	assert_string_equal(hd_num_print_f32(text, NAN), "nan");

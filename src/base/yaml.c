@@ -21,6 +21,7 @@ struct build {
 	struct hd_yaml_node *root;
 	struct level level[HD_YAML_DEPTH];
 	uint32_t depth, ndocuments;
+	struct hd_yaml_mark read_to;              /* the end of the newest event */
 };
 
 static enum hd_err refuse(const struct build *build, struct hd_yaml_mark at, const char *what)
@@ -253,14 +254,15 @@ static enum hd_err on_event(struct build *build, const struct fy_event *event)
 	return hd_fail(build->diag, HD_E_BUG, "%s: unknown YAML event %d", build->name, (int)event->type);
 }
 
-/* The library's own complaint: the first is the cause, the rest are its echoes. */
+/* The library's own complaint: the first is the cause, the rest are its echoes. Some
+ * faults, such as the block scalar head "|0", it refuses without a word. */
 static enum hd_err syntax_error(const struct build *build, struct fy_diag *fy)
 {
 	void *iter = NULL;
 	const struct fy_diag_error *error = fy_diag_errors_iterate(fy, &iter);
 
 	if (!error)
-		return no_memory(build);
+		return refuse(build, build->read_to, "what follows is not YAML");
 	return hd_fail(build->diag, HD_E_INVAL, "%s:%d:%d: %s", build->name, error->line > 0 ? error->line : 1,
 		error->column > 0 ? error->column : 1, error->msg);
 }
@@ -275,6 +277,8 @@ static enum hd_err run(struct build *build, struct fy_parser *parser, struct fy_
 		if (!event)
 			return syntax_error(build, fy);
 		ended = event->type == FYET_STREAM_END;
+		const struct fy_mark *end = fy_event_end_mark(event);
+		build->read_to = end ? counted_from_1(end, 0) : build->read_to;
 		err = on_event(build, event);
 		fy_parser_event_free(parser, event);
 	}
@@ -291,7 +295,7 @@ static void say_nothing(struct fy_diag *fy, void *user, const char *text, size_t
 enum hd_err hd_yaml_parse(struct hd_arena *arena, const char *name, const char *text, size_t len,
 	const struct hd_yaml_node **root, struct hd_diag *diag)
 {
-	struct build build = { .arena = arena, .name = name, .diag = diag };
+	struct build build = { .arena = arena, .name = name, .diag = diag, .read_to = { 1, 1 } };
 	const struct fy_diag_cfg quiet = { .output_fn = say_nothing, .level = FYET_ERROR, .module_mask = ~0u };
 
 	if (len > HD_YAML_BYTES)

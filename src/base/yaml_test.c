@@ -158,6 +158,7 @@ static void every_refusal_says_where_and_what(void **state)
 		{ "a: @b\n", "1:4: " },
 		{ "a:\n b: 1\n  c: 2\n", "2:" },
 		{ "a: 1\nb\n", "2:1: " },
+		{ "a: 1\nb: |0 x\n", "2:2: what follows is not YAML" },
 	};
 	(void)state;
 
