@@ -2,6 +2,8 @@
 
 #include "plan/check.h"
 
+enum { HD_PREFETCH_BYTES = 256 << 20 };      /* steps read ahead are cheap; a third one helps only uneven disks */
+
 /* Adopting a plan: everything a step needs is computed and taken here, so that the
  * step loop allocates nothing. Parameters and slots stay where they are: no state
  * is keyed by virtual node, so a new map moves nothing. */
@@ -85,9 +87,9 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
 	struct hd_prefetch_spec spec = {
-		.data = w->task->data, .split = 0, .sampler = &w->task->sampler,
+		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
-		.first_step = (uint64_t)w->step, .depth = 3,
+		.first_step = (uint64_t)w->step, .depth = 3, .memory_bytes = HD_PREFETCH_BYTES,
 	};
 
 	hd_prefetch_destroy(w->prefetch);

@@ -17,7 +17,7 @@ static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *
 	return err;
 }
 
-static enum hd_err run_rows(struct hd_rank *rank, void *const *field, uint64_t rows, struct hd_bind *bind)
+static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint64_t rows, struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
 	uint64_t token = 0;
@@ -43,7 +43,7 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 	enum hd_err err = read_rows(rank, job, job->first + at, n);
 
 	if (!err)
-		err = run_rows(rank, (void *const *)rank->eval_input, n, &bind);
+		err = run_rows(rank, (const void *const *)rank->eval_input, n, &bind);
 	if (err)
 		return err;
 	w->block[iblock] = (struct hd_leaf){
@@ -103,7 +103,7 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 	return err;
 }
 
-enum hd_err hd_worker_forward_rows(struct hd_worker *w, void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
+enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
 {
 	struct hd_rank *rank = &w->rank[0];
 	struct hd_bind bind;

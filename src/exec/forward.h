@@ -27,7 +27,7 @@ HD_MUST_USE enum hd_err hd_worker_forward(struct hd_worker *worker, const struct
 
 /* One forward pass on inputs the caller holds (sampling of text): field pointers of `rows` rows
  * each; logits [rows, ...] stay valid until the next call. Runs on rank 0. */
-HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, void *const *field, uint64_t rows,
+HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const void *const *field, uint64_t rows,
 	const float **logits, struct hd_diag *diag);
 
 static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ? m->loss_sum / m->weight : 0; }

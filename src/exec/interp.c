@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "sys/clock.h"
+#include "sys/failpoint.h"
 
 /* The interpreter: what a device does in a step is its list and nothing else.
  * Each row says what one instruction does to a rank. Rows with `meets` take part
@@ -12,17 +12,17 @@
 static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	uint64_t end, waited_ns = 0;
+	uint64_t end, nrows = 0;
 
 	while (rank->script.vn[rank->ivn] != ins->vn)
 		rank->ivn++;
 	assert(rank->ivn < rank->script.nvns_here);
 	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &rank->first_row, &end);
 	rank->rows = end - rank->first_row;
-	if (rank->rows == 0)
-		return HD_OK;
-	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, rank->field, &waited_ns, diag);
-	rank->wait_data_ns += waited_ns;
+	int64_t began_ns = hd_clock_now_ns(&w->clock);
+	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, rank->field, &nrows, diag);
+	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	assert(err || nrows == rank->rows);
 	return err;
 }
 
@@ -51,7 +51,7 @@ static void bind_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct
 	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
 	for (uint32_t i = 0; i < w->train.graph->ninputs; i++) {
 		uint32_t f = w->input_field[i];
-		rank->input[i] = (uint8_t *)rank->field[f] + (first - rank->first_row) * w->task->data->field[f].sample_bytes;
+		rank->input[i] = (const uint8_t *)rank->field[f] + (first - rank->first_row) * w->task->data->field[f].sample_bytes;
 	}
 	*bind = (struct hd_bind){
 		.rows   = end - first,
@@ -151,7 +151,7 @@ static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, stru
 		if (!err)
 			err = backward_slice(rank, q, &bind, diag);
 	}
-	if (!err && rank->rows)
+	if (!err)
 		hd_prefetch_done(rank->worker->prefetch, (uint64_t)rank->worker->step, ins->vn);
 	return err;
 }
@@ -187,6 +187,9 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 	(void)ins;
 	if (rank->scalars.skip)
 		return HD_OK;
+	int error = HD_FAILPOINT(STEP_UPDATE_BEFORE);
+	if (error)
+		return hd_fail_errno(diag, error, "update", "the parameters");
 	for (uint32_t c = 0; c < layout->nchunks && !err; c++) {
 		if (w->plan->owner[c] != rank->id)
 			continue;
@@ -201,7 +204,10 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 		};
 		err = rank->device->ops->update(rank->device, &u, &token);
 	}
-	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+	if (!err)
+		err = rank->device->ops->wait(rank->device, token, diag);
+	error = HD_FAILPOINT(STEP_UPDATE_AFTER);
+	return !err && error ? hd_fail_errno(diag, error, "finish updating", "the parameters") : err;
 }
 
 static const struct {

@@ -120,7 +120,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		err = ops->take(rank->device, w->infer.memory.len_bytes, (void **)&rank->infer_arena, diag);
 	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
 		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes, (void **)&rank->eval_input[f], diag);
-	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + w->task->infer.ninputs, sizeof *rank->input);
+	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + 1, sizeof *rank->input);
 	return err ? err : rank->input ? HD_OK : HD_E_NOMEM;
 }
 
@@ -208,6 +208,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float) };
 	hd_arena_init(&w->arena, 0);
 	hd_arena_init(&w->plan_arena, 0);
+	hd_clock_real(&w->clock);
 	hd_cores_usable(&cores);
 	hd_thread_arith_set();
 	err = make_programs(w, diag);

@@ -12,6 +12,7 @@
 #include "exec/seal.h"
 #include "exec/worker.h"
 #include "plan/folds.h"
+#include "sys/clock.h"
 #include "sys/thread.h"
 
 enum { HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
@@ -29,12 +30,12 @@ struct hd_rank {
 	float  **buffer;                  /* [buffer_cap] flat gradients, from the device */
 	uint32_t buffer_cap;
 	uint8_t *train_arena, *infer_arena;
-	void   **input;                   /* [max inputs] as the graph orders them */
+	const void **input;               /* [max inputs] as the graph orders them */
 	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
 	/* the virtual node at hand, set by LD */
 	uint32_t ivn;                     /* index in script.vn */
 	uint64_t rows, first_row;
-	void    *field[HD_MAX_FIELDS];
+	const void *field[HD_MAX_FIELDS];
 	struct hd_step_scalars scalars;
 	uint64_t wait_data_ns;
 	enum hd_err err;
@@ -55,6 +56,7 @@ struct hd_worker {
 	struct hd_barrier barrier;
 	uint32_t *input_field, *infer_field;      /* graph input -> field of the data set */
 	struct hd_hash fingerprint;
+	struct hd_clock clock;            /* for waits that are reported, never for decisions */
 
 	float *params, *slot[HD_MAX_SLOTS];
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */

@@ -1,0 +1,85 @@
+/* args.h -- the command line as two tables: options and verbs.
+ *
+ * Parser, help, did-you-mean, shell completion and the manual derive from them.
+ * Adding an option is a row of HD_OPTIONS and its id in the verbs that take it;
+ * adding a verb is a row of hd_verbs and its file.
+ *
+ * 1. Options may stand anywhere after the verb, as --name VALUE or --name=VALUE; "--" ends them.
+ * 2. An option that a verb does not take is an error that names the verbs that do.
+ * 3. Values are checked here by kind (count, size, word, text), so verbs get values, not text. */
+#ifndef HD_CMD_ARGS_H
+#define HD_CMD_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT, HD_TAKES_WORD };
+
+/*  id            letter  name            kind    value      meaning; for words: "a|b: meaning" */
+#define HD_OPTIONS(X)                                                                                              \
+	/* common to all verbs */                                                                                  \
+	X(HELP,        0,   "help",          FLAG,   "",        "what this verb does and takes")                   \
+	X(JSON,        0,   "json",          FLAG,   "",        "one JSON object, or one a line, on stdout")       \
+	X(QUIET,       'q', "quiet",         FLAG,   "",        "only errors")                                     \
+	X(VERBOSE,     'v', "verbose",       FLAG,   "",        "every step on a line of its own")                 \
+	X(COLOR,       0,   "color",         WORD,   "auto|always|never", "colour and rewriting; auto: on a terminal without NO_COLOR") \
+	X(DIR,         'C', "dir",           TEXT,   "DIR",     "parent of runs/ (default: the current folder)")   \
+	/* of some */                                                                                              \
+	X(SET,         's', "set",           REPEAT, "KEY=VALUE", "override a key of the job file, as -s optim.lr=0.1") \
+	X(STEPS,       0,   "steps",         COUNT,  "N",       "stop, with a checkpoint, once step N is committed; schedules still count to job.steps") \
+	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4") \
+	X(THREADS,     0,   "threads",       COUNT,  "T",       "threads per device")                              \
+	X(OUT,         0,   "out",           TEXT,   "DIR",     "the run directory itself")                        \
+	X(OUTPUT,      'o', "output",        TEXT,   "FILE",    "where to write")                                  \
+	X(PLAN,        0,   "plan",          TEXT,   "FILE",    "run this plan (text form) instead of the even map") \
+	X(DRY_RUN,     0,   "dry-run",       FLAG,   "",        "check everything, start nothing")                 \
+	X(SHOW_CONFIG, 0,   "show-config",   FLAG,   "",        "print the resolved job with the origin of each value, start nothing") \
+	X(EVENTS,      0,   "events",        FLAG,   "",        "events as NDJSON on stdout")                      \
+	X(NEW,         0,   "new",           TEXT,   "FILE",    "write a commented job file and stop")             \
+	X(FROM,        0,   "from",          COUNT,  "STEP",    "the checkpoint of this step, not the newest")     \
+	X(NEW_SEMANTICS, 0, "new-semantics", FLAG,   "",        "allow changes of keys that fix the result: a new lineage of digests") \
+	X(SPLIT,       0,   "split",         TEXT,   "NAME",    "train, valid or test")                            \
+	X(PROMPT,      0,   "prompt",        TEXT,   "TEXT",    "text to continue (models of text)")               \
+	X(TOKENS,      0,   "tokens",        COUNT,  "N",       "how many tokens to sample (default 200)")         \
+	X(TEMPERATURE, 0,   "temperature",   TEXT,   "X",       "sampling temperature (default 0.8; 0: the most likely)") \
+	X(SEED,        0,   "seed",          COUNT,  "N",       "seed of sampling")                                \
+	X(REPEAT,      0,   "repeat",        COUNT,  "N",       "timed repetitions")                               \
+	X(ULP,         0,   "ulp",           COUNT,  "N",       "count elements within N units in the last place as equal") \
+	X(REL,         0,   "rel",           TEXT,   "X",       "count elements within a relative distance as equal") \
+	X(KEEP,        0,   "keep",          FLAG,   "",        "keep the folder of the demonstration")            \
+	X(SHOW,        0,   "show",          FLAG,   "",        "print the job file of the demonstration, start nothing") \
+	X(EPOCH,       0,   "epoch",         COUNT,  "E",       "data epoch")                                      \
+	X(STEP,        0,   "step",          COUNT,  "S",       "step")                                            \
+	X(LIMITS,      0,   "limits",        FLAG,   "",        "print every limit of this build")                 \
+	X(COUNT_,      0,   "count",         COUNT,  "N",       "how many")                                        \
+	X(SAFETENSORS, 0,   "safetensors",   TEXT,   "FILE",    "write the parameters as one safetensors file")    \
+	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients")
+
+enum hd_opt {
+#define X(id, letter, name, kind, value, about) HD_OPT_##id,
+	HD_OPTIONS(X)
+#undef X
+	HD_NOPTS
+};
+
+struct hd_opt_row { char letter; const char *name; uint8_t kind; const char *value, *about; };
+extern const struct hd_opt_row hd_opts[HD_NOPTS];
+
+enum { HD_MAX_POSITIONALS = 8, HD_MAX_SETS = 64 };
+
+struct hd_args {
+	bool        has[HD_NOPTS];
+	const char *text[HD_NOPTS];               /* TEXT, WORD */
+	uint64_t    count[HD_NOPTS];              /* COUNT */
+	const char *set[HD_MAX_SETS]; uint32_t nsets;      /* REPEAT, in order */
+	const char *pos[HD_MAX_POSITIONALS]; uint32_t npos;
+};
+
+struct hd_verb;
+
+/* argv without the program's name and the verb. Texts are borrowed from argv. */
+HD_MUST_USE enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,103 @@
+#include <string.h>
+
+#include "base/near.h"
+#include "cmd/verbs.h"
+
+static void option_line(const struct hd_opt_row *row, FILE *to)
+{
+	char left[64], letter[8] = "";
+
+	if (row->letter)
+		snprintf(letter, sizeof letter, "-%c, ", row->letter);
+	snprintf(left, sizeof left, "%s--%s%s%s", letter, row->name, *row->value ? " " : "", row->value);
+	fprintf(to, "  %-28s %s\n", left, row->about);
+}
+
+void hd_help_all(FILE *to)
+{
+	fputs("Heddle trains neural networks on machines that come, go and differ:\n"
+	      "the same job gives the same bits on any number of devices.\n\n"
+	      "usage: heddle VERB [OPTIONS] [ARGUMENTS]\n\n", to);
+	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+		char left[64];
+		snprintf(left, sizeof left, "%s%s%s", v->name, *v->args ? " " : "", v->args);
+		fprintf(to, "  %-28s %s\n", left, v->about);
+	}
+	fputs("\ncommon options:\n", to);
+	for (int i = 0; i <= HD_OPT_DIR; i++)
+		option_line(&hd_opts[i], to);
+	fputs("\n`heddle VERB --help` tells more. Start with `heddle demo`.\n", to);
+}
+
+void hd_help_verb(const struct hd_verb *verb, FILE *to)
+{
+	fprintf(to, "usage: heddle %s%s%s%s\n\n%s.\n", verb->name, verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args, verb->about);
+	if (*verb->more)
+		fprintf(to, "\n%s\n", verb->more);
+	if (verb->opts[0] != HD_NOPTS)
+		fputs("\noptions:\n", to);
+	for (const enum hd_opt *o = verb->opts; *o != HD_NOPTS; o++)
+		option_line(&hd_opts[*o], to);
+	fputs("\ncommon options:\n", to);
+	for (int i = 0; i <= HD_OPT_DIR; i++)
+		option_line(&hd_opts[i], to);
+}
+
+static bool names(const struct hd_verb *verb, int argc, char **argv, int *used)
+{
+	size_t len = strcspn(verb->name, " ");
+
+	if (strlen(argv[0]) != len || strncmp(verb->name, argv[0], len) != 0)
+		return false;
+	*used = verb->name[len] ? 2 : 1;
+	return *used == 1 || (argc > 1 && !strcmp(verb->name + len + 1, argv[1]));
+}
+
+enum { HD_WORD_CAP = 32 };
+
+/* The nearest of all words that may stand where the user's word stood: first words, or subverbs of the first. */
+static bool near_verb(const char *first, const char *word, char out[HD_WORD_CAP])
+{
+	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+		size_t len = strcspn(v->name, " ");
+		struct hd_near near = hd_near_to(word);
+		if (first && (strncmp(v->name, first, len) != 0 || strlen(first) != len))
+			continue;
+		snprintf(out, HD_WORD_CAP, "%.*s", first ? HD_WORD_CAP - 1 : (int)len, first ? v->name + len + (v->name[len] == ' ') : v->name);
+		hd_near_offer(&near, out);
+		if (near.best)
+			return true;
+	}
+	return false;
+}
+
+static void subverbs(const char *first, char *text, size_t cap)
+{
+	*text = 0;
+	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
+		size_t len = strcspn(v->name, " ");
+		if (v->name[len] && strlen(first) == len && !strncmp(v->name, first, len)) {
+			strncat(text, *text ? ", " : "", cap - strlen(text) - 1);
+			strncat(text, v->name + len + 1, cap - strlen(text) - 1);
+		}
+	}
+}
+
+enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used, struct hd_diag *diag)
+{
+	char near[HD_WORD_CAP] = "", subs[200], hint[HD_WORD_CAP + 24] = "";
+
+	for (const struct hd_verb *v = hd_verbs; v->name; v++)
+		if (names(v, argc, argv, used)) {
+			*verb = v;
+			return HD_OK;
+		}
+	subverbs(argv[0], subs, sizeof subs);
+	if (*subs && (argc < 2 || argv[1][0] == '-'))
+		return hd_fail(diag, HD_E_INVAL, "`heddle %s` needs one of: %s", argv[0], subs);
+	if (*subs ? near_verb(argv[0], argv[1], near) : near_verb(NULL, argv[0], near))
+		snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
+	if (*subs)
+		return hd_fail(diag, HD_E_INVAL, "`heddle %s` has no \"%s\"%s; it has: %s", argv[0], argv[1], hint, subs);
+	return hd_fail(diag, HD_E_INVAL, "there is no verb \"%s\"%s; `heddle help` lists them", argv[0], hint);
+}

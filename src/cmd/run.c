@@ -1,0 +1,155 @@
+#include <string.h>
+
+#include "cmd/session.h"
+#include "sys/signal.h"
+
+/* run and resume differ in where the job and the state come from, and in nothing else. */
+
+static enum hd_err write_template(struct hd_cmd *cmd)
+{
+	const char *path = cmd->args.text[HD_OPT_NEW];
+	struct hd_text text;
+	struct hd_stat stat;
+
+	if (!hd_fs_stat(&cmd->fs, path, &stat, NULL))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is there already; choose another name", path);
+	hd_text_init(&text, &cmd->arena);
+	hd_job_template(&text);
+	enum hd_err err = hd_file_write_atomic(&cmd->fs, path, text.at, text.len, &cmd->diag);
+	if (!err)
+		printf("%s\n", path);
+	return err;
+}
+
+static void show_config(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_job_json(job, true, &text);
+	printf("%s\n", text.at);
+}
+
+static enum hd_err put_resolved(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_job_json(job, false, &text);
+	hd_text_add(&text, "\n");
+	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
+}
+
+static void take_options(struct hd_cmd *cmd, struct hd_run_options *options)
+{
+	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
+	options->map = cmd->args.text[HD_OPT_PLAN];
+	options->stop = hd_session_wish;
+}
+
+/* Everything is checked and built before a folder is made: a refused job leaves nothing behind. */
+static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options, struct hd_ui *ui)
+{
+	struct hd_run *run = NULL;
+
+	options->quiet_disk = true;
+	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
+	if (!err)
+		hd_ui_say(ui, "nothing was started (--dry-run)");
+	hd_run_destroy(run);
+	return err;
+}
+
+enum hd_err hd_cmd_run(struct hd_cmd *cmd)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_run_options options = { 0 };
+	struct hd_rundir dir = { 0 };
+	struct hd_run *run = NULL;
+	struct hd_ui ui;
+	const char *yaml;
+	size_t len;
+	enum hd_err err;
+
+	if (cmd->args.has[HD_OPT_NEW])
+		return write_template(cmd);
+	if (!job || cmd->args.npos != 1)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "`heddle run` takes a job file; `heddle run --new job.yaml` writes one to start from");
+	err = hd_session_job(cmd, cmd->args.pos[0], job, &yaml, &len);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_SHOW_CONFIG]) {
+		show_config(cmd, job);
+		return HD_OK;
+	}
+	err = hd_session_devices(cmd, job, &options.worker);
+	if (err)
+		return err;
+	take_options(cmd, &options);
+	hd_ui_init(&ui, cmd, job, &options.worker);
+	options.watch = hd_ui_watch(&ui);
+	if (cmd->args.has[HD_OPT_DRY_RUN])
+		return dry_run(cmd, job, &options, &ui);
+
+	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
+		cmd->args.text[HD_OPT_OUT], hd_job_text(job, HD_JOB_NAME), yaml, len, &cmd->diag);
+	if (!err)
+		err = put_resolved(cmd, &dir, job);
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	if (!err)
+		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
+	if (!err)
+		err = hd_session_train(cmd, &ui, run, &dir);
+	hd_run_destroy(run);
+	hd_rundir_close(&dir);
+	return err;
+}
+
+static void bad_checkpoint(void *user, const char *folder, const char *why)
+{
+	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
+	hd_rundir_event(user, "checkpoint_bad", 0, "");
+}
+
+enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	uint64_t from = cmd->args.has[HD_OPT_FROM] ? cmd->args.count[HD_OPT_FROM] : UINT64_MAX;
+	struct hd_run_options options = { 0 };
+	struct hd_ckpt_info info;
+	struct hd_rundir dir = { 0 };
+	struct hd_run *run = NULL;
+	char path[HD_PATH_CAP];
+	struct hd_ui ui;
+	enum hd_err err;
+
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.pos[0], &cmd->diag);
+	if (!err) {
+		hd_rundir_path(&dir, "job.resolved.json", path, sizeof path);
+		err = hd_session_job(cmd, path, job, NULL, NULL);
+	}
+	if (!err)
+		err = hd_session_devices(cmd, job, &options.worker);
+	take_options(cmd, &options);
+	if (!err) {
+		hd_ui_init(&ui, cmd, job, &options.worker);
+		options.watch = hd_ui_watch(&ui);
+		err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], from, &info, bad_checkpoint, &dir, &cmd->diag);
+	}
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	if (!err)
+		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
+	if (!err)
+		err = hd_run_restore(run, info.folder, cmd->args.has[HD_OPT_NEW_SEMANTICS], &cmd->diag);
+	if (!err) {
+		hd_ui_say(&ui, ">> resumed at step %llu from %s", (unsigned long long)info.step, info.folder);
+		err = hd_session_train(cmd, &ui, run, &dir);
+	}
+	hd_run_destroy(run);
+	hd_rundir_close(&dir);
+	return err;
+}

@@ -1,0 +1,201 @@
+#include "cmd/session.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "exec/report.h"
+#include "sys/signal.h"
+#include "sys/thread.h"
+
+enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
+
+/* HEDDLE_BATCH_GLOBAL=64 and the like; unset variables are the normal case. */
+static uint32_t from_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap)
+{
+	char name[HD_ENV_NAME];
+	uint32_t n = 0;
+
+	for (int k = 0; k < HD_JOB_NKEYS && n < cap; k++) {
+		int len = snprintf(name, sizeof name, "HEDDLE_%s_%s", hd_job_keys[k].table, hd_job_keys[k].key);
+		for (int i = 0; i < len; i++)
+			name[i] = (char)toupper((unsigned char)name[i]);
+		const char *value = getenv(name);
+		if (!value)
+			continue;
+		struct hd_text key;
+		hd_text_init(&key, &cmd->arena);
+		hd_text_addf(&key, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+		set[n++] = (struct hd_job_set){ key.at, value, HD_FROM_ENV };
+	}
+	return n;
+}
+
+static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t *n)
+{
+	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
+		const char *eq = strchr(cmd->args.set[i], '=');
+		if (!eq)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write KEY=VALUE, as -s optim.lr=0.1", cmd->args.set[i]);
+		char *key = hd_arena_text(&cmd->arena, cmd->args.set[i], (size_t)(eq - cmd->args.set[i]));
+		if (!key)
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the options");
+		set[(*n)++] = (struct hd_job_set){ key, eq + 1, HD_FROM_SET };
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len)
+{
+	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS, sizeof *set);
+	struct hd_text warnings;
+	uint8_t *file;
+	size_t n;
+
+	if (!set)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &n, &cmd->diag);
+	if (err)
+		return err;
+	uint32_t nsets = from_environment(cmd, set, HD_JOB_NKEYS);
+	err = from_options(cmd, set, &nsets);
+	if (err)
+		return err;
+	hd_text_init(&warnings, &cmd->arena);
+	err = hd_job_parse(job, path, (const char *)file, n, set, nsets, &cmd->arena, &cmd->diag, &warnings);
+	if (!err && warnings.len && !cmd->args.has[HD_OPT_QUIET])
+		fputs(warnings.at, stderr);
+	if (bytes)
+		*bytes = (const char *)file;
+	if (len)
+		*len = n;
+	return err;
+}
+
+/* "4" = cores:4; "cores:2x2" = two devices of two threads; "reference:1"; "null:4". */
+static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd_worker_spec *spec)
+{
+	static const struct { const char *word, *kind; } kinds[] = { { "cores", "cpu" }, { "cpu", "cpu" }, { "reference", "reference" }, { "null", "null" } };
+	const char *colon = strchr(text, ':'), *counts = colon ? colon + 1 : text, *x = strchr(counts, 'x');
+	char number[HD_NUM_CAP] = "";
+	uint64_t d = 0, t = 1;
+	size_t i = 0;
+
+	spec->kind = "cpu";
+	for (; colon && i < sizeof kinds / sizeof *kinds; i++)
+		if (strlen(kinds[i].word) == (size_t)(colon - text) && !strncmp(kinds[i].word, text, (size_t)(colon - text))) {
+			spec->kind = kinds[i].kind;
+			break;
+		}
+	if (i == sizeof kinds / sizeof *kinds)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has cores:N, cores:NxT, reference:N and null:N", text);
+	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
+	if (hd_num_u64(number, 1024, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, 256, &t, NULL) || t == 0)))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": write a number from 1 to 1024, as 4, cores:4 or cores:2x2 (two devices of two threads)", text);
+	spec->ndevices = (uint32_t)d;
+	spec->nthreads = (uint32_t)t;
+	return HD_OK;
+}
+
+enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec)
+{
+	const struct hd_job_value *devices = &job->value[HD_JOB_DEVICES];
+	struct hd_cores cores;
+	enum hd_err err = HD_OK;
+
+	hd_cores_usable(&cores);
+	uint32_t most = cores.n < job->nvns ? cores.n : job->nvns;
+	*spec = (struct hd_worker_spec){ .kind = "cpu", .ndevices = most, .nthreads = 1, .spin = true,
+		.kernels = hd_job_int(job, HD_JOB_KERNELS) == HD_JOBKERNELS_PORTABLE ? HD_KERNELS_PORTABLE : HD_KERNELS_LIBRARY };
+	if (cmd->args.has[HD_OPT_DEVICES])
+		err = parse_devices(cmd, cmd->args.text[HD_OPT_DEVICES], spec);
+	else if (!devices->is_auto)
+		err = parse_devices(cmd, devices->text, spec);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_THREADS]) {
+		if (cmd->args.count[HD_OPT_THREADS] < 1 || cmd->args.count[HD_OPT_THREADS] > 256)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to 256");
+		spec->nthreads = (uint32_t)cmd->args.count[HD_OPT_THREADS];
+	}
+	if (!job->value[HD_JOB_MEMORY].is_auto)
+		spec->memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
+	return HD_OK;
+}
+
+static void told_of_bad(void *user, const char *folder, const char *why)
+{
+	(void)user;
+	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
+}
+
+enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *s)
+{
+	struct hd_run_options options = { .quiet_disk = true };
+	char yaml[HD_PATH_CAP];
+	enum hd_err err;
+
+	*s = (struct hd_session){ 0 };
+	err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, told_of_bad, NULL, &cmd->diag);
+	if (err)
+		return err;
+	snprintf(s->dir, sizeof s->dir, "%s", run_path);
+	for (int up = 0; up < 3; up++) {
+		struct hd_stat stat;
+		snprintf(yaml, sizeof yaml, "%s/job.resolved.json", s->dir);
+		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
+			break;
+		strncat(s->dir, "/..", sizeof s->dir - strlen(s->dir) - 1);
+	}
+	err = hd_session_job(cmd, yaml, &s->job, NULL, NULL);
+	if (!err)
+		err = hd_session_devices(cmd, &s->job, &options.worker);
+	if (!err)
+		err = hd_run_create(&s->run, &s->job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
+	if (!err)
+		err = hd_run_restore(s->run, s->ckpt.folder, false, &cmd->diag);
+	if (err)
+		hd_session_close(s);
+	return err;
+}
+
+void hd_session_close(struct hd_session *s)
+{
+	hd_run_destroy(s->run);
+	s->run = NULL;
+}
+
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir, enum hd_err err)
+{
+	char hex[HD_HASH_HEX];
+
+	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
+	hd_ui_end(ui);
+	if (cmd->args.has[HD_OPT_JSON]) {
+		printf("{\"run\":\"%s\",\"step\":%llu,\"loss_first\":%.9g,\"loss_last\":%.9g,\"digest\":\"%s\",\"exit\":%d}\n", dir->path,
+			(unsigned long long)hd_worker_at(hd_run_worker(run)), ui->first_loss, ui->last_loss, hex, hd_err_exit(err));
+		return;
+	}
+	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)hd_worker_at(hd_run_worker(run)));
+	hd_ui_say(ui, "report   %s/report.html", dir->path);
+	if (dir->lines_lost)
+		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
+}
+
+enum hd_err hd_session_wish(void *user)
+{
+	(void)user;
+	return hd_wish_err(hd_signal_wish());
+}
+
+enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_run_train(run, &cmd->diag);
+
+	if (hd_report_write(dir, &why))
+		hd_ui_say(ui, "!! no report: %s", why.text);
+	print_end(cmd, ui, run, dir, err);
+	return err;
+}

@@ -1,0 +1,51 @@
+/* session.h -- what the verbs that touch a job share: the job file with its
+ * overrides, the devices asked for, and the lines a user sees while it runs.
+ *
+ * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. */
+#ifndef HD_CMD_SESSION_H
+#define HD_CMD_SESSION_H
+
+#include "cmd/verbs.h"
+#include "exec/run.h"
+
+/* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
+HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);
+
+/* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. */
+HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec);
+
+/* Everything a verb needs to evaluate or predict with a run's newest checkpoint (or a checkpoint folder). */
+struct hd_session {
+	struct hd_job job;
+	struct hd_run *run;
+	struct hd_ckpt_info ckpt;
+	char dir[512];                    /* the run directory */
+};
+HD_MUST_USE enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *session);
+void hd_session_close(struct hd_session *session);
+
+/* Lines while a run goes on: one rewritten line on a terminal, else one each 10 s (--verbose: each step). */
+struct hd_ui {
+	struct hd_cmd *cmd;
+	int64_t shown_ns;
+	bool line_open;                   /* a rewritten line waits for its end */
+	double first_loss, last_loss;
+	uint64_t steps;
+	const struct hd_worker_spec *devices;
+	uint32_t nvns;
+	FILE *events;                     /* --events: NDJSON */
+};
+void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd, const struct hd_job *job, const struct hd_worker_spec *devices);
+struct hd_run_watch hd_ui_watch(struct hd_ui *ui);
+void hd_ui_end(struct hd_ui *ui);                             /* finishes a rewritten line */
+__attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const char *fmt, ...);      /* a line of talk */
+
+void hd_time_text(double seconds, char text[32]);             /* "1 m 02 s" */
+
+/* What a run asks between two steps: has a signal asked it to stop? */
+enum hd_err hd_session_wish(void *user);
+
+/* Trains `run` with signals obeyed, writes the report, prints digest and paths; for run, resume and demo. */
+HD_MUST_USE enum hd_err hd_session_train(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, struct hd_rundir *dir);
+
+#endif

@@ -1,0 +1,131 @@
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "cmd/session.h"
+#include "sys/tty.h"
+
+enum { HD_QUIET_LINES_NS = 1000000000, HD_REWRITE_NS = 100000000, HD_PLAIN_FACTOR = 10 };
+
+void hd_time_text(double seconds, char text[32])
+{
+	uint64_t s = seconds > 0 ? (uint64_t)(seconds + 0.5) : 0;
+
+	if (s < 60)
+		snprintf(text, 32, "%llu s", (unsigned long long)s);
+	else if (s < 3600)
+		snprintf(text, 32, "%llu m %02llu s", (unsigned long long)s / 60, (unsigned long long)s % 60);
+	else
+		snprintf(text, 32, "%llu h %02llu m", (unsigned long long)s / 3600, (unsigned long long)s / 60 % 60);
+}
+
+void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd, const struct hd_job *job, const struct hd_worker_spec *devices)
+{
+	*ui = (struct hd_ui){ .cmd = cmd, .nvns = job->nvns, .devices = devices, .events = cmd->args.has[HD_OPT_EVENTS] ? stdout : NULL };
+}
+
+void hd_ui_end(struct hd_ui *ui)
+{
+	if (ui->line_open)
+		fputc('\n', stderr);
+	ui->line_open = false;
+}
+
+void hd_ui_say(struct hd_ui *ui, const char *fmt, ...)
+{
+	va_list args;
+
+	if (ui->cmd->args.has[HD_OPT_QUIET])
+		return;
+	hd_ui_end(ui);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* "4/4/4/4" for small maps, else "64 each". */
+static void split_text(const struct hd_ui *ui, char *text, size_t cap)
+{
+	uint32_t d = ui->devices->ndevices, each = ui->nvns / d, more = ui->nvns % d;
+	size_t at = 0;
+
+	for (uint32_t r = 0; r < d && at + 12 < cap; r++)
+		at += (size_t)snprintf(text + at, cap - at, "%s%u", r ? "/" : "", each + (r < more));
+}
+
+static void step_line(struct hd_ui *ui, const struct hd_progress *p, char *line, size_t cap)
+{
+	char split[64], eta[32];
+
+	split_text(ui, split, sizeof split);
+	hd_time_text(p->eta_s, eta);
+	snprintf(line, cap, "step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms p50 %.3g p99 %.3g  wait %.0f %%  eta %s",
+		(unsigned long long)p->record.step + 1, (unsigned long long)p->nsteps, p->loss, (double)p->record.lr, p->samples_per_s,
+		ui->devices->ndevices, ui->nvns, split, p->step_ms, p->p50_ms, p->p99_ms, p->wait_share * 100, eta);
+}
+
+static void on_step(void *user, const struct hd_progress *p)
+{
+	struct hd_ui *ui = user;
+	bool verbose = ui->cmd->args.has[HD_OPT_VERBOSE], first = ui->steps++ == 0;
+	int64_t now_ns = hd_clock_now_ns(&ui->cmd->clock);
+	int64_t wait_ns = ui->cmd->rewrite ? HD_REWRITE_NS : (int64_t)HD_PLAIN_FACTOR * HD_QUIET_LINES_NS;
+	bool last = p->record.step + 1 == p->nsteps;
+	char line[512];
+
+	if (first)
+		ui->first_loss = p->loss;
+	ui->last_loss = p->loss;
+	if (ui->cmd->args.has[HD_OPT_QUIET] || (!first && !last && !verbose && now_ns - ui->shown_ns < wait_ns))
+		return;
+	ui->shown_ns = now_ns;
+	step_line(ui, p, line, sizeof line);
+	if (!ui->cmd->rewrite) {
+		fprintf(stderr, "%s\n", line);
+		return;
+	}
+	unsigned width = hd_tty_width(2);
+	fprintf(stderr, "\r\x1b[K%.*s", (int)(width > 1 ? width - 1 : 1), line);
+	fflush(stderr);
+	ui->line_open = true;
+}
+
+static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *m)
+{
+	struct hd_ui *ui = user;
+
+	hd_ui_say(ui, "eval step %llu  %s  loss %.4f  accuracy %.2f %%  (%llu rows)", (unsigned long long)step, split, hd_metrics_loss(m),
+		hd_metrics_accuracy(m) * 100, (unsigned long long)m->rows);
+}
+
+/* kind of an event -> the mark its line begins with; others are not shown */
+static const struct { const char *kind, *mark; } marks[] = {
+	{ "choice", "  " }, { "plan", ">>" }, { "warning", "!!" }, { "checkpoint_bad", "!!" }, { "checkpoint_done", "ck" },
+};
+
+static void on_note(void *user, const char *kind, const char *text)
+{
+	struct hd_ui *ui = user;
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (!strcmp(marks[i].kind, kind))
+			hd_ui_say(ui, "%s %s", marks[i].mark, text);
+	if (ui->events) {
+		char room[1200];
+		struct hd_text line;
+		struct hd_json_writer w;
+		hd_text_fixed(&line, room, sizeof room);
+		hd_json_writer_init(&w, &line);
+		hd_json_open_object(&w, NULL);
+		hd_json_put_text(&w, "kind", kind);
+		hd_json_put_text(&w, "text", text);
+		hd_json_close(&w);
+		fprintf(ui->events, "%s\n", room);
+	}
+}
+
+struct hd_run_watch hd_ui_watch(struct hd_ui *ui)
+{
+	return (struct hd_run_watch){ .user = ui, .step = on_step, .eval = on_eval, .note = on_note };
+}

@@ -1,0 +1,56 @@
+#include "cmd/verbs.h"
+
+#include <stddef.h>
+
+#define OPTS(...) ((const enum hd_opt[]){ __VA_ARGS__ __VA_OPT__(,) HD_NOPTS })
+
+static const char run_more[] =
+	"The run directory is runs/NAME below the current folder (or -C DIR), NAME from job.name; a name that is taken\n"
+	"gets -2, -3 and so on. It holds the resolved job, metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
+	"Devices and threads never change a bit of the result: only how fast it comes.\n"
+	"SIGTERM: finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves at once.";
+
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
+
+const struct hd_verb hd_verbs[] = {
+	{ "run", "JOB", 0, 1, "train a job here", run_more,
+	  OPTS(RUN_OPTS, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_SHOW_CONFIG, HD_OPT_NEW), hd_cmd_run, "program_run.sh" },
+	{ "resume", "RUN", 1, 1, "continue a run from its newest whole checkpoint, bit for bit",
+	  "A checkpoint that is damaged is reported and the next older one is taken.",
+	  OPTS(RUN_OPTS, HD_OPT_FROM, HD_OPT_NEW_SEMANTICS), hd_cmd_resume, "program_resume.sh" },
+	{ "eval", "RUN", 1, 1, "loss and accuracy of a run's newest checkpoint on a split",
+	  "RUN is a run directory or a checkpoint folder. The metric has the same bits on any number of devices.",
+	  OPTS(HD_OPT_SPLIT, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET), hd_cmd_eval, "program_eval.sh" },
+	{ "predict", "RUN", 1, 1, "outputs of a run's newest checkpoint: a .npy of a split, or sampled text",
+	  "With --prompt the model continues the text (models of tokens); otherwise the outputs (logits) of every row of\n"
+	  "the split are written to --output (default predictions.npy in the run directory).",
+	  OPTS(HD_OPT_SPLIT, HD_OPT_OUTPUT, HD_OPT_PROMPT, HD_OPT_TOKENS, HD_OPT_TEMPERATURE, HD_OPT_SEED, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+	  hd_cmd_predict, "program_predict.sh" },
+	{ "ckpt ls", "RUN", 1, 1, "list the checkpoints of a run", "", OPTS(), hd_cmd_ckpt_ls, "program_ckpt.sh" },
+	{ "ckpt show", "CKPT", 1, 1, "what a checkpoint holds", "A run directory stands for its newest whole checkpoint.", OPTS(), hd_cmd_ckpt_show, "program_ckpt.sh" },
+	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest", "", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
+	{ "ckpt digest", "CKPT", 1, 1, "print the state digest: one hex line", "", OPTS(), hd_cmd_ckpt_digest, "program_ckpt.sh" },
+	{ "ckpt diff", "A B", 2, 2, "compare two checkpoints or runs, bit for bit",
+	  "Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of their digest logs is named.",
+	  OPTS(HD_OPT_ULP, HD_OPT_REL), hd_cmd_ckpt_diff, "program_ckpt.sh" },
+	{ "ckpt export", "CKPT", 1, 1, "write the parameters as one safetensors file", "", OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT), hd_cmd_ckpt_export, "program_ckpt.sh" },
+	{ "ckpt gc", "RUN", 1, 1, "remove all but the newest checkpoints", "", OPTS(HD_OPT_COUNT_, HD_OPT_DRY_RUN), hd_cmd_ckpt_gc, "program_ckpt.sh" },
+	{ "data show", "JOB", 1, 1, "fields, splits and content hash of a job's data", "", OPTS(HD_OPT_SET), hd_cmd_data_show, "program_data.sh" },
+	{ "data verify", "JOB", 1, 1, "read every sample once", "", OPTS(HD_OPT_SET), hd_cmd_data_verify, "program_data.sh" },
+	{ "data order", "JOB", 1, 1, "sample ids of a step, or of a step of a data epoch", "", OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET), hd_cmd_data_order, "program_data.sh" },
+	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_SET), hd_cmd_data_cat, "program_data.sh" },
+	{ "model ls", "", 0, 0, "built-in models and their arguments", "", OPTS(), hd_cmd_model_ls, "program_model.sh" },
+	{ "model show", "NAME|JOB|FILE.graph", 1, 1, "a model as graph text, with its size and cost", "", OPTS(HD_OPT_SET, HD_OPT_AUTODIFF, HD_OPT_OUTPUT), hd_cmd_model_show, "program_model.sh" },
+	{ "config check", "JOB", 1, 1, "check a job file", "", OPTS(HD_OPT_SET), hd_cmd_config_check, "program_config.sh" },
+	{ "config show", "JOB", 1, 1, "the resolved job: every value and where it came from", "", OPTS(HD_OPT_SET), hd_cmd_config_show, "program_config.sh" },
+	{ "config schema", "", 0, 0, "JSON Schema of job files", "", OPTS(), hd_cmd_config_schema, "program_config.sh" },
+	{ "doctor", "", 0, 0, "what this build and machine can do, and why not more", "", OPTS(HD_OPT_LIMITS), hd_cmd_doctor, "program_doctor.sh" },
+	{ "bench step", "JOB", 1, 1, "time the training step of a job", "", OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
+	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
+	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
+	  "Exit 0 only if the claim at the end was verified.",
+	  OPTS(HD_OPT_SHOW, HD_OPT_KEEP, HD_OPT_DEVICES), hd_cmd_demo, "program_demo.sh" },
+	{ "completion", "bash|zsh|fish", 1, 1, "shell completion", "", OPTS(), hd_cmd_completion, "program_completion.sh" },
+	{ "version", "", 0, 0, "version, build and libraries", "", OPTS(), hd_cmd_version, "program_doctor.sh" },
+	{ 0 },
+};

@@ -1,0 +1,53 @@
+/* verbs.h -- what the program can be told to do: one row a verb.
+ *
+ * A verb parses, calls, prints: no logic of training lives here. Data goes to
+ * stdout, talk to stderr; an error is one sentence and the exit code of its row
+ * in the error table.
+ *
+ * A verb with subverbs ("ckpt ls") has one row for each; `name` holds both words. */
+#ifndef HD_CMD_VERBS_H
+#define HD_CMD_VERBS_H
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "cmd/args.h"
+#include "sys/clock.h"
+#include "sys/file.h"
+
+/* What every verb is handed. */
+struct hd_cmd {
+	struct hd_args  args;
+	struct hd_arena arena;            /* of the call */
+	struct hd_fs    fs;
+	struct hd_clock clock;
+	struct hd_diag  diag;
+	bool rewrite, colour;             /* stderr is a terminal that may be rewritten, coloured */
+};
+
+struct hd_verb {
+	const char *name;                 /* "run", "ckpt ls" */
+	const char *args;                 /* "JOB", "RUN [SPLIT]": shown in help; words in brackets are optional */
+	uint8_t npos_min, npos_max;
+	const char *about;                /* one line */
+	const char *more;                 /* paragraphs of --help; "" */
+	const enum hd_opt *opts;          /* own options, ends with HD_NOPTS; the common ones are understood */
+	enum hd_err (*run)(struct hd_cmd *cmd);       /* the exit code follows; cmd->diag says why */
+	const char *test;                 /* whole-program test that runs it, below tests/ */
+};
+extern const struct hd_verb hd_verbs[];       /* ends with name == NULL */
+
+/* The verb that argv[0] (and argv[1]) name; *used is 1 or 2. Unknown: a did-you-mean. */
+HD_MUST_USE enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used, struct hd_diag *diag);
+void hd_help_all(FILE *to);
+void hd_help_verb(const struct hd_verb *verb, FILE *to);
+
+/* One function a verb: */
+#define HD_VERB_FUNCTIONS(X) X(run) X(resume) X(eval) X(predict) X(ckpt_ls) X(ckpt_show) X(ckpt_verify) X(ckpt_diff) X(ckpt_digest) \
+	X(ckpt_export) X(ckpt_gc) X(data_show) X(data_verify) X(data_order) X(data_cat) X(model_ls) X(model_show) X(config_check)      \
+	X(config_show) X(config_schema) X(doctor) X(bench_step) X(demo) X(completion) X(version)
+#define X(name) enum hd_err hd_cmd_##name(struct hd_cmd *cmd);
+HD_VERB_FUNCTIONS(X)
+#undef X
+
+#endif

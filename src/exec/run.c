@@ -1,0 +1,415 @@
+#include "exec/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json_writer.h"
+#include "base/num.h"
+#include "exec/times.h"
+#include "plan/check.h"
+#include "plan/plan.h"
+
+enum {
+	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
+	HD_DIGEST_WARMUP = 3,             /* steps before a step's time is believed */
+};
+
+struct hd_run {
+	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_rundir *dir;
+	struct hd_run_options options;
+	struct hd_task *task;
+	struct hd_worker *worker;
+	struct hd_arena arena;            /* of the adopted plan */
+	struct hd_plan plan;
+	struct hd_times times;
+	uint32_t lineage;
+	uint64_t digest_every, last_ckpt_step;
+	double digest_ms;
+	int64_t last_ckpt_ns, began_ns;
+	uint64_t began_step;
+	double metric;
+	bool has_metric, target_reached;
+	uint64_t evaluated_step;
+};
+
+struct hd_worker *hd_run_worker(struct hd_run *run) { return run->worker; }
+const struct hd_task *hd_run_task(const struct hd_run *run) { return run->task; }
+
+bool hd_run_best(const struct hd_run *run, double *metric)
+{
+	if (run->has_metric)
+		*metric = run->metric;
+	return run->has_metric;
+}
+
+__attribute__((format(printf, 3, 4)))
+static void note(struct hd_run *run, const char *kind, const char *fmt, ...)
+{
+	char text[512], room[700];
+	struct hd_text body;
+	struct hd_json_writer w;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	if (run->options.watch.note)
+		run->options.watch.note(run->options.watch.user, kind, text);
+	if (!run->dir)
+		return;
+	hd_text_fixed(&body, room, sizeof room);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", text);
+	hd_json_close(&w);
+	if (body.full)
+		return;
+	body.at[body.len - 1] = 0;
+	hd_rundir_event(run->dir, kind, run->worker ? hd_worker_at(run->worker) : 0, body.at + 1);
+}
+
+static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, struct hd_diag *diag)
+{
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = hd_file_read_all(run->fs, run->options.map, &run->arena, 16 << 20, &bytes, &len, diag);
+
+	if (!err)
+		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena, diag);
+	return err ? err : hd_plan_check(&run->plan, job, NULL, diag);
+}
+
+static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_text text;
+	char name[32];
+
+	if (!run->dir)
+		return HD_OK;
+	hd_text_init(&text, &run->arena);
+	enum hd_err err = hd_plan_print(&run->plan, &text);
+	if (err)
+		return hd_fail(diag, err, "the plan could not be printed");
+	snprintf(name, sizeof name, "plan/%04u.plan", run->plan.number);
+	return hd_rundir_put(run->dir, name, text.at, text.len, diag);
+}
+
+static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1, .clips = true };
+	const struct hd_worker_spec *spec = &run->options.worker;
+	enum hd_err err;
+
+	err = run->options.map ? read_plan(run, &job, diag) : hd_plan_data(&run->plan, &job, spec->ndevices, NULL, &run->arena, diag);
+	if (!err && !run->plan.cause)
+		run->plan.cause = "start of the run";
+	if (!err)
+		err = hd_worker_adopt(run->worker, &run->plan, diag);
+	if (!err)
+		err = keep_plan(run, diag);
+	if (!err)
+		note(run, "plan", "%u virtual nodes on %u device%s x %u thread%s", run->job->nvns, spec->ndevices, spec->ndevices == 1 ? "" : "s",
+			spec->nthreads, spec->nthreads == 1 ? "" : "s");
+	return err;
+}
+
+static void tell_choices(struct hd_run *run)
+{
+	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
+	struct hd_memory_terms t;
+
+	hd_worker_memory(run->worker, &t);
+	note(run, "choice", "data: %s", run->task->data->about);
+	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step", (double)run->task->layout.params_elems * 1e-6,
+		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
+	note(run, "choice", "kernels: %s on %s (job.kernels: %s)", run->options.worker.kernels == HD_KERNELS_LIBRARY ? "library" : "portable",
+		hd_worker_path(run->worker), kernels->text);
+	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f)",
+		(double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20, (double)t.gradients / 0x1p20,
+		(double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20);
+}
+
+enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
+	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
+{
+	struct hd_run *run = hd_alloc(sizeof *run);
+	enum hd_err err;
+
+	if (!run)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a run");
+	*run = (struct hd_run){ .job = job, .fs = fs, .clock = clock, .dir = options->quiet_disk ? NULL : dir, .options = *options,
+		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job, HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
+	hd_arena_init(&run->arena, 0);
+	err = hd_task_create(&run->task, job, fs, diag);
+	if (!err)
+		err = hd_worker_create(&run->worker, run->task, &options->worker, diag);
+	if (!err)
+		err = adopt(run, diag);
+	if (!err)
+		tell_choices(run);
+	if (err)
+		hd_run_destroy(run);
+	else
+		*out = run;
+	return err;
+}
+
+void hd_run_destroy(struct hd_run *run)
+{
+	if (!run)
+		return;
+	hd_worker_destroy(run->worker);
+	hd_task_destroy(run->task);
+	hd_arena_finish(&run->arena);
+	hd_free(run);
+}
+
+/* ---- checkpoints */
+
+static struct hd_ckpt_info describe(const struct hd_run *run)
+{
+	struct hd_ckpt_info info = {
+		.step = hd_worker_at(run->worker), .samples = (uint64_t)*(int64_t *)hd_state_find(hd_worker_state(run->worker), "run.samples")->at,
+		.job_hash = run->job->hash, .data_hash = run->task->data->hash, .data_count = run->task->data->count,
+		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
+	};
+
+	snprintf(info.kernels, sizeof info.kernels, "%s", run->options.worker.kernels == HD_KERNELS_LIBRARY ? "library" : "portable");
+	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
+	return info;
+}
+
+static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info = describe(run);
+	char parent[HD_PATH_CAP];
+
+	if (!run->dir || run->last_ckpt_step == info.step + 1)
+		return HD_OK;
+	const char *where = hd_job_text(run->job, HD_JOB_CKPT_DIR);
+	if (where[0] == '/')
+		snprintf(parent, sizeof parent, "%s", where);
+	else
+		hd_rundir_path(run->dir, where, parent, sizeof parent);
+	enum hd_err err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
+		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
+	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
+	if (err)
+		return err;
+	run->last_ckpt_step = info.step + 1;
+	note(run, "checkpoint_done", "step %llu, %.1f MiB", (unsigned long long)info.step, (double)info.len_bytes / 0x1p20);
+	return HD_OK;
+}
+
+/* One that fails in the middle of a run costs nothing but itself. */
+static void try_checkpoint(struct hd_run *run)
+{
+	struct hd_diag diag = { "" };
+
+	if (checkpoint(run, &diag))
+		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on",
+			(unsigned long long)hd_worker_at(run->worker), diag.text);
+}
+
+static bool checkpoint_due(const struct hd_run *run)
+{
+	const struct hd_job_value *every = &run->job->value[HD_JOB_CKPT_EVERY];
+
+	if (every->every_steps)
+		return hd_worker_at(run->worker) % (uint64_t)every->i == 0;
+	return hd_clock_now_ns(run->clock) - run->last_ckpt_ns >= every->i;
+}
+
+enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_semantics, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info;
+	enum hd_err err = hd_ckpt_verify(run->fs, folder, &info, diag);
+
+	if (err)
+		return err;
+	if (!hd_hash_same(info.job_hash, run->job->hash) && !new_semantics)
+		return hd_fail(diag, HD_E_INVAL, "%s belongs to another job: a key that fixes the result differs (heddle config show); "
+			"restore the key, or continue as another lineage with --new-semantics", folder);
+	if (info.data_count != run->task->data->count || !hd_hash_same(info.data_hash, run->task->data->hash))
+		return hd_fail(diag, HD_E_INTEGRITY, "%s was trained on other data (%llu samples, now %llu, or other content): give the data it was made with",
+			folder, (unsigned long long)info.data_count, (unsigned long long)run->task->data->count);
+	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
+	if (err)
+		return err;
+	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->job->hash);
+	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
+		note(run, "warning", "the kernels of this machine differ from those the run began with: bits are promised from here on, not across");
+	return hd_worker_rewind(run->worker, diag);
+}
+
+/* ---- evaluation */
+
+enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag)
+{
+	uint32_t s = hd_dataset_split(run->task->data, split);
+
+	if (s == HD_NONE || run->task->data->split[s].count == 0)
+		return hd_fail(diag, HD_E_INVAL, "the data have no samples in a split \"%s\": %s", split, run->task->data->about);
+	struct hd_forward_job job = { .split = s, .count = run->task->data->split[s].count };
+	return hd_worker_forward(run->worker, &job, metrics, diag);
+}
+
+static const char *eval_split(const struct hd_run *run)
+{
+	static const char *const prefer[] = { "valid", "test" };
+
+	for (size_t i = 0; i < sizeof prefer / sizeof *prefer; i++) {
+		uint32_t s = hd_dataset_split(run->task->data, prefer[i]);
+		if (s != HD_NONE && run->task->data->split[s].count)
+			return prefer[i];
+	}
+	return NULL;
+}
+
+static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
+{
+	const char *split = eval_split(run);
+	struct hd_metrics m;
+
+	if (!split || run->evaluated_step == hd_worker_at(run->worker))
+		return HD_OK;
+	enum hd_err err = hd_run_eval(run, split, &m, diag);
+	if (err)
+		return err;
+	bool accuracy = hd_job_int(run->job, HD_JOB_METRIC) == HD_METRIC_ACCURACY;
+	run->metric = accuracy ? hd_metrics_accuracy(&m) : hd_metrics_loss(&m);
+	run->has_metric = true;
+	run->evaluated_step = hd_worker_at(run->worker);
+	const struct hd_job_value *target = &run->job->value[HD_JOB_TARGET];
+	if (!target->is_none)
+		run->target_reached = accuracy ? run->metric >= target->f : run->metric <= target->f;
+	if (run->options.watch.eval)
+		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
+	if (run->dir) {
+		char body[256], loss[HD_NUM_CAP], acc[HD_NUM_CAP];
+		snprintf(body, sizeof body, "\"split\":\"%s\",\"loss\":%s,\"accuracy\":%s,\"rows\":%llu", split,
+			hd_num_print_f64(loss, hd_metrics_loss(&m)), hd_num_print_f64(acc, hd_metrics_accuracy(&m)), (unsigned long long)m.rows);
+		hd_rundir_event(run->dir, "eval", run->evaluated_step, body);
+	}
+	return HD_OK;
+}
+
+/* ---- the loop */
+
+/* auto: the smallest interval whose cost, measured once before the first step, stays below its share. */
+static bool digest_due(const struct hd_run *run)
+{
+	return run->digest_every && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
+}
+
+static void measure_digest(struct hd_run *run)
+{
+	int64_t began_ns = hd_clock_now_ns(run->clock);
+
+	hd_worker_digest(run->worker);
+	run->digest_ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6 / run->options.worker.ndevices;
+}
+
+static void choose_digest(struct hd_run *run)
+{
+	double step_ms = hd_times_quantile(&run->times, 0.5);
+
+	run->digest_every = 1 + (uint64_t)(run->digest_ms * HD_DIGEST_SHARE / (step_ms > 0 ? step_ms : 1));
+	note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)", (unsigned long long)run->digest_every,
+		run->digest_ms, step_ms);
+}
+
+static void report_step(struct hd_run *run, const struct hd_step_record *r, double step_ms)
+{
+	struct hd_progress p = { .record = *r, .nsteps = run->task->nsteps, .step_ms = step_ms };
+	double since_s = (double)(hd_clock_now_ns(run->clock) - run->began_ns) * 1e-9;
+	uint64_t done = r->step + 1 - run->began_step;
+
+	hd_times_add(&run->times, step_ms);
+	p.loss = r->weight > 0 ? r->loss_sum / r->weight : 0;
+	p.p50_ms = hd_times_quantile(&run->times, 0.50);
+	p.p99_ms = hd_times_quantile(&run->times, 0.99);
+	p.samples_per_s = p.p50_ms > 0 ? (double)run->job->batch * 1e3 / p.p50_ms : 0;
+	p.wait_share = step_ms > 0 ? (double)r->wait_data_ns * 1e-6 / step_ms : 0;
+	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;
+	if (run->options.watch.step)
+		run->options.watch.step(run->options.watch.user, &p);
+	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)
+		hd_rundir_metrics(run->dir, r, &(struct hd_step_times){ step_ms, p.wait_share * step_ms }, run->plan.number);
+}
+
+static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
+{
+	int64_t began_ns = hd_clock_now_ns(run->clock);
+	struct hd_step_record record;
+	enum hd_err err = hd_worker_step(run->worker, digest_due(run), &record, diag);
+
+	if (err)
+		return err;
+	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
+	report_step(run, &record, ms);
+	if (run->digest_every == 0 && run->times.n == HD_DIGEST_WARMUP)
+		choose_digest(run);
+	if (record.skipped)
+		note(run, "warning", "step %llu was skipped: its gradient is not finite", (unsigned long long)record.step);
+	return HD_OK;
+}
+
+static enum hd_err between_steps(struct hd_run *run, struct hd_diag *diag)
+{
+	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_EVAL_EVERY), at = hd_worker_at(run->worker);
+	enum hd_err err = HD_OK;
+
+	if (every && at % every == 0)
+		err = evaluate(run, diag);
+	if (!err && checkpoint_due(run))
+		try_checkpoint(run);
+	return err;
+}
+
+static enum hd_err wants_stop(const struct hd_run *run)
+{
+	return run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
+}
+
+/* The state of a step that diverged is the good one before it: keep that. */
+static enum hd_err end_badly(struct hd_run *run, enum hd_err err)
+{
+	if (err == HD_E_DIVERGED)
+		try_checkpoint(run);
+	if (run->dir)
+		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning", hd_worker_at(run->worker), "");
+	return err;
+}
+
+enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
+{
+	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ? run->options.stop_at : run->task->nsteps;
+	enum hd_err err = HD_OK, stop = HD_OK;
+
+	run->began_step = hd_worker_at(run->worker);
+	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
+	if (run->digest_every == 0)
+		measure_digest(run);
+	if (run->dir)
+		hd_rundir_event(run->dir, "job_start", run->began_step, "");
+	while (hd_worker_at(run->worker) < end && !run->target_reached && !(stop = wants_stop(run))) {
+		err = one_step(run, diag);
+		if (!err)
+			err = between_steps(run, diag);
+		if (err)
+			return end_badly(run, err);
+	}
+	if (!stop && (hd_worker_at(run->worker) == run->task->nsteps || run->target_reached))
+		err = evaluate(run, diag);
+	if (!err)
+		err = checkpoint(run, diag);
+	if (run->dir)
+		hd_rundir_event(run->dir, "job_end", hd_worker_at(run->worker), "");
+	return err ? err : stop ? hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker)) : HD_OK;
+}

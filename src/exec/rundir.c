@@ -1,0 +1,201 @@
+#include "exec/rundir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "sys/failpoint.h"
+
+enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000 };
+
+void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap)
+{
+	snprintf(path, cap, "%s/%s", dir->path, name);
+}
+
+static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd_file *file, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+
+	hd_rundir_path(dir, name, path, sizeof path);
+	return hd_file_open(dir->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, file, diag);
+}
+
+enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
+{
+	char name[HD_PATH_CAP];
+	struct hd_stat stat;
+	enum hd_err err;
+
+	*dir = (struct hd_rundir){ .fs = fs, .clock = clock, .began_ns = hd_clock_now_ns(clock) };
+	if (strlen(path) >= sizeof dir->path)
+		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes", sizeof dir->path - 1);
+	strncpy(dir->path, path, sizeof dir->path - 1);
+	hd_rundir_path(dir, "job.yaml", name, sizeof name);
+	if (hd_fs_stat(fs, name, &stat, NULL))
+		return hd_fail(diag, HD_E_NOTFOUND, "%s is not a run directory: it has no job.yaml", path);
+	err = open_lines(dir, "lock", &dir->lock, diag);
+	if (!err) {
+		err = hd_file_lock(&dir->lock, NULL);
+		if (err)
+			err = hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", path);
+	}
+	if (!err)
+		err = open_lines(dir, "metrics.ndjson", &dir->metrics, diag);
+	if (!err)
+		err = open_lines(dir, "events.ndjson", &dir->events, diag);
+	if (err)
+		hd_rundir_close(dir);
+	return err;
+}
+
+/* runs/<name>, or the first free <name>-2, <name>-3 ...: mkdir decides, so two that start together get two names. */
+static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char *name, char *path, size_t cap, struct hd_diag *diag)
+{
+	char runs[HD_PATH_CAP];
+	enum hd_err err;
+
+	snprintf(runs, sizeof runs, "%s/runs", parent);
+	err = hd_fs_mkdirs(fs, runs, diag);
+	for (uint32_t n = 1; !err && n < HD_MAX_SAME_NAME; n++) {
+		if (n == 1)
+			snprintf(path, cap, "%s/%s", runs, name);
+		else
+			snprintf(path, cap, "%s/%s-%u", runs, name, n);
+		err = hd_fs_mkdir(fs, path, NULL);
+		if (err != HD_E_EXISTS)
+			return err ? hd_fs_mkdir(fs, path, diag) : HD_OK;
+		err = HD_OK;
+	}
+	return err ? err : hd_fail(diag, HD_E_REFUSED, "%s holds %d runs named %s: remove some", runs, HD_MAX_SAME_NAME, name);
+}
+
+static enum hd_err given_folder(struct hd_fs *fs, const char *path, struct hd_diag *diag)
+{
+	char name[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	snprintf(name, sizeof name, "%s/job.yaml", path);
+	if (!hd_fs_stat(fs, name, &stat, NULL))
+		return hd_fail(diag, HD_E_INVAL, "%s holds a run already: continue it with `heddle resume %s`, or choose another --out", path, path);
+	return hd_fs_mkdirs(fs, path, diag);
+}
+
+enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *parent, const char *out,
+	const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag)
+{
+	char path[sizeof dir->path], sub[HD_PATH_CAP];
+	enum hd_err err;
+
+	*dir = (struct hd_rundir){ .fs = fs };
+	if (strlen(out ? out : parent) + HD_MAX_NAME >= sizeof path)
+		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes", sizeof path - HD_MAX_NAME);
+	if (out)
+		snprintf(path, sizeof path, "%s", out);
+	err = out ? given_folder(fs, out, diag) : fresh_folder(fs, parent, name, path, sizeof path, diag);
+	if (!err) {
+		snprintf(sub, sizeof sub, "%s/job.yaml", path);
+		err = hd_file_write_atomic(fs, sub, job_yaml, job_len, diag);
+	}
+	static const char *const folders[] = { "ckpt", "plan", "flight", "log" };
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && !err; i++) {
+		snprintf(sub, sizeof sub, "%s/%s", path, folders[i]);
+		err = hd_fs_mkdirs(fs, sub, diag);
+	}
+	return err ? err : hd_rundir_open(dir, fs, clock, path, diag);
+}
+
+void hd_rundir_close(struct hd_rundir *dir)
+{
+	enum hd_err err = HD_OK;
+
+	if (!dir->fs)
+		return;
+	struct hd_file *files[] = { &dir->metrics, &dir->events, &dir->lock };
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		err = hd_file_close(files[i], NULL) ? HD_E_IO : err;
+	dir->lines_lost |= err != HD_OK;
+}
+
+enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+
+	hd_rundir_path(dir, name, path, sizeof path);
+	return hd_file_write_atomic(dir->fs, path, bytes, len, diag);
+}
+
+static double seconds(const struct hd_rundir *dir)
+{
+	return (double)((hd_clock_now_ns(dir->clock) - dir->began_ns) / 1000000) * 1e-3;
+}
+
+/* A lost line is not worth a lost run: the checkpoint, not the log, is the result. */
+static void append(struct hd_rundir *dir, struct hd_file *file, struct hd_text *line, int error)
+{
+	hd_text_add(line, "\n");
+	if (error || line->full || hd_file_write(file, line->at, line->len, NULL))
+		dir->lines_lost = true;
+}
+
+void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, const struct hd_step_times *times, uint32_t plan)
+{
+	char room[HD_LINE_CAP], hex[HD_HASH_HEX];
+	struct hd_text line;
+	struct hd_json_writer w;
+
+	hd_text_fixed(&line, room, sizeof room);
+	hd_json_writer_init(&w, &line);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "v", 1);
+	hd_json_put_i64(&w, "step", (int64_t)r->step);
+	hd_json_put_f64(&w, "t", seconds(dir));
+	hd_json_put_f32(&w, "loss", (float)(r->weight > 0 ? r->loss_sum / r->weight : 0));
+	hd_json_put_f32(&w, "lr", r->lr);
+	hd_json_put_i64(&w, "samples", (int64_t)r->samples);
+	hd_json_put_i64(&w, "epoch", (int64_t)r->epoch);
+	hd_json_put_f64(&w, "weight", r->weight);
+	hd_json_put_f32(&w, "gnorm", (float)r->gnorm);
+	hd_json_put_i64(&w, "workers", 1);
+	hd_json_put_i64(&w, "membership", 0);
+	hd_json_put_i64(&w, "plan", plan);
+	hd_json_put_f32(&w, "step_ms", (float)times->step_ms);
+	hd_json_put_f32(&w, "wait_ms", (float)times->wait_ms);
+	hd_json_put_f32(&w, "read_wait_ms", (float)r->wait_data_ns * 1e-6f);
+	hd_json_put_i64(&w, "bytes_out", 0);
+	hd_json_put_i64(&w, "redone_vn", 0);
+	if (r->has_digest) {
+		hd_hash_hex(r->digest, hex);
+		hd_json_put_text(&w, "digest", hex);
+	} else {
+		hd_json_put_null(&w, "digest");
+	}
+	hd_json_close(&w);
+	size_t len = line.len;
+	int error = HD_FAILPOINT_BYTES(METRICS_WRITE, line.at, &len);
+	line.len = len;
+	append(dir, &dir->metrics, &line, error);
+}
+
+void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body)
+{
+	char room[HD_LINE_CAP];
+	struct hd_text line;
+	struct hd_json_writer w;
+
+	hd_text_fixed(&line, room, sizeof room);
+	hd_json_writer_init(&w, &line);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "v", 1);
+	hd_json_put_f64(&w, "t", seconds(dir));
+	hd_json_put_text(&w, "kind", kind);
+	hd_json_put_i64(&w, "step", (int64_t)step);
+	hd_json_put_i64(&w, "membership", 0);
+	if (*body)
+		hd_text_addf(&line, ",%s", body);
+	hd_json_close(&w);
+	size_t len = line.len;
+	int error = HD_FAILPOINT_BYTES(EVENTS_WRITE, line.at, &len);
+	line.len = len;
+	append(dir, &dir->events, &line, error);
+}
