@@ -1,0 +1,260 @@
+#include "data/prefetch.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "sys/clock.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+#include "sys/thread.h"
+
+/* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
+ * its consumer gives it back. All of it under the lock, except the rows themselves:
+ * they belong to the one who claimed or took the place. */
+enum place_state { FREE, FILLING, FULL };
+struct place { uint64_t step, nrows; enum place_state state; };
+
+struct hd_prefetch {
+	struct hd_prefetch_spec spec;
+	uint64_t field_at[HD_MAX_FIELDS], place_bytes;
+	struct hd_memory memory;                         /* [depth, nvns, place_bytes] */
+	struct place *place;                             /* [depth, nvns], owned */
+	struct hd_lock lock;
+	struct hd_cond freed, filled;
+	uint64_t next_step; uint32_t next_vn;            /* the next to be claimed: readers go in this order */
+	enum hd_err err;                                 /* of the first failed read */
+	struct hd_diag diag;
+	bool closed;
+	struct hd_clock clock;
+	struct hd_thread thread[HD_PREFETCH_THREADS];
+};
+
+/* Bytes of one place, and where its fields begin. false: beyond counting. */
+static bool place_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS], uint64_t *place_bytes)
+{
+	uint64_t total = 0, bytes;
+
+	for (uint32_t f = 0; f < spec->set->nfields; f++) {
+		field_at[f] = total;
+		if (!hd_mul_u64(spec->per_vn, spec->set->field[f].sample_bytes, &bytes) || !hd_add_u64(bytes, HD_ALIGN - 1, &bytes)
+		    || !hd_add_u64(total, bytes / HD_ALIGN * HD_ALIGN, &total))
+			return false;
+	}
+	*place_bytes = total;
+	return true;
+}
+
+uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec)
+{
+	uint64_t field_at[HD_MAX_FIELDS], bytes;
+
+	return place_layout(spec, field_at, &bytes) && hd_mul_u64(bytes, spec->nvns, &bytes) ? bytes : UINT64_MAX;
+}
+
+static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
+{
+	assert(vn < p->spec.nvns);
+	return step % p->spec.depth * p->spec.nvns + vn;
+}
+
+static uint8_t *place_bytes_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
+{
+	return (uint8_t *)p->memory.at + place_index(p, step, vn) * p->place_bytes;
+}
+
+static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows, struct hd_diag *diag)
+{
+	const struct hd_dataset *set = p->spec.set;
+	uint8_t *bytes = place_bytes_of(p, step, vn);
+	uint64_t first, end;
+
+	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
+	for (uint64_t row = first; row < end; row++) {
+		void *out[HD_MAX_FIELDS] = { 0 };
+		for (uint32_t f = 0; f < set->nfields; f++)
+			out[f] = bytes + p->field_at[f] + (row - first) * set->field[f].sample_bytes;
+		enum hd_err err = set->ops->read(set, p->spec.split, hd_sampler_at(p->spec.sampler, step, row), out, diag);
+		if (err != HD_OK)
+			return err;
+	}
+	*nrows = end - first;
+	return HD_OK;
+}
+
+/* Claims the next place, waiting until it is free; NULL: nothing more is to be read. Under the lock. */
+static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
+{
+	for (;;) {
+		if (p->closed || p->err != HD_OK || (p->spec.end_step && p->next_step >= p->spec.end_step))
+			return NULL;
+		struct place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
+		if (place->state == FREE) {
+			place->state = FILLING;
+			place->step = *step = p->next_step;
+			*vn = p->next_vn;
+			p->next_vn = (p->next_vn + 1) % p->spec.nvns;
+			p->next_step += p->next_vn == 0;
+			return place;
+		}
+		(void)hd_cond_wait(&p->freed, &p->lock, hd_clock_now_ns(&p->clock) + HD_NS_PER_S);
+	}
+}
+
+static void read_ahead(void *user)
+{
+	struct hd_prefetch *p = user;
+	struct hd_diag diag = { "" };
+	struct place *place;
+	uint64_t step, nrows;
+	uint32_t vn;
+
+	hd_lock_take(&p->lock);
+	while ((place = claim(p, &step, &vn))) {
+		hd_lock_give(&p->lock);
+		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
+		hd_lock_take(&p->lock);
+		if (err == HD_OK) {
+			place->nrows = nrows;
+			place->state = FULL;
+		} else if (p->err == HD_OK) {
+			p->err = err;
+			p->diag = diag;
+			hd_cond_wake(&p->freed);                 /* the other readers: end */
+		}
+		hd_cond_wake(&p->filled);
+	}
+	hd_lock_give(&p->lock);
+}
+
+static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
+{
+	struct hd_prefetch_spec *spec = &p->spec;
+	uint64_t step_bytes = hd_prefetch_bytes(spec);
+
+	assert(spec->nvns > 0 && spec->per_vn > 0 && spec->split < spec->set->nsplits && spec->nthreads <= HD_PREFETCH_THREADS);
+	assert(spec->depth <= HD_PREFETCH_DEPTH && spec->sampler->count <= spec->set->split[spec->split].count);
+	spec->depth = spec->depth ? spec->depth : 2;
+	spec->nthreads = spec->nthreads ? spec->nthreads : 1;
+	spec->limit_ms = spec->limit_ms ? spec->limit_ms : HD_PREFETCH_LIMIT_MS;
+	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
+		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
+	if (spec->depth == 0 || step_bytes > SIZE_MAX / spec->depth)
+		return hd_fail(diag, HD_E_INVAL, "the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64 ": make batch.global smaller or the reader's memory larger",
+			step_bytes, spec->memory_bytes);
+	(void)place_layout(spec, p->field_at, &p->place_bytes);
+	return HD_OK;
+}
+
+static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
+{
+	uint64_t nplaces = (uint64_t)p->spec.depth * p->spec.nvns;
+
+	p->place = hd_alloc(nplaces * sizeof *p->place);
+	if (!p->place)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
+	memset(p->place, 0, nplaces * sizeof *p->place);
+	return hd_memory_take(nplaces * p->place_bytes, HD_MEMORY_LAZY, &p->memory, diag);
+}
+
+enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec, struct hd_diag *diag)
+{
+	struct hd_prefetch *p = hd_alloc(sizeof *p);
+
+	if (!p)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to read ahead");
+	memset(p, 0, sizeof *p);
+	p->spec = *spec;
+	p->next_step = spec->first_step;
+	hd_clock_real(&p->clock);
+	hd_lock_init(&p->lock);
+	hd_cond_init(&p->freed);
+	hd_cond_init(&p->filled);
+	enum hd_err err = check_spec(p, diag);
+	if (err == HD_OK)
+		err = take_memory(p, diag);
+	for (uint32_t i = 0; err == HD_OK && i < p->spec.nthreads; i++)
+		err = hd_thread_start(&p->thread[i], "hd-read", -1, read_ahead, p, diag);
+	if (err != HD_OK) {
+		hd_prefetch_destroy(p);
+		return err;
+	}
+	*prefetch = p;
+	return HD_OK;
+}
+
+void hd_prefetch_close(struct hd_prefetch *p)
+{
+	hd_lock_take(&p->lock);
+	p->closed = true;
+	hd_cond_wake(&p->freed);
+	hd_cond_wake(&p->filled);
+	hd_lock_give(&p->lock);
+}
+
+void hd_prefetch_destroy(struct hd_prefetch *p)
+{
+	if (!p)
+		return;
+	hd_prefetch_close(p);
+	for (uint32_t i = 0; i < HD_PREFETCH_THREADS; i++)
+		hd_thread_join(&p->thread[i]);
+	hd_cond_finish(&p->filled);
+	hd_cond_finish(&p->freed);
+	hd_lock_finish(&p->lock);
+	hd_memory_give(&p->memory);
+	hd_free(p->place);
+	hd_free(p);
+}
+
+/* Waits until the place holds the step; under the lock. */
+static enum hd_err wait_filled(struct hd_prefetch *p, const struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+{
+	int64_t until_ns = hd_clock_now_ns(&p->clock) + (int64_t)p->spec.limit_ms * HD_NS_PER_MS;
+
+	while (place->state != FULL || place->step != step) {
+		if (p->err != HD_OK)
+			return hd_fail(diag, p->err, "%s", p->diag.text);
+		if (p->closed)
+			return hd_fail(diag, HD_E_INTERRUPT, "reading ahead was ended before step %" PRIu64, step);
+		if (!hd_cond_wait(&p->filled, &p->lock, until_ns) && (place->state != FULL || place->step != step))
+			return hd_fail(diag, HD_E_IO, "the samples of step %" PRIu64 ", virtual node %u were not read within %u s: is the disk or the network under %s stuck?",
+				step, vn, p->spec.limit_ms / 1000, p->spec.set->about);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, const void *input[HD_MAX_FIELDS], uint64_t *nrows,
+	struct hd_diag *diag)
+{
+	struct place *place = &p->place[place_index(p, step, vn)];
+	const uint8_t *bytes = place_bytes_of(p, step, vn);
+
+	assert(step >= p->spec.first_step && (!p->spec.end_step || step < p->spec.end_step));
+	hd_lock_take(&p->lock);
+	enum hd_err err = wait_filled(p, place, step, vn, diag);
+	if (err == HD_OK)
+		*nrows = place->nrows;
+	hd_lock_give(&p->lock);
+	for (uint32_t f = 0; err == HD_OK && f < p->spec.set->nfields; f++)
+		input[f] = bytes + p->field_at[f];
+	return err;
+}
+
+void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
+{
+	struct place *place = &p->place[place_index(p, step, vn)];
+
+	hd_lock_take(&p->lock);
+	assert(place->state == FULL && place->step == step);
+	place->state = FREE;
+	hd_cond_wake(&p->freed);
+	hd_lock_give(&p->lock);
+}
+
+uint32_t hd_prefetch_depth(const struct hd_prefetch *p)
+{
+	return p->spec.depth;
+}

@@ -1,0 +1,286 @@
+#include "data/prefetch.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/lock.h"
+#include "sys/thread.h"
+#include "tests/check.h"
+
+/* A data set without a file: sample i is the number i, and a byte of it; it can fail or block. */
+struct made { struct hd_dataset set; _Atomic uint64_t nreads; uint64_t fail_at; struct hd_lock *gate; };
+
+static enum hd_err made_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+{
+	struct made *made = (struct made *)(uintptr_t)set;
+
+	(void)split;
+	if (made->gate) {
+		hd_lock_take(made->gate);
+		hd_lock_give(made->gate);
+	}
+	atomic_fetch_add(&made->nreads, 1);
+	if (index == made->fail_at)
+		return hd_fail(diag, HD_E_IO, "cannot read sample %llu", (unsigned long long)index);
+	memcpy(out[0], &index, sizeof index);
+	memcpy((uint8_t *)out[0] + sizeof index, &index, sizeof index);
+	*(uint8_t *)out[1] = (uint8_t)(index * 3);
+	return HD_OK;
+}
+
+static const struct hd_reader_ops made_ops = { .name = "made", .about = "for tests", .read = made_read };
+
+static void make(struct made *made, uint64_t count)
+{
+	memset(made, 0, sizeof *made);
+	made->set = (struct hd_dataset){ .ops = &made_ops, .nfields = 2, .nsplits = 1, .count = count };
+	made->set.field[0] = (struct hd_field){ .name = "x", .sample_bytes = 16 };
+	made->set.field[1] = (struct hd_field){ .name = "y", .sample_bytes = 1 };
+	made->set.split[0] = (struct hd_split){ .name = "train", .count = count };
+	made->fail_at = UINT64_MAX;
+}
+
+struct run {
+	struct hd_prefetch *prefetch;
+	const struct hd_sampler *sampler;
+	uint64_t first, end, per_vn;
+	uint32_t nvns;
+	_Atomic uint32_t next_vn;
+	_Atomic uint64_t wrong, nrows;
+};
+
+/* A consumer owns some virtual nodes and walks all steps with them, as a device does. */
+static void consume(void *user)
+{
+	struct run *run = user;
+	uint32_t vn = atomic_fetch_add(&run->next_vn, 1);
+
+	for (uint64_t step = run->first; step < run->end; step++) {
+		const void *input[HD_MAX_FIELDS];
+		uint64_t nrows = 99, first, end;
+		struct hd_diag diag = { "" };
+		if (hd_prefetch_take(run->prefetch, step, vn, input, &nrows, &diag) != HD_OK) {
+			atomic_fetch_add(&run->wrong, 1);
+			return;
+		}
+		hd_vn_rows(run->per_vn, hd_sampler_rows(run->sampler, step), vn, &first, &end);
+		uint64_t wrong = nrows != end - first;
+		for (uint64_t row = 0; row < end - first && !wrong; row++) {
+			uint64_t want = hd_sampler_at(run->sampler, step, first + row);
+			wrong += memcmp((const uint8_t *)input[0] + 16 * row, &want, 8) != 0 || ((const uint8_t *)input[1])[row] != (uint8_t)(want * 3)
+				|| (uintptr_t)input[0] % 64 || (uintptr_t)input[1] % 64;
+		}
+		hd_prefetch_done(run->prefetch, step, vn);
+		atomic_fetch_add(&run->wrong, wrong);
+		atomic_fetch_add(&run->nrows, nrows);
+	}
+}
+
+static void check_run(uint32_t nvns, uint32_t depth, uint32_t nthreads, uint64_t first, enum hd_last last)
+{
+	enum { D = 53, B = 14, STEPS = 9 };
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_thread thread[16] = { 0 };
+	struct hd_diag diag = { "" };
+	uint64_t want = 0;
+
+	make(&made, D);
+	assert_int_equal(hd_sampler_init(&sampler, 3, D, B, HD_ORDER_SHUFFLE, last, &diag), HD_OK);
+	struct run run = { .sampler = &sampler, .first = first, .end = first + STEPS, .per_vn = (B + nvns - 1) / nvns, .nvns = nvns };
+	struct hd_prefetch_spec spec = {
+		.set = &made.set, .sampler = &sampler, .nvns = nvns, .per_vn = run.per_vn, .first_step = first, .end_step = run.end,
+		.depth = depth, .nthreads = nthreads,
+	};
+	CHECK(hd_prefetch_create(&run.prefetch, &spec, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t i = 0; i < nvns; i++)
+		assert_int_equal(hd_thread_start(&thread[i], "consumer", -1, consume, &run, &diag), HD_OK);
+	for (uint32_t i = 0; i < nvns; i++)
+		hd_thread_join(&thread[i]);
+	hd_prefetch_destroy(run.prefetch);
+	for (uint64_t step = first; step < run.end; step++)
+		want += hd_sampler_rows(&sampler, step);
+	CHECK(run.wrong == 0 && run.nrows == want && made.nreads == want, "V=%u depth %u threads %u first %llu last %d: %llu wrong, %llu rows", nvns, depth,
+		nthreads, (unsigned long long)first, (int)last, (unsigned long long)run.wrong, (unsigned long long)run.nrows);
+}
+
+static void every_virtual_node_gets_its_rows_whatever_depth_and_threads(void **state)
+{
+	static const uint32_t nvns[] = { 1, 2, 3, 7, 16 };
+	(void)state;
+
+	for (size_t v = 0; v < sizeof nvns / sizeof nvns[0]; v++)
+		for (uint32_t depth = 0; depth <= 3; depth++)
+			for (uint32_t nthreads = 0; nthreads <= 3; nthreads++)
+				for (int last = HD_LAST_RAGGED; last <= HD_LAST_WRAP; last++)
+					check_run(nvns[v], depth, nthreads, nthreads * 5, (enum hd_last)last);
+}
+
+static void set_up_run(struct made *made, struct hd_sampler *sampler, struct hd_prefetch_spec *spec)
+{
+	make(made, 100);
+	assert_int_equal(hd_sampler_init(sampler, 3, 100, 10, HD_ORDER_SEQUENTIAL, HD_LAST_RAGGED, NULL), HD_OK);
+	*spec = (struct hd_prefetch_spec){ .set = &made->set, .sampler = sampler, .nvns = 2, .per_vn = 5, .depth = 3 };
+}
+
+static void reading_never_runs_further_ahead_than_the_depth(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	assert_int_equal(hd_prefetch_depth(p), 3);
+	hd_alloc_arm(0);
+	/* all places are full then, so the count stands still */
+	for (uint64_t step = 0; step < 3; step++)
+		for (uint32_t vn = 0; vn < 2; vn++)
+			assert_int_equal(hd_prefetch_take(p, step, vn, input, &nrows, NULL), HD_OK);
+	assert_int_equal(made.nreads, 30);
+	hd_prefetch_done(p, 0, 0);
+	assert_int_equal(hd_prefetch_take(p, 3, 0, input, &nrows, NULL), HD_OK);
+	assert_int_equal(made.nreads, 35);
+	assert_int_equal(hd_alloc_count(), 0);
+	hd_prefetch_destroy(p);
+}
+
+static void a_failed_read_reaches_every_taker_with_its_message(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
+		set_up_run(&made, &sampler, &spec);
+		spec.nthreads = nthreads;
+		made.fail_at = 17;                     /* step 1, virtual node 1 */
+		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+		for (int again = 0; again < 2; again++) {
+			struct hd_diag diag = { "" };
+			assert_int_equal(hd_prefetch_take(p, 1, 1, input, &nrows, &diag), HD_E_IO);
+			assert_string_equal(diag.text, "cannot read sample 17");
+		}
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_prefetch_take(p, 7, 0, input, &nrows, &diag), HD_E_IO);
+		hd_prefetch_destroy(p);
+	}
+}
+
+static void take_of_a_step_beyond_the_ring(void *user)
+{
+	struct run *run = user;
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+
+	atomic_store(&run->next_vn, 1);
+	run->wrong = hd_prefetch_take(run->prefetch, 5, 0, input, &nrows, NULL) != HD_E_INTERRUPT;
+}
+
+static void close_wakes_who_waits(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct run run = { 0 };
+	struct hd_thread thread = { 0 };
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	assert_int_equal(hd_prefetch_create(&run.prefetch, &spec, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "waits", -1, take_of_a_step_beyond_the_ring, &run, NULL), HD_OK);
+	while (!atomic_load(&run.next_vn))
+		;
+	hd_prefetch_close(run.prefetch);
+	hd_prefetch_close(run.prefetch);
+	hd_thread_join(&thread);
+	assert_int_equal(run.wrong, 0);
+	hd_prefetch_destroy(run.prefetch);
+}
+
+static void a_stuck_reader_is_an_error_after_the_limit(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	struct hd_lock gate;
+	struct hd_diag diag = { "" };
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	hd_lock_init(&gate);
+	set_up_run(&made, &sampler, &spec);
+	made.gate = &gate;
+	spec.limit_ms = 1;
+	hd_lock_take(&gate);
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	assert_int_equal(hd_prefetch_take(p, 0, 1, input, &nrows, &diag), HD_E_IO);
+	assert_non_null(strstr(diag.text, "step 0, virtual node 1"));
+	hd_lock_give(&gate);
+	hd_prefetch_destroy(p);
+	hd_lock_finish(&gate);
+}
+
+static void memory_bounds_the_depth_and_too_little_is_refused(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p = NULL;
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	/* 5 rows of 16 bytes are 80, rounded 128; 5 of 1 are 64; two virtual nodes */
+	assert_int_equal(hd_prefetch_bytes(&spec), 2 * (128 + 64));
+	spec.memory_bytes = 2 * 384 + 383;
+	assert_int_equal(hd_prefetch_create(&p, &spec, &diag), HD_OK);
+	assert_int_equal(hd_prefetch_depth(p), 2);
+	hd_prefetch_destroy(p);
+	spec.memory_bytes = 383;
+	assert_int_equal(hd_prefetch_create(&p, &spec, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "384 bytes") && strstr(diag.text, "383"), "%s", diag.text);
+	made.set.field[0].sample_bytes = UINT64_MAX / 3;
+	assert_true(hd_prefetch_bytes(&spec) == UINT64_MAX);
+}
+
+static void memory_that_cannot_be_had_is_reported(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p = NULL;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	for (uint64_t n = 1; n <= 2; n++) {
+		hd_alloc_arm(n);
+		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_E_NOMEM);
+		hd_alloc_arm(0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_virtual_node_gets_its_rows_whatever_depth_and_threads),
+		cmocka_unit_test(reading_never_runs_further_ahead_than_the_depth),
+		cmocka_unit_test(a_failed_read_reaches_every_taker_with_its_message),
+		cmocka_unit_test(close_wakes_who_waits),
+		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),
+		cmocka_unit_test(memory_bounds_the_depth_and_too_little_is_refused),
+		cmocka_unit_test(memory_that_cannot_be_had_is_reported),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
