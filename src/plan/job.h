@@ -29,28 +29,36 @@ enum hd_origin { HD_FROM_DEFAULT, HD_FROM_FILE, HD_FROM_ENV, HD_FROM_SET, HD_FRO
 
 enum hd_job_type {
 	HD_T_TEXT, HD_T_WORD,             /* word: one of a closed set */
-	HD_T_INT, HD_T_NUM, HD_T_BOOL,
+	HD_T_INT, HD_T_NUM,
 	HD_T_SIZE,                        /* bytes */
-	HD_T_TIME,                        /* ns */
 	HD_T_EVERY,                       /* "60 s" or "200 steps" */
 	HD_T_LIST,                        /* of numbers */
 	HD_T_ARGS,                        /* free name: value pairs, checked by their owner (model.args) */
-	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1} */
+	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
 };
+
+/* Indices of words, in the order of job_keys.h. Those of optim.kind, data.order and
+ * batch.last are the enums of rooms device and data. */
+enum hd_jobkernels { HD_JOBKERNELS_AUTO, HD_JOBKERNELS_LIBRARY, HD_JOBKERNELS_PORTABLE };
+enum hd_nonfinite  { HD_NONFINITE_STOP, HD_NONFINITE_SKIP };
+enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
+enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
+
+enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_LIST = 16, HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
+
+struct hd_job_arg { const char *name, *text; uint32_t line, column; };
 
 /* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
 struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
-	int64_t i;                        /* INT, SIZE (bytes), TIME (ns), BOOL, EVERY (ns or steps), WORD (index in its set) */
+	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), WORD (index in its set) */
 	double  f;                        /* NUM */
-	const char *text;                 /* TEXT, WORD; as written for all */
-	uint32_t nlist; const double *list;
-	uint32_t nargs; const struct hd_job_arg *arg;
+	const char *text;                 /* TEXT, WORD; as written for all scalars */
+	uint32_t nlist; const double *list;       /* LIST; SPLIT in the order of its names */
+	uint32_t nargs; const struct hd_job_arg *arg;     /* of a built-in model: all of its arguments, defaults filled in */
 	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
 };
-
-struct hd_job_arg { const char *name, *text; uint32_t nlist; const double *list; bool is_list; uint32_t line, column; };
 
 enum hd_job_key {
 #define X(id, table, key, type, r, def, words, lo, hi, about) HD_JOB_##id,
@@ -60,10 +68,10 @@ enum hd_job_key {
 };
 
 struct hd_job_key_row {
-	const char *table, *key;          /* "batch", "global" */
+	const char *table, *key;          /* "batch", "global"; a dot in `key`: a table inside the table */
 	uint8_t type; bool result;        /* R */
 	const char *def;                  /* as a user would write it; NULL: required */
-	const char *words;                /* WORD: "a|b|c"; others: which of "auto|none" are allowed */
+	const char *words;                /* WORD, SPLIT: "a|b|c"; others: which of "auto|none" are allowed */
 	double lo, hi;                    /* range of INT and NUM, inclusive */
 	const char *about;
 };
@@ -73,17 +81,21 @@ struct hd_job {
 	struct hd_job_value value[HD_JOB_NKEYS];
 	const char *file;                 /* for messages */
 	struct hd_hash hash;
-	/* What follows from the keys, checked: */
+	/* what follows from the keys, checked */
 	uint32_t nvns;                    /* V */
 	uint64_t batch, per_vn;           /* B, b = ceil(B/V) */
 };
 
-struct hd_job_set { const char *key, *text; enum hd_origin origin; };       /* "batch.global" */
+/* One value from outside the file. Key "batch.global", "optim.schedule.kind" or, for one argument of
+ * the model, "model.args.layers"; lists and tables as in the file: "[0.9, 0.99]", "{layers: 2}". */
+struct hd_job_set { const char *key, *text; enum hd_origin origin; };
 
+/* Sets count by their origin, then in the order given. Warnings are whole lines. */
 HD_MUST_USE enum hd_err hd_job_parse(struct hd_job *job, const char *file, const char *bytes, size_t len,
 	const struct hd_job_set *set, uint32_t nsets, struct hd_arena *arena, struct hd_diag *diag, struct hd_text *warnings);
 
-/* All values as JSON, with `origin`: also where each came from. The R keys alone, canonical, are what is hashed. */
+/* All values as JSON, which parses again to the same job; with `origins` each value also says where it came
+ * from. The R keys alone, canonical, are what is hashed. */
 void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text);
 void hd_job_canonical(const struct hd_job *job, struct hd_text *text);
 void hd_job_schema(struct hd_text *text);                 /* JSON Schema of a job file */

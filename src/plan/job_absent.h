@@ -1,0 +1,26 @@
+/* job_absent.h -- keys and words of the job file that this build knows and does not
+ * honour: A(table, key, word). Key NULL: the whole table; word NULL: the key.
+ * Not a header of its own: no guard, no declarations.
+ *
+ * What asks for something that would not happen is refused, with another sentence than a
+ * typing error. A capability that lands deletes its rows here and adds its keys in
+ * job_keys.h. */
+A("job", "priority", NULL)          A("job", "deadline", NULL)
+A("job", "reduction", "fast")       A("job", "reduction", "exact")
+A("model", "loss", "bce")           A("model", "bn", "global")
+A("model", "precision", "bf16-storage")
+A("data", "kind", "cifar")          A("data", "kind", "csv")
+A("data", "kind", "tar")            A("data", "kind", "graph")
+A("data", "index", NULL)            A("data", "reader", NULL)
+A("optim", "kind", "adagrad")       A("optim", "kind", "lamb")
+A("optim", "update", "2bw")         A("optim", "update", "stash")
+A("optim", "update", "vsync")       A("optim", "update", "custom")
+A("workers", "min", NULL)           A("workers", "max", NULL)
+A("workers", "detect", NULL)        A("workers", "min_wait", NULL)
+A("workers", "profile", NULL)       A("checkpoint", "shard", NULL)
+A("trace", "record", NULL)          A("trace", "formats", NULL)
+A("log", "tensorboard", NULL)       A("log", "prometheus", NULL)
+A("parallel", NULL, NULL)           A("comm", NULL, NULL)
+A("elastic", NULL, NULL)            A("launch", NULL, NULL)
+A("cluster", NULL, NULL)            A("graph", NULL, NULL)
+A("net", NULL, NULL)

@@ -1,0 +1,32 @@
+/* lr.h -- the learning rate of a step: a function of the job and the step, never state.
+ *
+ * With w steps of warm-up, N steps in all and t = (s - w) / (N - w):
+ *   s < w      lr * (s + 1) / w
+ *   constant   lr
+ *   linear     lr * (1 - (1 - floor) * t)
+ *   cosine     lr * (floor + (1 - floor) * (1 + cos(pi t)) / 2)
+ *   step       lr * max(floor, factor^(s div every))
+ *
+ * 1. Steps count from 0; from step N on t is 1.
+ * 2. f64 with our own cosine and power (the libm of two hosts may differ in the last
+ *    bit), rounded once to f32.
+ *
+ * Used by the step scalars of exec and by reports. Pure. */
+#ifndef HD_PLAN_LR_H
+#define HD_PLAN_LR_H
+
+#include "plan/job.h"
+
+/* In the order of the words of optim.schedule.kind. */
+enum hd_lr_kind { HD_LR_CONSTANT, HD_LR_LINEAR, HD_LR_COSINE, HD_LR_STEP };
+
+struct hd_lr {
+	enum hd_lr_kind kind;
+	double lr, floor, factor;
+	uint64_t warmup, every;           /* steps; every > 0 */
+};
+
+float hd_lr(const struct hd_lr *lr, uint64_t step, uint64_t nsteps);
+float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps);         /* by the job's own schedule */
+
+#endif

@@ -1,0 +1,110 @@
+#include "plan/lr.h"
+
+#include <math.h>
+
+#include "tests/check.h"
+
+static const struct hd_lr plain = { .kind = HD_LR_CONSTANT, .lr = 3e-4, .floor = 0.1, .factor = 0.5, .warmup = 0, .every = 10 };
+
+static struct hd_lr lr_of(enum hd_lr_kind kind, uint64_t warmup)
+{
+	struct hd_lr lr = plain;
+
+	lr.kind = kind;
+	lr.warmup = warmup;
+	return lr;
+}
+
+static void warm_up_rises_evenly_and_ends_at_the_full_rate(void **state)
+{
+	(void)state;
+	for (int kind = HD_LR_CONSTANT; kind <= HD_LR_STEP; kind++)
+		for (uint64_t w = 1; w < 40; w++) {
+			struct hd_lr lr = lr_of((enum hd_lr_kind)kind, w);
+			for (uint64_t s = 0; s < w; s++) {
+				double want = 3e-4 * (double)(s + 1) / (double)w;
+				CHECK(fabs((double)hd_lr(&lr, s, 100) - want) <= want * 0x1p-24, "kind %d, w=%d, step %d", kind, (int)w, (int)s);
+			}
+			assert_true(hd_lr(&lr, w - 1, 100) == 3e-4f);
+		}
+}
+
+/* Written again from the formulas, in long double with the C library's cosine. */
+static void every_schedule_agrees_with_its_formula(void **state)
+{
+	(void)state;
+	for (uint64_t n = 1; n < 300; n += 7)
+		for (uint64_t w = 0; w < 60; w += 13)
+			for (uint64_t s = w; s < n + 5; s++) {
+				long double t = s >= n ? 1.0L : (long double)(s - w) / (long double)(n - w);
+				long double falls = powl(0.5L, (long double)(s / 10));
+				long double want[] = {
+					3e-4L, 3e-4L * (1 - 0.9L * t), 3e-4L * (0.1L + 0.9L * (1 + cosl(3.14159265358979323846264338L * t)) / 2),
+					3e-4L * (falls > 0.1L ? falls : 0.1L),
+				};
+				for (int kind = HD_LR_CONSTANT; kind <= HD_LR_STEP; kind++) {
+					struct hd_lr lr = lr_of((enum hd_lr_kind)kind, w);
+					long double got = (long double)hd_lr(&lr, s, n);
+					CHECK(fabsl(got - want[kind]) <= want[kind] * 0x1.001p-24L, "kind %d, s=%d of %d: %Lg, want %Lg", kind, (int)s, (int)n,
+						got, want[kind]);
+				}
+			}
+}
+
+static void the_ends_are_exact(void **state)
+{
+	struct hd_lr linear = lr_of(HD_LR_LINEAR, 0), cosine = lr_of(HD_LR_COSINE, 10), step = lr_of(HD_LR_STEP, 0);
+
+	(void)state;
+	linear.floor = cosine.floor = 0;
+	assert_true(hd_lr(&linear, 0, 100) == 3e-4f);
+	assert_true(hd_lr(&linear, 100, 100) == 0);
+	assert_true(hd_lr(&linear, UINT64_MAX, 100) == 0);
+	assert_true(hd_lr(&cosine, 10, 110) == 3e-4f);
+	assert_true(hd_lr(&cosine, 60, 110) == (float)(3e-4 / 2));
+	assert_true(hd_lr(&cosine, 110, 110) == 0);
+	assert_true(hd_lr(&cosine, 10, 5) == 0);                   /* a job shorter than its warm-up */
+	assert_true(hd_lr(&step, UINT64_C(1) << 42, UINT64_C(1) << 43) == (float)(3e-4 * 0.1));
+	step.factor = 1;
+	assert_true(hd_lr(&step, UINT64_C(1) << 42, UINT64_C(1) << 43) == 3e-4f);
+}
+
+static void the_rate_never_rises_after_the_warm_up(void **state)
+{
+	(void)state;
+	for (int kind = HD_LR_CONSTANT; kind <= HD_LR_STEP; kind++) {
+		struct hd_lr lr = lr_of((enum hd_lr_kind)kind, 20);
+		for (uint64_t s = 20; s < 1200; s++)
+			CHECK(hd_lr(&lr, s + 1, 1000) <= hd_lr(&lr, s, 1000), "kind %d, step %d", kind, (int)s);
+	}
+}
+
+static void the_rate_of_a_job_is_that_of_its_keys(void **state)
+{
+	static struct hd_job job;
+
+	(void)state;
+	job.value[HD_JOB_SCHEDULE].i = HD_LR_STEP;
+	job.value[HD_JOB_LR].f = 1;
+	job.value[HD_JOB_FLOOR].f = 0.05;
+	job.value[HD_JOB_FACTOR].f = 0.25;
+	job.value[HD_JOB_WARMUP].i = 4;
+	job.value[HD_JOB_EVERY].i = 8;
+	assert_true(hd_lr_at(&job, 1, 100) == 0.5f);
+	assert_true(hd_lr_at(&job, 7, 100) == 1.0f);
+	assert_true(hd_lr_at(&job, 8, 100) == 0.25f);
+	assert_true(hd_lr_at(&job, 16, 100) == 0.0625f);
+	assert_true(hd_lr_at(&job, 24, 100) == 0.05f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(warm_up_rises_evenly_and_ends_at_the_full_rate),
+		cmocka_unit_test(every_schedule_agrees_with_its_formula),
+		cmocka_unit_test(the_ends_are_exact),
+		cmocka_unit_test(the_rate_never_rises_after_the_warm_up),
+		cmocka_unit_test(the_rate_of_a_job_is_that_of_its_keys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
