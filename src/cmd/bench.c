@@ -1,7 +1,9 @@
 #include "cmd/session.h"
 
 #include "base/json_writer.h"
+#include "device/peak.h"
 #include "exec/times.h"
+#include "sys/thread.h"
 
 enum { HD_BENCH_REPEAT = 20, HD_BENCH_WARMUP = 3 };
 
@@ -55,6 +57,15 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	printf("%s\n", text.at);
 }
 
+/* Devices beyond the cores there are share them. */
+static double cores_used(const struct hd_worker_spec *spec)
+{
+	struct hd_cores cores;
+
+	hd_cores_usable(&cores);
+	return spec->ndevices * spec->nthreads < cores.n ? spec->ndevices * spec->nthreads : cores.n;
+}
+
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -74,7 +85,7 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)
-		err = hd_worker_peak(hd_run_worker(run), &peak, &cmd->diag);
+		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)), &cmd->clock) * cores_used(&options.worker);
 	if (!err)
 		err = hd_run_train(run, &cmd->diag);
 	if (!err)

@@ -63,7 +63,7 @@ static void bind_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct
 	};
 }
 
-static double read_f64(struct hd_rank *rank, const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
 {
 	return value == HD_NONE ? 0 : *(const double *)hd_program_value(program, bind, value);
 }
@@ -85,9 +85,9 @@ static enum hd_err forward_slice(struct hd_rank *rank, uint32_t vn, uint32_t sli
 	enum hd_err err = run(rank, HD_RUN_F, bind, diag);
 	if (err)
 		return err;
-	leaf->loss    += read_f64(rank, &w->train, bind, w->train_out.loss);
-	leaf->weight  += read_f64(rank, &w->train, bind, w->train_out.weight);
-	leaf->correct += read_f64(rank, &w->train, bind, w->train_out.correct);
+	leaf->loss    += read_f64(&w->train, bind, w->train_out.loss);
+	leaf->weight  += read_f64(&w->train, bind, w->train_out.weight);
+	leaf->correct += read_f64(&w->train, bind, w->train_out.correct);
 	return HD_OK;
 }
 

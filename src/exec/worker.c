@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
@@ -174,9 +175,9 @@ static enum hd_err check_fits(const struct hd_worker *w, struct hd_diag *diag)
 
 	hd_worker_memory(w, &t);
 	hd_memory_look(&machine);
-	uint64_t limit = machine.limit_bytes, asked = w->spec.memory_limit_bytes;
-	if (asked && hd_mul_fits(asked, w->spec.ndevices) && asked * w->spec.ndevices < limit)
-		limit = asked * w->spec.ndevices;
+	uint64_t limit = machine.limit_bytes, asked = 0;
+	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked) && asked < limit)
+		limit = asked;
 	if (t.total <= limit)
 		return HD_OK;
 	return hd_fail(diag, HD_E_REFUSED, "the job needs %.0f MiB (parameters %.0f, optimizer %.0f, gradients %.0f, activations %.0f, inputs %.0f) "

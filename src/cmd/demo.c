@@ -1,0 +1,156 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/session.h"
+#include "exec/report.h"
+#include "sys/signal.h"
+#include "sys/thread.h"
+
+/* A demonstration is a job file with a claim. It runs the same job twice, on one
+ * device and on all of them, and believes only what it has compared: the states,
+ * bit for bit, and the accuracy. */
+
+struct demo {
+	const char *name, *about;
+	const char *data;                 /* the lines of the data set that is installed ... */
+	const char *generated;            /* ... and of the one that is made when it is not */
+	const char *job;
+	double accuracy, accuracy_generated;      /* the band that must be reached */
+};
+
+static const char lenet_job[] =
+	"model: {use: builtin:lenet, loss: cross-entropy}\n"
+	"batch: {global: 256, virtual_nodes: 16}\n"
+	"optim: {kind: adamw, lr: 3e-3, schedule: {kind: cosine, warmup: 20, floor: 0.05}, clip: 1.0}\n"
+	"eval: {every: 0, metric: accuracy}\n"
+	"checkpoint: {every: 10 min}\n";
+
+static const struct demo demos[] = {
+	{ "train", "lenet learns Fashion-MNIST on one device, then on all; the states must be equal bit for bit",
+	  "job: {name: demo-train, seed: 17, steps: 300}\ndata: {kind: idx}\n",
+	  "job: {name: demo-train, seed: 17, steps: 150}\ndata: {kind: synthetic, count: 20000}\n",
+	  lenet_job, 0.80, 0.80 },
+};
+static const char *const fashion = "/usr/share/datasets/fashion-mnist";
+
+struct verdict { char hex[HD_HASH_HEX], dir[512]; double accuracy, loss_first, loss_last, seconds; bool has_accuracy; uint64_t steps; };
+
+static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
+{
+	const char *name = cmd->args.npos ? cmd->args.pos[0] : "train";
+
+	for (size_t i = 0; i < sizeof demos / sizeof *demos; i++)
+		if (!strcmp(demos[i].name, name)) {
+			*demo = &demos[i];
+			return HD_OK;
+		}
+	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there is: train", name);
+}
+
+static bool installed(struct hd_cmd *cmd)
+{
+	struct hd_stat stat;
+	return !hd_fs_stat(&cmd->fs, fashion, &stat, NULL);
+}
+
+static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t ndevices, struct verdict *v)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .spin = true }, .stop = hd_session_wish };
+	struct hd_rundir dir = { 0 };
+	struct hd_run *run = NULL;
+	struct hd_ui ui;
+	const char *parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock);
+	enum hd_err err;
+
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
+	err = hd_job_parse(job, "demo.yaml", yaml, strlen(yaml), NULL, 0, &cmd->arena, &cmd->diag, NULL);
+	if (err)
+		return err;
+	hd_ui_init(&ui, cmd, job, &options.worker);
+	options.watch = hd_ui_watch(&ui);
+	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml, strlen(yaml), &cmd->diag);
+	if (!err)
+		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
+	if (!err)
+		err = hd_run_train(run, &cmd->diag);
+	hd_ui_end(&ui);
+	if (!err) {
+		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), v->hex);
+		v->has_accuracy = hd_run_best(run, &v->accuracy);
+		v->loss_first = ui.first_loss;
+		v->loss_last = ui.last_loss;
+		v->steps = hd_worker_at(hd_run_worker(run));
+		snprintf(v->dir, sizeof v->dir, "%s", dir.path);
+		err = hd_report_write(&dir, &cmd->diag);
+	}
+	v->seconds = (double)(hd_clock_now_ns(&cmd->clock) - began_ns) * 1e-9;
+	hd_run_destroy(run);
+	hd_rundir_close(&dir);
+	return err;
+}
+
+static void print_json(const struct demo *demo, const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same, bool learnt)
+{
+	printf("{\"demo\":\"%s\",\"devices\":[1,%u],\"digests\":[\"%s\",\"%s\"],\"identical\":%s,\"accuracy\":%.6f,\"accuracy_needed\":%.2f,"
+	       "\"learnt\":%s,\"loss_first\":%.6f,\"loss_last\":%.6f,\"steps\":%llu,\"seconds\":[%.2f,%.2f],\"runs\":[\"%s\",\"%s\"]}\n",
+		demo->name, ndevices, one->hex, all->hex, same ? "true" : "false", all->accuracy, demo->accuracy, learnt ? "true" : "false",
+		all->loss_first, all->loss_last, (unsigned long long)all->steps, one->seconds, all->seconds, one->dir, all->dir);
+}
+
+static void print_text(const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same)
+{
+	printf("  accuracy %.2f %% on held-out images after %llu steps (loss %.3f -> %.3f)\n", all->accuracy * 100, (unsigned long long)all->steps,
+		all->loss_first, all->loss_last);
+	printf("  time     %.1f s on 1 device, %.1f s on %u\n", one->seconds, all->seconds, ndevices);
+	printf("  state    %s   (1 device)\n", one->hex);
+	printf("  state    %s   (%u devices)%s\n", all->hex, ndevices, same ? "   IDENTICAL" : "   DIFFERENT");
+	printf("  report   %s/report.html\n", all->dir);
+}
+
+enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
+{
+	struct hd_worker_spec most = { 0 };
+	struct verdict one = { 0 }, all = { 0 };
+	const struct demo *demo;
+	struct hd_cores cores;
+	char yaml[2048];
+	enum hd_err err = find_demo(cmd, &demo);
+
+	if (err)
+		return err;
+	bool real = installed(cmd);
+	snprintf(yaml, sizeof yaml, "%s%s", real ? demo->data : demo->generated, demo->job);
+	if (cmd->args.has[HD_OPT_SHOW]) {
+		fputs(yaml, stdout);
+		return HD_OK;
+	}
+	hd_cores_usable(&cores);
+	most.ndevices = cores.n > 1 ? cores.n < 16 ? cores.n : 16 : 2;
+	if (cmd->args.has[HD_OPT_DEVICES])
+		most.ndevices = (uint32_t)strtoul(cmd->args.text[HD_OPT_DEVICES], NULL, 10);
+	if (most.ndevices < 1 || most.ndevices > 1024)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to 1024");
+	err = hd_signal_install(&cmd->diag);
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "  %s\n  data     %s\n", demo->about, real ? "Fashion-MNIST, installed" : "generated images: install dataset-fashion-mnist for real ones");
+	if (!err)
+		err = train_once(cmd, yaml, 1, &one);
+	if (!err)
+		err = train_once(cmd, yaml, most.ndevices, &all);
+	if (err)
+		return err;
+	bool same = !strcmp(one.hex, all.hex), learnt = all.has_accuracy && all.accuracy >= (real ? demo->accuracy : demo->accuracy_generated);
+	if (cmd->args.has[HD_OPT_JSON])
+		print_json(demo, &one, &all, most.ndevices, same, learnt);
+	else
+		print_text(&one, &all, most.ndevices, same);
+	if (!same)
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the two states differ: `heddle ckpt diff %s %s` says where", one.dir, all.dir);
+	if (!learnt)
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the states are equal, but the accuracy %.2f %% is below the %.0f %% this demo claims",
+			all.accuracy * 100, (real ? demo->accuracy : demo->accuracy_generated) * 100);
+	return HD_OK;
+}

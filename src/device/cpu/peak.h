@@ -1,0 +1,13 @@
+/* peak.h -- the compiled forms of peak.inc.h; private to the back-end. */
+#ifndef HD_DEVICE_CPU_PEAK_H
+#define HD_DEVICE_CPU_PEAK_H
+
+#include <stdint.h>
+
+#include "device/cpu/cpu_kernels.h"
+
+#define X(path) float hd_peak_run_##path(uint64_t rounds); double hd_peak_flops_##path(void);
+HD_CPU_PATHS(X)
+#undef X
+
+#endif

@@ -1,0 +1,6 @@
+#include "device/cpu/peak.h"
+
+#include "device/cpu/peak.inc.h"
+
+float hd_peak_run_portable(uint64_t rounds) { return peak_run(rounds); }
+double hd_peak_flops_portable(void) { return peak_flops_per_round; }

@@ -1,0 +1,13 @@
+/* peak.h -- what one core of this machine can do at most, measured: the denominator
+ * of "fraction of peak" in every benchmark. Not a constant of a data sheet: clock,
+ * neighbours and instruction set decide it. */
+#ifndef HD_DEVICE_PEAK_H
+#define HD_DEVICE_PEAK_H
+
+#include "sys/clock.h"
+
+/* FLOP/s of the calling thread's core in f32 fused multiply-adds on `path` ("avx512", ...): the best of five
+ * runs of some 10 ms. Blocks for about 60 ms. */
+double hd_core_peak(const char *path, struct hd_clock *clock);
+
+#endif
