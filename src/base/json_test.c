@@ -162,6 +162,11 @@ static void nesting_is_allowed_to_64_and_no_deeper(void **state)
 	memset(text + HD_JSON_DEPTH + 1, ']', HD_JSON_DEPTH + 1);
 	assert_int_equal(parse(text, &json, &diag), HD_E_INPUT);
 	assert_string_equal(diag.text, "f.json:1:65: nested deeper than 64");
+	text[1] = '\n';
+	text[HD_JSON_DEPTH + 1] = '[';
+	text[HD_JSON_DEPTH + 2] = '[';
+	assert_int_equal(parse(text, &json, &diag), HD_E_INPUT);
+	assert_string_equal(diag.text, "f.json:2:64: nested deeper than 64");
 }
 
 static void brackets_in_strings_do_not_nest(void **state)
@@ -205,6 +210,21 @@ static void a_text_that_needs_too_much_memory_is_a_bad_file(void **state)
 	free(text);
 }
 
+/* What lies last in the manifest and in each of its arrays. */
+static bool is_whole(const struct hd_json *json)
+{
+	const struct hd_json *tensors = hd_json_find(json, "tensors"), *shape, *rank;
+	const char *text;
+	int64_t i;
+
+	if (!tensors || hd_json_count(tensors) != 3)
+		return false;
+	shape = hd_json_find(hd_json_item(tensors, 2), "shape");
+	rank = hd_json_find(hd_json_item(tensors, 0), "rank");
+	return shape && rank && hd_json_as_text(rank, &text, NULL) == HD_OK && strcmp(text, "two") == 0
+		&& hd_json_as_i64(hd_json_item(shape, 1), -4, -4, &i, NULL) == HD_OK;
+}
+
 /* Every request for memory fails once; nothing leaks (the address sanitizer looks), and
  * the answer is "out of memory" each time until all requests succeed. */
 static void the_nth_allocation_may_fail_for_every_n(void **state)
@@ -221,6 +241,7 @@ static void the_nth_allocation_may_fail_for_every_n(void **state)
 		hd_alloc_arm(n);
 		err = hd_json_parse(&own, "f.json", manifest, sizeof manifest - 1, &json, &diag);
 		hd_alloc_arm(0);
+		CHECK(err || is_whole(json), "n %d", (int)n);
 		CHECK(err == HD_OK || (err == HD_E_NOMEM && !json && strstr(diag.text, "out of memory")), "n %d: %s", (int)n, diag.text);
 		hd_arena_finish(&own);
 	} while (err && n++ < 1000);
@@ -238,6 +259,7 @@ static void an_arena_too_small_is_out_of_memory_for_every_size(void **state)
 		const struct hd_json *json;
 		hd_arena_init(&own, budget);
 		err = hd_json_parse(&own, "f.json", manifest, sizeof manifest - 1, &json, &diag);
+		CHECK(err || is_whole(json), "budget %zu", budget);
 		CHECK(err == HD_OK || err == HD_E_NOMEM, "budget %zu: %s", budget, diag.text);
 		hd_arena_finish(&own);
 	}

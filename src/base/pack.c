@@ -116,7 +116,6 @@ enum hd_err hd_gzip_unpack(struct hd_arena *arena, const char *name, const uint8
 		return err;
 	if (again != total)
 		return hd_fail(diag, HD_E_BUG, "%s: unpacked %zu bytes, then %zu", name, total, again);
-	to[total] = 0;
 	*out = to;
 	*out_len = total;
 	return HD_OK;

@@ -1,6 +1,9 @@
 #include "base/pack.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/alloc.h"
 #include "tests/check.h"
@@ -56,6 +59,75 @@ static void members_are_joined(void **state)
 	CHECK(unpack(&arena, bytes, sizeof bytes, 26, &out, &len, &diag) == HD_OK && len == 26, "%s", diag.text);
 	assert_memory_equal(out, "hello heddle\nhello heddle\n", 27);
 	hd_arena_finish(&arena);
+}
+
+/* Random bytes and runs in turn, so that input and output are long in different places. */
+static uint8_t *make(size_t len, uint8_t **packed, size_t *packed_len)
+{
+	uint8_t *plain = malloc(len + 1);
+	z_stream z = { 0 };
+
+	assert_non_null(plain);
+	for (size_t i = 0; i < len; i++)
+		plain[i] = i / 20000 % 2 ? 7 : (uint8_t)(i * i * 2654435761u >> 13);
+	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	size_t cap = deflateBound(&z, len);
+	*packed = malloc(cap);
+	assert_non_null(*packed);
+	z.next_in = plain;
+	z.avail_in = (unsigned)len;
+	z.next_out = *packed;
+	z.avail_out = (unsigned)cap;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	*packed_len = cap - z.avail_out;
+	deflateEnd(&z);
+	return plain;
+}
+
+static void long_files_around_the_window_come_back_whole(void **state)
+{
+	static const size_t lens[] = { 1, 65535, 65536, 65537, 131072, 300000 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+		struct hd_arena arena;
+		struct hd_diag diag = { "" };
+		uint8_t *packed, *out = NULL, *plain;
+		size_t packed_len, len = 0;
+		plain = make(lens[i], &packed, &packed_len);
+		hd_arena_init(&arena, 0);
+		CHECK(unpack(&arena, packed, packed_len, lens[i], &out, &len, &diag) == HD_OK, "%zu: %s", lens[i], diag.text);
+		CHECK(len == lens[i] && memcmp(out, plain, len) == 0 && out[len] == 0, "%zu", lens[i]);
+		CHECK(unpack(&arena, packed, packed_len, lens[i] - 1, &out, &len, &diag) == HD_E_INPUT, "%zu", lens[i]);
+		hd_arena_finish(&arena);
+		free(packed);
+		free(plain);
+	}
+}
+
+static void long_files_cut_or_damaged_say_where(void **state)
+{
+	struct hd_arena arena;
+	uint8_t *packed, *out = NULL, *plain;
+	size_t packed_len, len;
+	char want[100];
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	plain = make(300000, &packed, &packed_len);
+	for (size_t cut = 20; cut < packed_len; cut += 997) {
+		struct hd_diag diag = { "" };
+		CHECK(unpack(&arena, packed, cut, MOST, &out, &len, &diag) == HD_E_INPUT && !out, "%zu", cut);
+		snprintf(want, sizeof want, "f.gz: bad gzip data near byte %zu: cut short; fetch the file again", cut);
+		assert_string_equal(diag.text, want);
+	}
+	packed[packed_len - 5] ^= 1;
+	struct hd_diag diag = { "" };
+	assert_int_equal(unpack(&arena, packed, packed_len, MOST, &out, &len, &diag), HD_E_INPUT);
+	assert_non_null(strstr(diag.text, "incorrect data check"));
+	hd_arena_finish(&arena);
+	free(packed);
+	free(plain);
 }
 
 static void every_cut_is_noticed(void **state)
@@ -171,6 +243,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_of_gzip_is_unpacked),
 		cmocka_unit_test(members_are_joined),
+		cmocka_unit_test(long_files_around_the_window_come_back_whole),
+		cmocka_unit_test(long_files_cut_or_damaged_say_where),
 		cmocka_unit_test(every_cut_is_noticed),
 		cmocka_unit_test(every_flipped_bit_of_content_is_noticed),
 		cmocka_unit_test(trailing_bytes_are_refused),

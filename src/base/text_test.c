@@ -73,11 +73,68 @@ static void a_full_text_takes_nothing_more(void **state)
 	(void)state;
 
 	hd_text_fixed(&text, room, sizeof room);
-	hd_text_add(&text, "abcd");
+	hd_text_add(&text, "abc");
+	assert_false(text.full);
+	hd_text_add(&text, "d");
+	assert_true(text.full);
 	hd_text_add(&text, "");
 	hd_text_add(&text, "e");
 	hd_text_addf(&text, "%s", "f");
 	assert_true(text.full);
+	assert_string_equal(text.at, "abc");
+}
+
+static void what_follows_a_piece_that_did_not_fit_is_dropped_even_if_it_would_fit(void **state)
+{
+	static char large[5000];
+	struct hd_arena arena;
+	struct hd_text text;
+	(void)state;
+
+	memset(large, 'x', sizeof large);
+	hd_arena_init(&arena, 512);
+	hd_text_init(&text, &arena);
+	hd_text_add(&text, "a");
+	hd_text_put(&text, large, sizeof large);
+	size_t len = text.len;
+	assert_true(text.full && len < 512);
+	hd_text_addf(&text, "%s", "b");
+	hd_text_add(&text, "b");
+	assert_int_equal(text.len, len);
+	hd_arena_finish(&arena);
+}
+
+static void one_piece_may_be_larger_than_any_growth(void **state)
+{
+	static char large[100000];
+	struct hd_arena arena;
+	struct hd_text text;
+	(void)state;
+
+	memset(large, 'x', sizeof large);
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_text_addf(&text, "%*d", 3000, 1);
+	assert_true(!text.full && text.len == 3000);
+	hd_text_init(&text, &arena);
+	hd_text_put(&text, large, sizeof large);
+	hd_text_addf(&text, "%.*s", 300000, "y");
+	hd_text_addf(&text, "%*d", 300000, 1);
+	assert_true(!text.full && text.len == 400001 && text.at[100000] == 'y' && text.at[400000] == '1');
+	hd_arena_finish(&arena);
+}
+
+static void printing_nothing_fits_always(void **state)
+{
+	char room[4];
+	struct hd_text text;
+	(void)state;
+
+	hd_text_fixed(&text, room, sizeof room);
+	hd_text_add(&text, "abc");
+	hd_text_addf(&text, "%s", "");
+	hd_text_put(&text, "x", 0);
+	assert_false(text.full);
 	assert_string_equal(text.at, "abc");
 }
 
@@ -105,6 +162,9 @@ int main(void)
 		cmocka_unit_test(bytes_of_any_value_are_kept),
 		cmocka_unit_test(a_fixed_text_keeps_the_prefix_that_fits),
 		cmocka_unit_test(a_full_text_takes_nothing_more),
+		cmocka_unit_test(what_follows_a_piece_that_did_not_fit_is_dropped_even_if_it_would_fit),
+		cmocka_unit_test(one_piece_may_be_larger_than_any_growth),
+		cmocka_unit_test(printing_nothing_fits_always),
 		cmocka_unit_test(an_exhausted_arena_makes_it_full_and_leaves_a_prefix),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,11 +96,12 @@ static void columns_count_characters(void **state)
 	assert_string_equal(shown("{\xc3\xa9\xc3\xa9: \xe2\x82\xac, b: 1}\n"), "{@1:1 \xc3\xa9\xc3\xa9@1:2=\xe2\x82\xac@1:6 b@1:9=1@1:12 }");
 }
 
-static void lists_markers_and_empty_tables_are_roots_too(void **state)
+static void lists_markers_and_inner_tabs_are_read_too(void **state)
 {
 	(void)state;
 	assert_string_equal(shown("- 1\n- 2\n"), "[@1:1 1@1:3 2@2:3 ]");
 	assert_string_equal(shown("---\na: 1\n...\n"), "{@2:1 a@2:1=1@2:4 }");
+	assert_string_equal(shown("a:\t1\t# x\n"), "{@1:1 a@1:1=1@1:4 }");
 	assert_string_equal(shown("{}"), "{@1:1 }");
 	assert_string_equal(shown("a: 1\r\nb: 2\r\n"), "{@1:1 a@1:1=1@1:4 b@2:1=2@2:4 }");
 }
@@ -288,7 +289,7 @@ int main(void)
 		cmocka_unit_test(block_scalars_count_as_quoted),
 		cmocka_unit_test(json_is_read_too),
 		cmocka_unit_test(columns_count_characters),
-		cmocka_unit_test(lists_markers_and_empty_tables_are_roots_too),
+		cmocka_unit_test(lists_markers_and_inner_tabs_are_read_too),
 		cmocka_unit_test(finding_is_by_whole_key),
 		cmocka_unit_test(every_refusal_says_where_and_what),
 		cmocka_unit_test(a_quoted_merge_sign_is_a_key_like_others),
