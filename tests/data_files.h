@@ -86,6 +86,27 @@ static inline size_t make_tokens(uint8_t *at, uint32_t n, uint16_t (*token_of)(u
 	return 1024 + 2 * (size_t)n;
 }
 
+/* A gzip file of one stored block (RFC 1952, 1951): no library needed. len < 65536. */
+static inline size_t make_gzip(uint8_t *at, const uint8_t *bytes, size_t len)
+{
+	static const uint8_t head[11] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1 };
+	uint32_t crc = ~0u;
+	size_t n = sizeof head;
+
+	memcpy(at, head, n);
+	n += store_le(at + n, len, 2);
+	n += store_le(at + n, ~len, 2);
+	memcpy(at + n, bytes, len);
+	for (size_t i = 0; i < len; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	n += len;
+	n += store_le(at + n, ~crc, 4);
+	return n + store_le(at + n, len, 4);
+}
+
 static inline struct hd_dataset *open_set(struct hd_fs *fs, struct hd_data_spec spec)
 {
 	struct hd_dataset *set = NULL;

@@ -206,6 +206,34 @@ static void bytes_that_are_no_gzip_behind_the_name_gz_are_refused(void **state)
 	check_refused(&sim.fs, spec_of(), HD_E_INPUT, "train-images-idx3-ubyte.gz");
 }
 
+static void a_gzipped_set_is_the_same_set_and_a_flipped_bit_is_noticed(void **state)
+{
+	uint8_t file[CAP], packed[CAP + 64];
+	struct hd_dataset *plain = open_set(&sim.fs, spec_of());
+	struct hd_diag diag = { "" };
+	float x[2][H * W];
+	int32_t y[2];
+	(void)state;
+
+	size_t len = make_gzip(packed, file, make_idx(file, 3, (uint32_t[]){ N, H, W }, pixel));
+	put_file(&sim.fs, "set/train-images-idx3-ubyte.gz", packed, len);
+	assert_int_equal(hd_fs_unlink(&sim.fs, "set/train-images-idx3-ubyte", &diag), HD_OK);
+	struct hd_dataset *gz = open_set(&sim.fs, spec_of());
+	assert_true(hd_hash_same(plain->hash, gz->hash));
+	for (uint64_t i = 0; i < N; i++) {
+		read_sample(plain, 0, i, x[0], &y[0]);
+		read_sample(gz, 0, i, x[1], &y[1]);
+		assert_true(memcmp(x[0], x[1], sizeof x[0]) == 0 && y[0] == y[1]);
+	}
+	hd_dataset_destroy(plain);
+	hd_dataset_destroy(gz);
+	packed[100] ^= 1;
+	put_file(&sim.fs, "set/train-images-idx3-ubyte.gz", packed, len);
+	check_refused(&sim.fs, spec_of(), HD_E_INPUT, "train-images-idx3-ubyte.gz");
+	put_file(&sim.fs, "set/train-images-idx3-ubyte.gz", packed, len - 9);
+	check_refused(&sim.fs, spec_of(), HD_E_INPUT, "train-images-idx3-ubyte.gz");
+}
+
 /* Debian's files, gzipped; counts and the first labels are published figures of the data set. */
 static void fashion_mnist_is_read_from_debians_folder(void **state)
 {
@@ -254,6 +282,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(images_and_labels_must_be_as_many_and_go_together, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(missing_folders_and_wrong_paths_say_what_to_do, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_gzip_behind_the_name_gz_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_gzipped_set_is_the_same_set_and_a_flipped_bit_is_noticed, set_up, tear_down),
 		cmocka_unit_test(fashion_mnist_is_read_from_debians_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

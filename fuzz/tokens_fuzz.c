@@ -1,0 +1,16 @@
+/* What the parser accepts lies inside its input and fills it to the last byte. */
+#include "data/tokens.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	const uint8_t *at;
+	uint64_t n;
+
+	if (hd_tokens_parse(bytes, len, "input", &at, &n, NULL) == HD_OK && at + 2 * n != bytes + len)
+		abort();
+	return 0;
+}
