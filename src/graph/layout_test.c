@@ -1,0 +1,127 @@
+#include "tests/check.h"
+
+#include <stdio.h>
+
+#include "graph/layout.h"
+#include "graph/testing.h"
+
+/* Parameter sizes around every boundary of segments, chunks and alignment. */
+static const int64_t sizes[] = { 1, 15, 16, 17, 1000, 65520, 65535, 65536, 65537, 131072, 131073 };
+enum { NSIZES = sizeof sizes / sizeof sizes[0] };
+
+static void graph_of(struct hd_subject *s, const int64_t *len, uint32_t n)
+{
+	hd_subject_init(s);
+	for (uint32_t i = 0; i < n; i++) {
+		char name[16];
+		uint32_t value;
+		snprintf(name, sizeof name, "p%u", i);
+		assert_int_equal(hd_graph_param(&s->graph, name, 1, &len[i], HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
+	}
+}
+
+/* The rules of the header, read off the result without the code's own arithmetic. */
+static void check_rules(const struct hd_layout *l, const int64_t *len, uint32_t n)
+{
+	uint64_t at = 0, params = 0;
+	uint32_t s = 0, c = 0;
+
+	for (uint32_t p = 0; p < n; p++) {
+		CHECK(l->at[p] == at && at % 16 == 0 && l->len[p] == (uint64_t)len[p], "tensor %u", p);
+		CHECK(l->first_segment[p] == s, "tensor %u", p);
+		for (int64_t left = len[p], from = 0; left > 0; s++) {
+			int64_t take = left < 65536 ? left : 65536;
+			CHECK(l->segment[s].at == at + (uint64_t)from && l->segment[s].len == (uint64_t)take && l->segment[s].param == p, "segment %u", s);
+			from += take;
+			left -= take;
+		}
+		params += (uint64_t)len[p];
+		at += ((uint64_t)len[p] + 15) / 16 * 16;
+	}
+	assert_int_equal(l->elems, at);
+	assert_int_equal(l->params_elems, params);
+	assert_int_equal(l->nsegments, s);
+	assert_int_equal(l->first_segment[n], s);
+	for (uint64_t end = 0, first = 0; c < l->nchunks; c++) {
+		const struct hd_chunk *k = &l->chunk[c];
+		CHECK(k->at == end && k->first_segment == first && k->nsegments > 0 && k->len <= 65536, "chunk %u", c);
+		for (uint32_t i = 0; i < k->nsegments; i++)
+			CHECK(l->segment[first + i].chunk == c, "chunk %u", c);
+		end += k->len;
+		first += k->nsegments;
+		if (c + 1 < l->nchunks) {
+			/* it was closed because the next segment did not fit */
+			uint64_t next_end = first + 1 < l->nsegments ? l->segment[first + 1].at : l->elems;
+			CHECK(next_end - k->at > 65536, "chunk %u was closed too early", c);
+		} else {
+			CHECK(end == l->elems && first == l->nsegments, "the last chunk ends at %llu", (unsigned long long)end);
+		}
+	}
+}
+
+static void layouts_tile_for_all_pairs_and_triples_of_sizes(void **state)
+{
+	(void)state;
+	for (int i = 0; i < NSIZES * NSIZES * NSIZES; i++) {
+		int64_t len[3] = { sizes[i % NSIZES], sizes[i / NSIZES % NSIZES], sizes[i / NSIZES / NSIZES] };
+		struct hd_subject s;
+		struct hd_layout l;
+		graph_of(&s, len, i % 2 ? 3 : 2);
+		assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
+		check_rules(&l, len, i % 2 ? 3 : 2);
+		hd_subject_finish(&s);
+	}
+}
+
+static void small_tensors_share_a_chunk(void **state)
+{
+	struct hd_subject s;
+	struct hd_layout l;
+
+	(void)state;
+	graph_of(&s, (int64_t[]){ 65520, 1, 1 }, 3);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
+	assert_int_equal(l.nchunks, 2);
+	assert_int_equal(l.chunk[0].len, 65536);
+	assert_int_equal(l.chunk[0].nsegments, 2);
+	assert_int_equal(l.chunk[1].len, 16);
+	hd_subject_finish(&s);
+}
+
+static void a_graph_without_parameters_has_no_layout(void **state)
+{
+	struct hd_subject s;
+	struct hd_layout l;
+
+	(void)state;
+	hd_subject_init(&s);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, &s.diag), HD_E_INVAL);
+	assert_non_null(strstr(s.diag.text, "nothing to train"));
+	hd_subject_finish(&s);
+}
+
+static void more_parameters_than_2_to_the_40_are_refused(void **state)
+{
+	struct hd_subject s;
+	struct hd_layout l;
+	uint32_t value;
+
+	(void)state;
+	hd_subject_init(&s);
+	assert_int_equal(hd_graph_param(&s.graph, "big", 2, (int64_t[]){ 1 << 20, 1 << 20 }, HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
+	assert_int_equal(hd_graph_param(&s.graph, "more", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS, 0, &value, NULL), HD_OK);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, &s.diag), HD_E_INVAL);
+	assert_non_null(strstr(s.diag.text, "'more'"));
+	hd_subject_finish(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layouts_tile_for_all_pairs_and_triples_of_sizes),
+		cmocka_unit_test(small_tensors_share_a_chunk),
+		cmocka_unit_test(a_graph_without_parameters_has_no_layout),
+		cmocka_unit_test(more_parameters_than_2_to_the_40_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+#include "tests/check.h"
+
+#include <stdio.h>
+
+#include "graph/layout.h"
+#include "graph/testing.h"
+
+static uint64_t parameters(const char *name, const struct hd_model_arg *arg, uint32_t nargs)
+{
+	struct hd_subject s;
+	struct hd_layout l;
+
+	hd_subject_model(&s, name, arg, nargs, (struct hd_model_opts){ 0 });
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
+	hd_subject_finish(&s);
+	return l.params_elems;
+}
+
+/* LeNet-5 and GPT-2 small are known by these numbers. */
+static void models_have_the_known_numbers_of_parameters(void **state)
+{
+	static const struct hd_model_arg gpt2[] = { { "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "1024" }, { "vocab", "50257" } };
+
+	(void)state;
+	assert_int_equal(parameters("lenet", NULL, 0), 61706);
+	assert_int_equal(parameters("gpt", gpt2, 5), 124439808);
+	assert_int_equal(parameters("mlp", NULL, 0), 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
+	assert_int_equal(parameters("mlp", (struct hd_model_arg[]){ { "hidden", "[]" }, { "input", "[4]" } }, 2), 4 * 10 + 10);
+}
+
+/* A file written by others under these names must find its place. */
+static void gpt_has_the_public_names_and_shapes(void **state)
+{
+	static const struct { const char *name; int64_t rows, cols; } tensors[] = {
+		{ "wte.weight", 256, 128 }, { "wpe.weight", 128, 128 }, { "h.0.ln_1.weight", 128, 0 }, { "h.0.ln_1.bias", 128, 0 },
+		{ "h.0.attn.c_attn.weight", 128, 384 }, { "h.0.attn.c_attn.bias", 384, 0 }, { "h.0.attn.c_proj.weight", 128, 128 },
+		{ "h.3.attn.c_proj.bias", 128, 0 }, { "h.3.ln_2.weight", 128, 0 }, { "h.3.mlp.c_fc.weight", 128, 512 },
+		{ "h.3.mlp.c_proj.weight", 512, 128 }, { "ln_f.weight", 128, 0 }, { "ln_f.bias", 128, 0 },
+	};
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "gpt", NULL, 0, (struct hd_model_opts){ 0 });
+	assert_int_equal(s.graph.nparams, 2 + 4 * 12 + 2);
+	for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+		uint32_t p = hd_graph_find_param(&s.graph, tensors[i].name);
+		CHECK(p != HD_NONE, "%s", tensors[i].name);
+		const struct hd_value *v = &s.graph.value[s.graph.param[p].value];
+		CHECK(v->dim[0] == tensors[i].rows && v->rank == (tensors[i].cols ? 2 : 1) && (v->rank == 1 || v->dim[1] == tensors[i].cols),
+			"%s is %s", tensors[i].name, hd_value_shape(v).at);
+	}
+	uint32_t p = hd_graph_find_param(&s.graph, "h.2.mlp.c_proj.weight");
+	assert_true(s.graph.param[p].scale > 0.00707f && s.graph.param[p].scale < 0.00708f);         /* 0.02 / sqrt(8) */
+	hd_subject_finish(&s);
+}
+
+static uint16_t maker_of(const struct hd_subject *s, const char *output, uint32_t *in0)
+{
+	uint32_t v = hd_graph_find_output(&s->graph, output);
+
+	assert_true(v != HD_NONE);
+	const struct hd_node *n = &s->graph.node[s->graph.value[v].node];
+	*in0 = n->in[0];
+	return n->op;
+}
+
+static void weights_count_rows_or_labels(void **state)
+{
+	static const char *const names[] = { "mlp", "lenet", "gpt" };
+	uint32_t counted, summed;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		for (int token = 0; token < 2; token++) {
+			struct hd_subject s;
+			hd_subject_model(&s, names[i], NULL, 0, (struct hd_model_opts){ HD_LOSS_CROSS_ENTROPY, (enum hd_normalize)token });
+			CHECK(s.err == HD_OK, "%s", s.diag.text);
+			assert_int_equal(maker_of(&s, "weight", &counted), HD_OP_COUNT64);
+			assert_int_equal(s.graph.value[counted].dtype, token ? HD_I32 : HD_F32);
+			assert_true(s.graph.value[counted].dim[0] == -1);
+			assert_int_equal(maker_of(&s, "loss", &summed), HD_OP_SUM64);
+			bool scaled = s.graph.node[s.graph.value[summed].node].op == HD_OP_SCALE;
+			CHECK(scaled == (i == 2 && !token), "%s", names[i]);
+			hd_subject_finish(&s);
+		}
+}
+
+static const struct { const char *model; struct hd_model_arg arg; struct hd_model_opts opts; const char *says; } refusals[] = {
+	{ "gtp",   { NULL, NULL },             { 0 }, "did you mean 'gpt'" },
+	{ "resnet", { NULL, NULL },            { 0 }, "there is no model 'resnet'" },
+	{ "gpt",   { "layer", "2" },           { 0 }, "did you mean 'layers'" },
+	{ "gpt",   { "kernel_size", "2" },     { 0 }, "has no argument 'kernel_size'" },
+	{ "gpt",   { "layers", "two" },        { 0 }, "argument 'layers'" },
+	{ "gpt",   { "layers", "0" },          { 0 }, "argument 'layers'" },
+	{ "gpt",   { "dropout", "1" },         { 0 }, "argument 'dropout'" },
+	{ "gpt",   { "heads", "5" },           { 0 }, "128 is no multiple of 5" },
+	{ "gpt",   { NULL, NULL },             { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
+	{ "lenet", { NULL, NULL },             { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
+	{ "lenet", { "height", "8" },          { 0 }, "argument 'height'" },
+	{ "mlp",   { "hidden", "[8, x]" },     { 0 }, "argument 'hidden'" },
+	{ "mlp",   { "hidden", "[8" },         { 0 }, "does not end with ']'" },
+	{ "mlp",   { "hidden", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]" }, { 0 }, "more than 16 numbers" },
+	{ "mlp",   { "act", "swish" },         { 0 }, "'swish' is none of" },
+	{ "mlp",   { "input", "[]" },          { 0 }, "argument 'input'" },
+	{ "mlp",   { "input", "[1048576, 1048576]" }, { 0 }, "argument 'input'" },
+};
+
+static void wrong_arguments_are_refused_by_name(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		struct hd_subject s;
+		hd_subject_model(&s, refusals[i].model, &refusals[i].arg, refusals[i].arg.name ? 1 : 0, refusals[i].opts);
+		CHECK(s.err == HD_E_INVAL, "%zu: %d", i, s.err);
+		CHECK(strstr(s.diag.text, refusals[i].says), "%zu: %s", i, s.diag.text);
+		hd_subject_finish(&s);
+	}
+}
+
+static void an_argument_given_twice_is_refused(void **state)
+{
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "gpt", (struct hd_model_arg[]){ { "layers", "1" }, { "layers", "2" } }, 2, (struct hd_model_opts){ 0 });
+	assert_int_equal(s.err, HD_E_INVAL);
+	assert_non_null(strstr(s.diag.text, "given twice"));
+	hd_subject_finish(&s);
+}
+
+/* What a resolved job holds gives the same model again. */
+static void completed_arguments_print_and_parse_back(void **state)
+{
+	(void)state;
+	for (const struct hd_model_row *row = hd_models; row->name; row++) {
+		struct hd_model_value value[HD_MAX_ARGS], again[HD_MAX_ARGS];
+		struct hd_model_arg arg[HD_MAX_ARGS];
+		char text[HD_MAX_ARGS][64];
+		uint32_t n = 0;
+		assert_int_equal(hd_model_args(row, NULL, 0, value, NULL), HD_OK);
+		for (; row->param[n].name; n++) {
+			struct hd_text t;
+			hd_text_fixed(&t, text[n], sizeof text[n]);
+			hd_model_arg_print(&t, &row->param[n], &value[n]);
+			bool word = row->param[n].kind == HD_ARG_WORD;
+			if (word)
+				text[n][t.len - 1] = '\0';
+			arg[n] = (struct hd_model_arg){ row->param[n].name, text[n] + word };
+			CHECK(!t.full && row->param[n].about[0], "%s", row->param[n].name);
+		}
+		assert_int_equal(hd_model_args(row, arg, n, again, NULL), HD_OK);
+		for (uint32_t i = 0; i < n; i++)
+			CHECK(memcmp(&value[i], &again[i], sizeof value[i]) == 0, "%s.%s", row->name, arg[i].name);
+	}
+}
+
+static void lists_are_read_with_or_without_brackets(void **state)
+{
+	static const char *const texts[] = { "[512,256]", "[ 512 , 256 ]", "512, 256", "[512, 256,]" };
+	struct hd_model_value value[HD_MAX_ARGS];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(hd_model_args(&hd_models[0], &(struct hd_model_arg){ "hidden", texts[i] }, 1, value, NULL), HD_OK);
+		CHECK(value[1].nlist == 2 && value[1].list[0] == 512 && value[1].list[1] == 256, "%s", texts[i]);
+	}
+}
+
+static void words_of_loss_and_weight_are_known(void **state)
+{
+	enum hd_normalize normalize;
+	enum hd_loss loss;
+
+	(void)state;
+	assert_true(hd_normalize_parse("token", &normalize) && normalize == HD_NORMALIZE_TOKEN);
+	assert_true(hd_loss_parse("cross-entropy", &loss) && loss == HD_LOSS_CROSS_ENTROPY);
+	assert_true(hd_loss_parse("mse", &loss) && loss == HD_LOSS_MSE);
+	assert_false(hd_normalize_parse("batch", &normalize) || hd_loss_parse("bce", &loss));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(models_have_the_known_numbers_of_parameters),
+		cmocka_unit_test(gpt_has_the_public_names_and_shapes),
+		cmocka_unit_test(weights_count_rows_or_labels),
+		cmocka_unit_test(wrong_arguments_are_refused_by_name),
+		cmocka_unit_test(an_argument_given_twice_is_refused),
+		cmocka_unit_test(completed_arguments_print_and_parse_back),
+		cmocka_unit_test(lists_are_read_with_or_without_brackets),
+		cmocka_unit_test(words_of_loss_and_weight_are_known),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
