@@ -87,6 +87,8 @@ static void walk_line(const char *root, const char *line, const char *controller
 		return;
 	snprintf(mount, sizeof mount, v2 ? "%s" : "%s/%.*s", root, (int)n_names, names);
 	snprintf(group, sizeof group, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
+	if (!strcmp(group, "/"))        /* the mount itself */
+		group[0] = 0;
 	walk_up(mount, group, v2, visit, user);
 	if (!v2) {        /* "cpu,cpuacct" is often mounted as "cpu" */
 		snprintf(mount, sizeof mount, "%s/%s", root, controller);

@@ -24,7 +24,7 @@ struct hd_host;
 
 struct hd_spawn {
 	const char *const *argv;          /* ends with NULL; argv[0] is searched in PATH if it has no '/' */
-	const char *const *env;           /* "NAME=value" added to ours, ends with NULL; NULL: none */
+	const char *const *env;           /* "NAME=value", in place of ours or added; ends with NULL; NULL: none */
 	int in, out, err;                 /* descriptors for 0, 1, 2; -1: /dev/null, ours, ours */
 };
 

@@ -36,11 +36,12 @@ static enum hd_wish wish_of(int number)
 
 static void on_wish(int number)
 {
-	int none = 0;
-	enum hd_wish wish = wish_of(number);
+	int wish = (int)wish_of(number), old = 0;
 
-	if (!atomic_compare_exchange_strong(&wished, &none, (int)wish | number << 8) && none >> 8)
-		_exit(hd_err_exit(hd_wish_err(wish)));
+	/* A wish we made ourselves stands, and this is still the first signal. */
+	while (!atomic_compare_exchange_strong(&wished, &old, (old ? old : wish) | number << 8))
+		if (old >> 8)
+			_exit(hd_err_exit(hd_wish_err((enum hd_wish)wish)));
 }
 
 static void on_nothing(int number) { (void)number; }

@@ -1,0 +1,106 @@
+#include "sys/memory.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "tests/check.h"
+
+static void a_block_is_zero_aligned_and_writable_to_its_end(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 4096, 4097, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 5 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (int how = 0; how < 2; how++) {
+			struct hd_memory memory = { 0 };
+			struct hd_diag diag = { "" };
+			CHECK(!hd_memory_take(sizes[i], (enum hd_memory_how)how, &memory, &diag), "%s", diag.text);
+			size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 4096;
+			CHECK((uintptr_t)memory.at % align == 0 && memory.len_bytes >= sizes[i] && memory.len_bytes > 0, "%zu bytes", sizes[i]);
+			unsigned char *at = memory.at;
+			for (size_t k = 0; k < memory.len_bytes; k += 1021)
+				assert_int_equal(at[k], 0);
+			memset(at, 0xa5, memory.len_bytes);
+			hd_memory_give(&memory);
+			hd_memory_give(&memory);
+			assert_null(memory.at);
+		}
+}
+
+static void touched_memory_counts_and_is_given_back(void **state)
+{
+	enum { BIG = 64 << 20 };
+	struct hd_memory_info before, during, after;
+	struct hd_memory memory;
+
+	(void)state;
+	hd_memory_look(&before);
+	assert_int_equal(hd_memory_take(BIG, HD_MEMORY_TOUCH, &memory, NULL), HD_OK);
+	hd_memory_look(&during);
+	assert_true(during.rss_bytes >= before.rss_bytes + BIG / 2);
+	hd_memory_give(&memory);
+	hd_memory_look(&after);
+	assert_true(after.rss_bytes + BIG / 2 <= during.rss_bytes);
+	assert_true(after.rss_peak_bytes + (4 << 20) >= during.rss_bytes);       /* the kernel counts in batches */
+	assert_true(before.machine_bytes >= before.limit_bytes && before.limit_bytes >= before.free_bytes && before.free_bytes > 0);
+}
+
+static void more_than_there_is_is_refused_with_numbers(void **state)
+{
+	static const size_t sizes[] = { SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2, (size_t)1 << 60 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct hd_memory memory = { 0 };
+		struct hd_diag diag = { "" };
+		CHECK(hd_memory_take(sizes[i], HD_MEMORY_LAZY, &memory, &diag) == HD_E_NOMEM, "%zu", sizes[i]);
+		assert_null(memory.at);
+		assert_non_null(strstr(diag.text, "MiB are free of"));
+	}
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void the_address_space_limit_counts(void **state)
+{
+	struct rlimit before, few;
+	struct hd_memory_info info;
+	struct hd_memory memory;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	few = (struct rlimit){ 200u << 20, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_AS, &few), 0);
+	hd_memory_look(&info);
+	enum hd_err err = hd_memory_take(300 << 20, HD_MEMORY_LAZY, &memory, NULL);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(err, HD_E_NOMEM);
+	assert_int_equal(info.limit_bytes, 200 << 20);
+	assert_true(info.free_bytes < 200 << 20);
+}
+#else
+static void the_address_space_limit_counts(void **state) { (void)state; skip(); }       /* the sanitizer's shadow is larger than any limit */
+#endif
+
+static void limits_are_read_as_the_kernel_writes_them(void **state)
+{
+	(void)state;
+	assert_true(hd_memory_limit_parse("max\n") == UINT64_MAX);
+	assert_true(hd_memory_limit_parse("1073741824\n") == 1 << 30);
+	assert_true(hd_memory_limit_parse("0") == 0);
+	assert_true(hd_memory_limit_parse("") == UINT64_MAX);
+	assert_true(hd_memory_limit_parse("12x") == UINT64_MAX);
+	assert_true(hd_memory_limit_parse("-5") == UINT64_MAX);
+	assert_true(hd_memory_limit_parse("99999999999999999999999") == UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_block_is_zero_aligned_and_writable_to_its_end),
+		cmocka_unit_test(touched_memory_counts_and_is_given_back),
+		cmocka_unit_test(more_than_there_is_is_refused_with_numbers),
+		cmocka_unit_test(the_address_space_limit_counts),
+		cmocka_unit_test(limits_are_read_as_the_kernel_writes_them),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+#define _GNU_SOURCE        /* of the C library: what Linux has beyond POSIX */
+#include "sys/process.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "sys/clock.h"
+#include "sys/file.h"
+
+static const int signal_of[] = {
+	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP, [HD_PROC_CONT] = SIGCONT,
+};
+
+/* ---- the system ---- */
+
+static bool is_replaced(const char *ours, const char *const *added)
+{
+	size_t len = strcspn(ours, "=") + 1;
+
+	for (; added && *added; added++)
+		if (!strncmp(ours, *added, len))
+			return true;
+	return false;
+}
+
+/* What is added takes the place of ours: of two of one name some shells see the first, some the last. */
+static const char **environment(const char *const *added)
+{
+	size_t n = 0, most = 0;
+
+	while (environ[most])
+		most++;
+	for (size_t i = 0; added && added[i]; i++)
+		most++;
+	const char **all = hd_alloc((most + 1) * sizeof *all);
+	if (!all)
+		return NULL;
+	for (size_t i = 0; environ[i]; i++)
+		if (!is_replaced(environ[i], added))
+			all[n++] = environ[i];
+	for (size_t i = 0; added && added[i]; i++)
+		all[n++] = added[i];
+	all[n] = NULL;
+	return all;
+}
+
+static int redirect(posix_spawn_file_actions_t *actions, const struct hd_spawn *how)
+{
+	int error = how->in < 0 ? posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0)
+				: posix_spawn_file_actions_adddup2(actions, how->in, 0);
+
+	if (!error && how->out >= 0)
+		error = posix_spawn_file_actions_adddup2(actions, how->out, 1);
+	if (!error && how->err >= 0)
+		error = posix_spawn_file_actions_adddup2(actions, how->err, 2);
+	if (!error)
+		error = posix_spawn_file_actions_addclosefrom_np(actions, 3);
+	return error;
+}
+
+static int start(const struct hd_spawn *how, const char **env, int *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+
+	int error = posix_spawn_file_actions_init(&actions);
+	if (error)
+		return error;
+	error = posix_spawnattr_init(&attr);
+	if (error)
+		goto out_actions;
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	error = redirect(&actions, how);
+	if (!error)        /* the casts only drop const: the interface is older than const */
+		error = posix_spawnp(pid, how->argv[0], &actions, &attr, (char *const *)(uintptr_t)how->argv, (char *const *)(uintptr_t)env);
+	posix_spawnattr_destroy(&attr);
+out_actions:
+	posix_spawn_file_actions_destroy(&actions);
+	return error;
+}
+
+static enum hd_err real_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+{
+	int pid;
+
+	(void)host;
+	const char **env = environment(how->env);
+	if (!env)
+		return hd_fail(diag, HD_E_NOMEM, "out of memory to start %s", how->argv[0]);
+	int error = start(how, env, &pid);
+	hd_free(env);
+	if (error)
+		return hd_fail_errno(diag, error, "start", how->argv[0]);
+	proc->pid = pid;
+	/* The child is ours and unreaped, so the number cannot have another owner yet. */
+	proc->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return HD_OK;
+}
+
+static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+enum { LOOK_MS = 5 };                     /* without pidfd: how often we look */
+
+/* Waits for the child's end, at most `left_ns`. */
+static void doze(const struct hd_proc *proc, int64_t left_ns)
+{
+	struct pollfd end = { .fd = proc->pidfd, .events = POLLIN };
+	int64_t ms = left_ns / HD_NS_PER_MS + (left_ns % HD_NS_PER_MS > 0);
+
+	if (proc->pidfd < 0 && ms > LOOK_MS)
+		ms = LOOK_MS;
+	(void)poll(&end, 1, ms > INT_MAX ? INT_MAX : (int)ms);        /* whatever it answers, the caller looks and asks the clock */
+}
+
+static enum hd_err real_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag)
+{
+	struct hd_clock clock;
+	int status;
+
+	(void)host;
+	hd_clock_real(&clock);
+	int64_t start_ns = hd_clock_now_ns(&clock);
+	for (;;) {
+		int pid = waitpid(proc->pid, &status, WNOHANG);
+		if (pid == proc->pid) {
+			if (proc->pidfd >= 0)
+				close(proc->pidfd);
+			*code = code_of(status);
+			return HD_OK;
+		}
+		if (pid < 0 && errno != EINTR)
+			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", proc->pid, strerror(errno));
+		int64_t gone_ns = hd_clock_now_ns(&clock) - start_ns;
+		if (gone_ns >= timeout_ns)
+			return HD_E_AGAIN;
+		doze(proc, timeout_ns - gone_ns);
+	}
+}
+
+static enum hd_err real_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag)
+{
+	(void)host;
+	if (kill(proc->pid, signal_of[what]))
+		return hd_fail(diag, HD_E_REFUSED, "cannot signal process %d: %s", proc->pid, strerror(errno));
+	return HD_OK;
+}
+
+static const struct hd_host_ops real_ops = { "real", real_spawn, real_wait, real_signal };
+
+void hd_host_real(struct hd_host *host) { host->ops = &real_ops; }
+
+/* ---- the recorder ---- */
+
+static enum hd_err sim_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+{
+	struct hd_host_sim *sim = (struct hd_host_sim *)host;
+	size_t at = 0;
+
+	if (sim->refuse || sim->n == HD_HOST_SIM_CAP)
+		return hd_fail(diag, sim->refuse ? sim->refuse : HD_E_REFUSED, "cannot start %s: the test says so", how->argv[0]);
+	char *args = sim->proc[sim->n].args;
+	for (size_t i = 0; how->argv[i]; i++) {
+		size_t len = strlen(how->argv[i]), room = HD_HOST_SIM_ARGS - 1 - at;
+		if (i && room)
+			args[at++] = ' ', room--;
+		len = len < room ? len : room;
+		memcpy(args + at, how->argv[i], len);
+		at += len;
+	}
+	args[at] = 0;
+	proc->pid = (int)++sim->n;
+	proc->pidfd = -1;
+	return HD_OK;
+}
+
+static enum hd_err sim_wait(struct hd_host *host, struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag)
+{
+	struct hd_host_sim *sim = (struct hd_host_sim *)host;
+
+	(void)timeout_ns;
+	(void)diag;
+	if (!sim->proc[proc->pid - 1].ended)
+		return HD_E_AGAIN;
+	*code = sim->proc[proc->pid - 1].code;
+	return HD_OK;
+}
+
+static enum hd_err sim_signal(struct hd_host *host, struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag)
+{
+	struct hd_host_sim *sim = (struct hd_host_sim *)host;
+
+	(void)diag;
+	sim->proc[proc->pid - 1].signals |= 1u << what;
+	if (what == HD_PROC_KILL)
+		hd_host_sim_end(sim, proc->pid, 128 + SIGKILL);
+	return HD_OK;
+}
+
+static const struct hd_host_ops sim_ops = { "recorder", sim_spawn, sim_wait, sim_signal };
+
+void hd_host_sim_init(struct hd_host_sim *sim) { *sim = (struct hd_host_sim){ .host = { &sim_ops } }; }
+
+void hd_host_sim_end(struct hd_host_sim *sim, int pid, int code)
+{
+	assert(pid >= 1 && (size_t)pid <= sim->n);
+	if (sim->proc[pid - 1].ended)
+		return;
+	sim->proc[pid - 1].ended = true;
+	sim->proc[pid - 1].code = code;
+}
+
+/* ---- both ---- */
+
+enum hd_err hd_proc_spawn(struct hd_host *host, const struct hd_spawn *how, struct hd_proc *proc, struct hd_diag *diag)
+{
+	struct hd_proc made = { .host = host };
+
+	assert(how->argv && how->argv[0]);
+	enum hd_err err = host->ops->spawn(host, how, &made, diag);
+	if (!err)
+		*proc = made;
+	return err;
+}
+
+enum hd_err hd_proc_wait(struct hd_proc *proc, int64_t timeout_ns, int *code, struct hd_diag *diag)
+{
+	assert(proc->host);
+	enum hd_err err = proc->host->ops->wait(proc->host, proc, timeout_ns, code, diag);
+	if (!err)
+		proc->host = NULL;
+	return err;
+}
+
+enum hd_err hd_proc_signal(struct hd_proc *proc, enum hd_proc_signal what, struct hd_diag *diag)
+{
+	assert(proc->host);
+	return proc->host->ops->signal(proc->host, proc, what, diag);
+}
+
+void hd_proc_finish(struct hd_proc *proc)
+{
+	int code;
+
+	if (!proc->host)
+		return;
+	enum hd_err err = hd_proc_signal(proc, HD_PROC_KILL, NULL);
+	/* KILL cannot be refused: the wait ends. */
+	while (!err && proc->host && hd_proc_wait(proc, HD_NS_PER_S, &code, NULL) == HD_E_AGAIN)
+		;
+	proc->host = NULL;
+}

@@ -1,0 +1,183 @@
+#include "sys/process.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/clock.h"
+#include "tests/check.h"
+
+enum { PATIENCE_S = 60 };
+
+/* Runs argv with its output caught; its exit code. */
+static int caught(const char *const *argv, const char *const *env, char *text, size_t cap)
+{
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	struct hd_diag diag = { "" };
+	int ends[2], code = -1;
+	size_t len = 0;
+	ssize_t n;
+
+	hd_host_real(&host);
+	assert_int_equal(pipe(ends), 0);
+	struct hd_spawn how = { .argv = argv, .env = env, .in = -1, .out = ends[1], .err = -1 };
+	CHECK(!hd_proc_spawn(&host, &how, &proc, &diag), "%s", diag.text);
+	close(ends[1]);
+	while (len < cap - 1 && (n = read(ends[0], text + len, cap - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = 0;
+	close(ends[0]);
+	CHECK(!hd_proc_wait(&proc, PATIENCE_S * HD_NS_PER_S, &code, &diag), "%s", diag.text);
+	assert_null(proc.host);
+	return code;
+}
+
+static void arguments_pass_no_shell(void **state)
+{
+	static const char *const argv[] = { "echo", "$HOME; `id`", "* 'x'", "", NULL };
+	char text[200];
+
+	(void)state;
+	assert_int_equal(caught(argv, NULL, text, sizeof text), 0);
+	assert_string_equal(text, "$HOME; `id` * 'x' \n");
+}
+
+static void exit_codes_and_signals_are_told(void **state)
+{
+	static const struct { const char *script; int code; } cases[] = {
+		{ "exit 0", 0 }, { "exit 75", 75 }, { "kill -TERM $$", 128 + 15 }, { "kill -KILL $$", 128 + 9 },
+	};
+	char text[10];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const argv[] = { "sh", "-c", cases[i].script, NULL };
+		CHECK(caught(argv, NULL, text, sizeof text) == cases[i].code, "%s", cases[i].script);
+	}
+}
+
+static void the_child_has_our_environment_and_what_is_added(void **state)
+{
+	static const char *const argv[] = { "sh", "-c", "echo $HD_ONE/$HD_TWO", NULL }, *const env[] = { "HD_TWO=new", NULL };
+	char text[100];
+
+	(void)state;
+	assert_int_equal(setenv("HD_ONE", "ours", 1), 0);
+	assert_int_equal(setenv("HD_TWO", "old", 1), 0);
+	assert_int_equal(caught(argv, env, text, sizeof text), 0);
+	assert_string_equal(text, "ours/new\n");
+}
+
+static void the_child_has_three_descriptors_and_a_group_of_its_own(void **state)
+{
+	static const char *const argv[] = { "sh", "-c", "for f in /proc/self/fd/*; do case ${f##*/} in 0|1|2) ;; *) [ -e $f ] && readlink $f; esac; done; "
+					    "test $$ = $(ps -o pgid= -p $$ 2>/dev/null || echo $$) && readlink /proc/$$/fd/0", NULL };
+	char text[400];
+
+	(void)state;
+	int extra = open("/etc/passwd", O_RDONLY);        /* not close-on-exec: the child must not see it all the same */
+	assert_true(extra > 2);
+	assert_int_equal(caught(argv, NULL, text, sizeof text), 0);
+	assert_null(strstr(text, "passwd"));
+	assert_non_null(strstr(text, "/dev/null"));
+	close(extra);
+}
+
+static void a_program_that_is_not_there_is_an_error_of_the_start(void **state)
+{
+	static const char *const argv[] = { "/no/such/program", NULL };
+	struct hd_host host;
+	struct hd_proc proc = { 0 };
+	struct hd_diag diag = { "" };
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+
+	(void)state;
+	hd_host_real(&host);
+	assert_int_equal(hd_proc_spawn(&host, &how, &proc, &diag), HD_E_NOTFOUND);
+	assert_null(proc.host);
+	assert_non_null(strstr(diag.text, "cannot start /no/such/program"));
+	hd_proc_finish(&proc);
+}
+
+static void a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended(void **state)
+{
+	static const char *const argv[] = { "sleep", "1000", NULL };
+	static const struct { enum hd_proc_signal what; int code; } ends[] = { { HD_PROC_TERM, 143 }, { HD_PROC_KILL, 137 }, { HD_PROC_INT, 130 } };
+	struct hd_host host;
+	struct hd_diag diag = { "" };
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+	int code;
+
+	(void)state;
+	hd_host_real(&host);
+	for (size_t i = 0; i < 3; i++)
+		for (int polled = 0; polled < 2; polled++) {
+			struct hd_proc proc = { 0 };
+			assert_int_equal(hd_proc_spawn(&host, &how, &proc, &diag), HD_OK);
+			if (polled && proc.pidfd >= 0) {        /* as on a kernel without pidfd */
+				close(proc.pidfd);
+				proc.pidfd = -1;
+			}
+			assert_int_equal(hd_proc_wait(&proc, 0, &code, &diag), HD_E_AGAIN);
+			assert_int_equal(hd_proc_wait(&proc, HD_NS_PER_MS, &code, &diag), HD_E_AGAIN);
+			assert_int_equal(hd_proc_signal(&proc, HD_PROC_STOP, &diag), HD_OK);
+			assert_int_equal(hd_proc_signal(&proc, HD_PROC_CONT, &diag), HD_OK);
+			assert_int_equal(hd_proc_signal(&proc, ends[i].what, &diag), HD_OK);
+			assert_int_equal(hd_proc_wait(&proc, PATIENCE_S * HD_NS_PER_S, &code, &diag), HD_OK);
+			assert_int_equal(code, ends[i].code);
+		}
+	struct hd_proc proc = { 0 };
+	assert_int_equal(hd_proc_spawn(&host, &how, &proc, &diag), HD_OK);
+	hd_proc_finish(&proc);
+	hd_proc_finish(&proc);
+}
+
+static void the_recorder_remembers_and_answers_from_its_script(void **state)
+{
+	static const char *const argv[] = { "heddle", "run", "job.yaml", NULL };
+	struct hd_host_sim sim;
+	struct hd_proc a = { 0 }, b = { 0 }, c = { 0 };
+	struct hd_spawn how = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+	int code = -1;
+
+	(void)state;
+	hd_host_sim_init(&sim);
+	assert_int_equal(hd_proc_spawn(&sim.host, &how, &a, NULL), HD_OK);
+	assert_int_equal(hd_proc_spawn(&sim.host, &how, &b, NULL), HD_OK);
+	assert_string_equal(sim.proc[1].args, "heddle run job.yaml");
+	assert_int_equal(hd_proc_wait(&a, PATIENCE_S * HD_NS_PER_S, &code, NULL), HD_E_AGAIN);
+	hd_host_sim_end(&sim, a.pid, 75);
+	assert_int_equal(hd_proc_wait(&a, 0, &code, NULL), HD_OK);
+	assert_int_equal(code, 75);
+	assert_int_equal(hd_proc_signal(&b, HD_PROC_TERM, NULL), HD_OK);
+	assert_int_equal(hd_proc_wait(&b, 0, &code, NULL), HD_E_AGAIN);
+	hd_proc_finish(&b);
+	assert_int_equal(sim.proc[1].signals, 1 << HD_PROC_TERM | 1 << HD_PROC_KILL);
+	sim.refuse = HD_E_NOTFOUND;
+	assert_int_equal(hd_proc_spawn(&sim.host, &how, &c, NULL), HD_E_NOTFOUND);
+	assert_int_equal(sim.n, 2);
+	sim.refuse = HD_OK;
+	char big[400];
+	memset(big, 'a', sizeof big - 1);
+	big[sizeof big - 1] = 0;
+	const char *const many[] = { "x", big, "y", NULL };
+	how.argv = many;
+	assert_int_equal(hd_proc_spawn(&sim.host, &how, &c, NULL), HD_OK);
+	assert_int_equal(strlen(sim.proc[2].args), HD_HOST_SIM_ARGS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arguments_pass_no_shell),
+		cmocka_unit_test(exit_codes_and_signals_are_told),
+		cmocka_unit_test(the_child_has_our_environment_and_what_is_added),
+		cmocka_unit_test(the_child_has_three_descriptors_and_a_group_of_its_own),
+		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
+		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),
+		cmocka_unit_test(the_recorder_remembers_and_answers_from_its_script),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

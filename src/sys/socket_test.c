@@ -1,0 +1,336 @@
+/* One conformance suite for every row of hd_net, each with its loop; then what only one row has. */
+#include "sys/socket.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/file.h"
+#include "sys/loop.h"
+#include "tests/check.h"
+
+struct world {
+	struct hd_net real, *net;
+	struct hd_net_sim sim;
+	struct hd_clock clock;
+	struct hd_clock_sim clock_sim;
+	struct hd_loop loop;
+	char folder[40], addr[HD_ADDR_CAP];
+	struct hd_diag diag;
+};
+
+enum kind { UNIX, TCP4, SIM, KINDS };
+
+static void enter(struct world *world, enum kind kind)
+{
+	memset(world, 0, sizeof *world);
+	if (kind == SIM) {
+		hd_clock_sim(&world->clock_sim, 1000, 0);
+		assert_int_equal(hd_loop_sim_init(&world->loop, &world->clock_sim, &world->diag), HD_OK);
+		assert_int_equal(hd_net_sim_init(&world->sim, &world->clock_sim.clock, &world->loop, &world->diag), HD_OK);
+		world->net = &world->sim.net;
+		snprintf(world->addr, sizeof world->addr, "unix:anywhere");
+		return;
+	}
+	hd_clock_real(&world->clock);
+	assert_int_equal(hd_loop_init(&world->loop, &world->clock, &world->diag), HD_OK);
+	hd_net_real(&world->real);
+	world->net = &world->real;
+	memcpy(world->folder, "/tmp/hd_sock.XXXXXX", 20);
+	assert_non_null(mkdtemp(world->folder));
+	if (kind == UNIX)
+		snprintf(world->addr, sizeof world->addr, "unix:%s/s", world->folder);
+	else
+		snprintf(world->addr, sizeof world->addr, "tcp:127.0.0.1:0");
+}
+
+static void leave(struct world *world)
+{
+	hd_loop_finish(&world->loop);
+	hd_net_sim_finish(&world->sim);
+	if (world->folder[0])
+		assert_int_equal(rmdir(world->folder), 0);        /* closing the listener removed its path */
+}
+
+/* Waits, a bounded time, until `id` reports something. */
+static void await(struct world *world, int id, unsigned interest)
+{
+	struct hd_loop_event event;
+	size_t n;
+
+	assert_int_equal(hd_loop_watch(&world->loop, id, interest, 77, &world->diag), HD_OK);
+	int64_t until = hd_clock_now_ns(world->loop.clock) + 20 * HD_NS_PER_S;
+	do {
+		assert_int_equal(hd_loop_poll(&world->loop, until, &event, 1, &n, &world->diag), HD_OK);
+	} while (n && event.tag != 77);
+	CHECK(n == 1 && event.tag == 77, "nothing came");
+	hd_loop_unwatch(&world->loop, id);
+}
+
+static void read_some(struct world *world, struct hd_sock *sock, char *bytes, size_t cap, size_t *got)
+{
+	enum hd_err err = hd_sock_read(sock, bytes, cap, got, &world->diag);
+
+	if (err == HD_E_AGAIN) {
+		await(world, sock->id, HD_LOOP_READ);
+		err = hd_sock_read(sock, bytes, cap, got, &world->diag);
+	}
+	CHECK(err == HD_OK, "%s", world->diag.text);
+}
+
+static void meet(struct world *world, struct hd_sock *listener, struct hd_sock *near, struct hd_sock *far)
+{
+	CHECK(!hd_sock_listen(world->net, world->addr, listener, &world->diag), "%s", world->diag.text);
+	assert_int_equal(hd_sock_accept(listener, far, NULL), HD_E_AGAIN);
+	CHECK(!hd_sock_connect(world->net, listener->addr, near, &world->diag), "%s", world->diag.text);
+	enum hd_err err = hd_sock_accept(listener, far, NULL);
+	if (err == HD_E_AGAIN) {
+		await(world, listener->id, HD_LOOP_READ);
+		err = hd_sock_accept(listener, far, &world->diag);
+	}
+	CHECK(!err, "%s", world->diag.text);
+	assert_int_equal(hd_sock_connected(near, &world->diag), HD_OK);
+}
+
+static void bytes_arrive_in_order_both_ways(struct world *world)
+{
+	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
+	char back[16];
+	size_t n;
+
+	meet(world, &listener, &near, &far);
+	assert_int_equal(hd_sock_read(&far, back, 1, &n, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_sock_write(&near, "hello", 5, &n, NULL), HD_OK);
+	assert_int_equal(n, 5);
+	read_some(world, &far, back, 3, &n);
+	assert_memory_equal(back, "hel", n);
+	assert_int_equal(n, 3);
+	read_some(world, &far, back, 9, &n);
+	assert_memory_equal(back, "lo", n);
+	assert_int_equal(hd_sock_write(&far, "yes", 3, &n, NULL), HD_OK);
+	read_some(world, &near, back, 9, &n);
+	assert_memory_equal(back, "yes", n);
+	hd_sock_close(&near);
+	hd_sock_close(&near);
+	read_some(world, &far, back, 9, &n);
+	assert_int_equal(n, 0);        /* the orderly end */
+	hd_sock_close(&far);
+	hd_sock_close(&listener);
+}
+
+static void a_full_pipe_says_again_and_empties(struct world *world)
+{
+	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
+	static char bytes[50000];
+	uint64_t sent = 0, got = 0;
+	size_t n;
+	enum hd_err err;
+
+	meet(world, &listener, &near, &far);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (char)(i % 127);
+	while (!(err = hd_sock_write(&near, bytes + sent % sizeof bytes, sizeof bytes - sent % sizeof bytes, &n, &world->diag)))
+		sent += n;
+	assert_int_equal(err, HD_E_AGAIN);
+	assert_true(sent > 10000);
+	while (got < sent) {
+		char back[9000];
+		read_some(world, &far, back, sizeof back, &n);
+		for (size_t i = 0; i < n; i++)
+			CHECK(back[i] == bytes[(got + i) % sizeof bytes], "byte %llu", (unsigned long long)(got + i));
+		got += n;
+	}
+	await(world, near.id, HD_LOOP_WRITE);
+	assert_int_equal(hd_sock_write(&near, "x", 1, &n, NULL), HD_OK);
+	hd_sock_close(&near);
+	hd_sock_close(&far);
+	hd_sock_close(&listener);
+}
+
+static void a_lost_peer_is_told(struct world *world)
+{
+	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 }, late = { 0 };
+	char addr[HD_ADDR_CAP];
+	size_t n;
+	enum hd_err err = HD_OK;
+
+	meet(world, &listener, &near, &far);
+	hd_sock_close(&far);
+	/* the first write may still be taken by the system */
+	for (int i = 0; i < 100 && !err; i++)
+		err = hd_sock_write(&near, "x", 1, &n, i ? &world->diag : NULL);
+	assert_int_equal(err, HD_E_PEERLOST);
+	hd_sock_close(&near);
+	memcpy(addr, listener.addr, sizeof addr);
+	hd_sock_close(&listener);
+	world->diag.text[0] = 0;
+	err = hd_sock_connect(world->net, addr, &late, &world->diag);
+	if (!err) {        /* TCP may say so later */
+		await(world, late.id, HD_LOOP_WRITE);
+		err = hd_sock_connected(&late, &world->diag);
+	}
+	assert_int_equal(err, HD_E_PEERLOST);
+	assert_non_null(strstr(world->diag.text, addr));
+	hd_sock_close(&late);
+}
+
+static void an_address_has_one_listener(struct world *world)
+{
+	struct hd_sock a = { 0 }, b = { 0 };
+
+	assert_int_equal(hd_sock_listen(world->net, world->addr, &a, &world->diag), HD_OK);
+	assert_int_equal(hd_sock_listen(world->net, a.addr, &b, &world->diag), HD_E_REFUSED);
+	assert_null(b.net);
+	hd_sock_close(&a);
+	assert_int_equal(hd_sock_listen(world->net, a.addr, &b, NULL), HD_OK);
+	hd_sock_close(&b);
+}
+
+static void (*const suite[])(struct world *) = {
+	bytes_arrive_in_order_both_ways, a_full_pipe_says_again_and_empties, a_lost_peer_is_told, an_address_has_one_listener,
+};
+
+static void every_row_keeps_the_contract(void **state)
+{
+	(void)state;
+	for (enum kind kind = UNIX; kind < KINDS; kind++)
+		for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
+			struct world world;
+			enter(&world, kind);
+			suite[i](&world);
+			leave(&world);
+		}
+}
+
+static void only_addresses_of_this_machine_are_taken(void **state)
+{
+	static const char *const bad[] = { "", "unix:", "tcp:0.0.0.0:80", "tcp:10.0.0.1:80", "tcp:127.0.0.1:", "tcp:127.0.0.1:70000", "tcp:127.0.0.1:-1",
+					   "tcp:127.0.0.1:8x", "tcp:[::]:80", "http://x",
+					   "unix:/tmp/a-path-that-is-longer-than-the-hundred-and-eight-bytes-that-the-kernel-holds-ready-for-the-name-of-a-socket" };
+	struct hd_net net;
+	struct hd_sock sock = { 0 };
+	char longer[300];
+
+	(void)state;
+	hd_net_real(&net);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		CHECK(hd_sock_listen(&net, bad[i], &sock, NULL) == HD_E_INVAL, "\"%s\"", bad[i]);
+		CHECK(hd_sock_connect(&net, bad[i], &sock, NULL) == HD_E_INVAL, "\"%s\"", bad[i]);
+	}
+	memset(longer, 'a', sizeof longer - 1);
+	longer[sizeof longer - 1] = 0;
+	assert_int_equal(hd_sock_listen(&net, longer, &sock, NULL), HD_E_INVAL);
+}
+
+static void a_path_left_by_the_dead_is_replaced_but_no_file_is(void **state)
+{
+	struct world world;
+	struct hd_sock dead = { 0 }, alive = { 0 };
+	struct hd_fs fs;
+
+	(void)state;
+	enter(&world, UNIX);
+	hd_fs_real(&fs);
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &dead, NULL), HD_OK);
+	close(dead.id);        /* as when its process is killed: the path stays */
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &alive, &world.diag), HD_OK);
+	hd_sock_close(&alive);
+	assert_int_equal(hd_file_write_atomic(&fs, world.addr + 5, "data", 4, NULL), HD_OK);
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &alive, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_fs_unlink(&fs, world.addr + 5, NULL), HD_OK);
+	leave(&world);
+}
+
+static void simulated_bytes_are_late_by_the_script_and_never_overtake(void **state)
+{
+	static const struct hd_net_fault faults[] = { { .write = 1, .delay_ns = 500 } };
+	struct world world;
+	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
+	char back[8];
+	size_t n;
+
+	(void)state;
+	enter(&world, SIM);
+	meet(&world, &listener, &near, &far);
+	world.sim.faults = faults;
+	world.sim.n_faults = 1;
+	world.sim.latency_ns = 10;
+	int64_t start = hd_clock_now_ns(&world.clock_sim.clock);
+	assert_int_equal(hd_sock_write(&near, "a", 1, &n, NULL), HD_OK);
+	assert_int_equal(hd_sock_write(&near, "b", 1, &n, NULL), HD_OK);
+	hd_clock_sim_advance(&world.clock_sim, 509);
+	assert_int_equal(hd_sock_read(&far, back, 8, &n, NULL), HD_E_AGAIN);
+	read_some(&world, &far, back, 8, &n);
+	assert_int_equal(hd_clock_now_ns(&world.clock_sim.clock), start + 510);
+	assert_int_equal(back[0], 'a');
+	read_some(&world, &far, back, 8, &n);
+	assert_int_equal(back[0], 'b');
+	hd_sock_close(&near);
+	hd_sock_close(&far);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
+static void a_scripted_cut_is_told_to_both_ends(void **state)
+{
+	static const struct hd_net_fault faults[] = { { .write = 2, .delay_ns = 100, .cut = true } };
+	struct world world;
+	struct hd_sock listener = { 0 }, near = { 0 }, far = { 0 };
+	char back[8];
+	size_t n;
+
+	(void)state;
+	enter(&world, SIM);
+	meet(&world, &listener, &near, &far);
+	world.sim.faults = faults;
+	world.sim.n_faults = 1;
+	assert_int_equal(hd_sock_write(&near, "a", 1, &n, NULL), HD_OK);
+	assert_int_equal(hd_sock_write(&near, "b", 1, &n, NULL), HD_E_PEERLOST);
+	assert_int_equal(hd_sock_read(&near, back, 8, &n, NULL), HD_E_PEERLOST);
+	assert_int_equal(hd_sock_read(&far, back, 8, &n, NULL), HD_OK);        /* not there yet */
+	assert_int_equal(hd_sock_read(&far, back, 8, &n, NULL), HD_E_AGAIN);
+	struct hd_loop_event event = { 0 };
+	assert_int_equal(hd_loop_watch(&world.loop, far.id, HD_LOOP_READ, 7, NULL), HD_OK);
+	do {
+		assert_int_equal(hd_loop_poll(&world.loop, INT64_MAX, &event, 1, &n, NULL), HD_OK);
+	} while (n && event.what != HD_LOOP_LOST);
+	assert_int_equal(event.tag, 7);
+	assert_int_equal(hd_clock_now_ns(&world.clock_sim.clock), 1100);
+	assert_int_equal(hd_sock_read(&far, back, 8, &n, &world.diag), HD_E_PEERLOST);
+	hd_sock_close(&near);
+	hd_sock_close(&far);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
+static void closing_a_listener_ends_those_who_wait(void **state)
+{
+	struct world world;
+	struct hd_sock listener = { 0 }, near = { 0 };
+	char back[8];
+	size_t n = 9;
+
+	(void)state;
+	enter(&world, SIM);
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &listener, NULL), HD_OK);
+	assert_int_equal(hd_sock_connect(world.net, world.addr, &near, NULL), HD_OK);
+	hd_sock_close(&listener);
+	assert_int_equal(hd_sock_read(&near, back, 8, &n, NULL), HD_OK);
+	assert_int_equal(n, 0);
+	hd_sock_close(&near);
+	leave(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_keeps_the_contract),
+		cmocka_unit_test(only_addresses_of_this_machine_are_taken),
+		cmocka_unit_test(a_path_left_by_the_dead_is_replaced_but_no_file_is),
+		cmocka_unit_test(simulated_bytes_are_late_by_the_script_and_never_overtake),
+		cmocka_unit_test(a_scripted_cut_is_told_to_both_ends),
+		cmocka_unit_test(closing_a_listener_ends_those_who_wait),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
