@@ -66,7 +66,7 @@ static enum hd_err pull(const struct source *source, z_stream *z, size_t *left, 
 	z->avail_in = (unsigned)(*left > UINT_MAX ? UINT_MAX : *left);
 	if (code == Z_STREAM_END)
 		return *left == 0 || inflateReset(z) == Z_OK ? HD_OK : bad(source, z, "a member that cannot start");
-	if (code == Z_BUF_ERROR || (code == Z_OK && *left == 0 && *got == 0))
+	if (code == Z_BUF_ERROR)
 		return bad(source, z, "cut short");
 	return code == Z_OK ? HD_OK : bad(source, z, z->msg ? z->msg : "damaged");
 }
