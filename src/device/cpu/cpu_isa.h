@@ -17,6 +17,8 @@ struct hd_cpu_isa {
 HD_CPU_PATHS(X)
 #undef X
 
+const struct hd_cpu_isa *hd_cpu_isa_of(const char *path);
+
 enum hd_cpu_math { HD_MATH_EXP, HD_MATH_LOG, HD_MATH_TANH, HD_MATH_SIGMOID, HD_MATH_GELU_GATE };
 
 /* For rows that need no preparation. */

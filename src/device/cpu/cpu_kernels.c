@@ -40,7 +40,7 @@ const char *hd_cpu_path(const char *wanted)
 	return NULL;
 }
 
-static const struct hd_cpu_isa *isa_of(const char *path)
+const struct hd_cpu_isa *hd_cpu_isa_of(const char *path)
 {
 	for (int i = 0; i < NPATHS; i++)
 		if (strcmp(path, paths[i].name) == 0)
@@ -51,9 +51,9 @@ static const struct hd_cpu_isa *isa_of(const char *path)
 const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path)
 {
 	(void)kernels;
-	return isa_of(path)->rows;
+	return hd_cpu_isa_of(path)->rows;
 }
 
-const struct hd_cpu_vector *hd_cpu_vectors(const char *path) { return isa_of(path)->vector; }
+const struct hd_cpu_vector *hd_cpu_vectors(const char *path) { return hd_cpu_isa_of(path)->vector; }
 
 void hd_cpu_thread_init(void) {}

@@ -31,6 +31,20 @@ HD_INLINE void inside(int64_t extent, int64_t n, int64_t stride, int64_t offset,
 		*first = *last;
 }
 
+/* A memcpy() of ten floats costs more than their move. */
+HD_INLINE void copy_run(float *to, const float *from, int64_t n)
+{
+	if (n > 0)
+		HD_UNITS(i, len, (size_t)n)
+			vf_store_n(to + i, vf_load_n(from + i, len), len);
+}
+HD_INLINE void add_run(float *to, const float *from, int64_t n)
+{
+	if (n > 0)
+		HD_UNITS(i, len, (size_t)n)
+			vf_store_n(to + i, vf_add(vf_load_n(to + i, len), vf_load_n(from + i, len)), len);
+}
+
 /* One row of the matrix: what window element (r, s) sees of a plane at all (p, q). */
 static inline void unfold(const struct conv *g, const float *plane, int64_t r, int64_t s, float *to)
 {
@@ -46,7 +60,9 @@ static inline void unfold(const struct conv *g, const float *plane, int64_t r, i
 		const float *from = plane + y * g->w + s - g->pw;
 		for (int64_t q = 0; q < first; q++)
 			to[q] = 0.0f;
-		for (int64_t q = first; q < last; q++)
+		if (g->sw == 1)
+			copy_run(to + first, from + first, last - first);
+		for (int64_t q = first; g->sw != 1 && q < last; q++)
 			to[q] = from[q * g->sw];
 		for (int64_t q = last; q < g->q; q++)
 			to[q] = 0.0f;
@@ -63,7 +79,9 @@ static inline void fold(const struct conv *g, const float *from, int64_t r, int6
 		if (y < 0 || y >= g->h)
 			continue;
 		float *to = plane + y * g->w + s - g->pw;
-		for (int64_t q = first; q < last; q++)
+		if (g->sw == 1)
+			add_run(to + first, from + first, last - first);
+		for (int64_t q = first; g->sw != 1 && q < last; q++)
 			to[q * g->sw] += from[q];
 	}
 }

@@ -218,33 +218,60 @@ static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *s
 		memcpy((float *)call->out[0].at + row * cols, (const float *)call->in[1].at + (uint64_t)id[row] * cols, cols * sizeof(float));
 }
 
-/* Philox4x32-10 of sixteen consecutive blocks, as philox.h has it for one: lanes side by side
- * so that the multiplications become those of vectors. */
-HD_INLINE void philox_unit(const struct hd_draw *draw, uint64_t block, uint32_t word[4 * HD_UNIT])
+/* Both halves of the products a[i] * by, sixteen at a time: even and odd elements apart, as
+ * the instructions for 32 x 32 -> 64 bits take them. */
+HD_INLINE void mul_wide(struct vi a, uint32_t by, struct vi *high, struct vi *low)
 {
-	uint64_t key = hd_philox_key(draw->seed, HD_RNG_MODEL);
-	uint32_t c0[HD_UNIT], c1[HD_UNIT], c2[HD_UNIT], c3[HD_UNIT], k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+	for (int i = 0; i < HD_PARTS; i++) {
+		uwide even = (uwide)a.p[i] & 0xffffffffu, odd = (uwide)a.p[i] >> 32;
+		even *= by;
+		odd *= by;
+		low->p[i] = (ipart)((even & 0xffffffffu) | odd << 32);
+		high->p[i] = (ipart)(even >> 32 | (odd & ~UINT64_C(0xffffffff)));
+	}
+}
 
-	for (uint32_t i = 0; i < HD_UNIT; i++) {
-		c0[i] = (uint32_t)block + i;
-		c1[i] = draw->op;
-		c2[i] = (uint32_t)draw->step;
-		c3[i] = draw->vn | (uint32_t)(draw->step >> 32) << 20;
+/* Philox4x32-10 of sixteen consecutive blocks, as philox.h has it for one: word[k] holds word k
+ * of each. */
+HD_INLINE void philox_unit(const struct hd_draw *draw, uint64_t block, struct vi word[4])
+{
+	static const int32_t index[HD_UNIT] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	uint64_t key = hd_philox_key(draw->seed, HD_RNG_MODEL);
+	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+	struct vi c0, c1 = vi_set((int32_t)draw->op), c2 = vi_set((int32_t)(uint32_t)draw->step);
+	struct vi c3 = vi_set((int32_t)(draw->vn | (uint32_t)(draw->step >> 32) << 20)), h0, h1;
+
+	memcpy(&c0, index, sizeof c0);
+	c0 = vi_add(c0, vi_set((int32_t)(uint32_t)block));
+	for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+		struct vi l0, l1;
+		mul_wide(c0, 0xD2511F53u, &h0, &l0);
+		mul_wide(c2, 0xCD9E8D57u, &h1, &l1);
+		c0 = vi_xor(vi_xor(h1, c1), vi_set((int32_t)k0));
+		c1 = l1;
+		c2 = vi_xor(vi_xor(h0, c3), vi_set((int32_t)k1));
+		c3 = l0;
 	}
-	for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-		for (int i = 0; i < HD_UNIT; i++) {
-			uint64_t p0 = (uint64_t)0xD2511F53u * c0[i], p1 = (uint64_t)0xCD9E8D57u * c2[i];
-			c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
-			c1[i] = (uint32_t)p1;
-			c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-			c3[i] = (uint32_t)p0;
-		}
-	for (int i = 0; i < HD_UNIT; i++) {
-		word[4 * i] = c0[i];
-		word[4 * i + 1] = c1[i];
-		word[4 * i + 2] = c2[i];
-		word[4 * i + 3] = c3[i];
-	}
+	word[0] = c0;
+	word[1] = c1;
+	word[2] = c2;
+	word[3] = c3;
+}
+
+/* The draws of elements 4 * block .. + 63 in order, shifted so that a signed comparison
+ * orders them as unsigned numbers. */
+HD_INLINE void draws_of(const struct hd_draw *draw, uint64_t block, int32_t flat[4 * HD_UNIT])
+{
+	int32_t word[4][HD_UNIT];
+	struct vi unit[4];
+
+	philox_unit(draw, block, unit);
+	for (int k = 0; k < 4; k++)
+		unit[k] = vi_xor(unit[k], vi_set(INT32_MIN));
+	memcpy(word, unit, sizeof word);
+	for (int i = 0; i < HD_UNIT; i++)
+		for (int k = 0; k < 4; k++)
+			flat[4 * i + k] = word[k][i];
 }
 
 /* The element's number inside its virtual node keys the draw, so that a slice draws what the
@@ -254,17 +281,19 @@ static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void 
 	struct run run = map_run(call, tile);
 	uint64_t element = call->out[0].elems / (uint64_t)call->out[0].dim[0] * call->draw.row0 + run.at;
 	const float *x = (const float *)call->in[0].at + run.at;
-	float *y = (float *)call->out[0].at + run.at, kept = 1.0f - call->attr.f[0];
-	uint32_t keep_from = hd_keep_from((double)call->attr.f[0]), word[4 * HD_UNIT];
+	float *y = (float *)call->out[0].at + run.at;
+	struct vf kept = vf_set(1.0f - call->attr.f[0]), zero = vf_set(0.0f);
+	struct vi from = vi_set((int32_t)(hd_keep_from((double)call->attr.f[0]) ^ 0x80000000u));
+	int32_t flat[5 * HD_UNIT] = { 0 };         /* a unit may start at any draw of the block */
 	(void)scratch;
 
 	for (uint64_t i = 0, n; i < run.n; i += n) {
 		uint64_t skip = (element + i) % 4;
 		n = run.n - i < 4 * HD_UNIT - skip ? run.n - i : 4 * HD_UNIT - skip;
-		philox_unit(&call->draw, (element + i) / 4, word);
-		for (uint64_t j = 0; j < n; j++) {
-			float up = x[i + j] / kept;
-			y[i + j] = word[skip + j] >= keep_from ? up : 0.0f;
+		draws_of(&call->draw, (element + i) / 4, flat);
+		HD_UNITS(j, len, n) {
+			struct vi drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip + j))), from);
+			vf_store_n(y + i + j, vf_select(drop, zero, vf_div(vf_load_n(x + i + j, len), kept)), len);
 		}
 	}
 }

@@ -3,6 +3,8 @@
  * 1. The grid is a function of the shape alone. Panels are large where the result
  *    is large, and smaller until there are eight of them or a panel would be less
  *    work than sharing it is worth.
+ *    Tiles go down a column of panels first: the block of b, the larger one, is
+ *    then still in the second-level cache.
  * 2. Sums are those of gemm.inc.h, whatever the panel. */
 #ifndef HD_DEVICE_CPU_MATMUL_INC_H
 #define HD_DEVICE_CPU_MATMUL_INC_H
@@ -11,6 +13,12 @@
 #include "device/kernel.h"
 
 struct matmul { int64_t m, n, k, rows, cols, ntall, nwide; };      /* rows x cols: a panel */
+
+/* `whole` in equal parts of at most `most`, multiples of `unit`. */
+HD_INLINE int64_t share(int64_t whole, int64_t most, int64_t unit)
+{
+	return min64(whole, round_up(div_up(whole, div_up(whole, most)), unit));
+}
 
 static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k)
 {
@@ -21,7 +29,7 @@ static inline struct matmul matmul_grid(int64_t m, int64_t n, int64_t k)
 	struct matmul g = { m, n, k, 0, 0, 0, 0 };
 
 	for (size_t i = 0; i < sizeof panel / sizeof panel[0]; i++) {
-		int64_t rows = min64(panel[i].rows, m), cols = min64(panel[i].cols, n);
+		int64_t rows = share(m, panel[i].rows, 14), cols = share(n, panel[i].cols, 32);
 		if (i > 0 && (g.ntall * g.nwide >= enough || rows * cols * k < least))
 			break;
 		g.rows = rows;
@@ -57,7 +65,7 @@ static inline void matmul_tile(const struct hd_call *call, uint32_t tile, void *
 	struct matmul g = matmul_of(call);
 	bool ta = call->attr.i[0] != 0, tb = call->attr.i[1] != 0;
 	const float *a = call->in[0].at, *b = call->in[1].at;
-	int64_t i = tile / g.nwide * g.rows, j = tile % g.nwide * g.cols;
+	int64_t i = tile % g.ntall * g.rows, j = tile / g.ntall * g.cols;
 	struct mat left = { ta ? a + i : a + i * g.k, ta ? g.m : g.k, ta };
 	struct mat right = { tb ? b + j * g.k : b + j, tb ? g.k : g.n, tb };
 	struct gemm_out out = { (float *)call->out[0].at + i * g.n + j, g.n, min64(g.rows, g.m - i), min64(g.cols, g.n - j), false };

@@ -49,6 +49,8 @@ HD_VEC2(struct vi, vi_add, struct vi, a.p[i] + b.p[i])
 HD_VEC2(struct vi, vi_sub, struct vi, a.p[i] - b.p[i])
 HD_VEC2(struct vi, vi_and, struct vi, a.p[i] & b.p[i])
 HD_VEC2(struct vi, vi_or, struct vi, a.p[i] | b.p[i])
+HD_VEC2(struct vi, vi_xor, struct vi, a.p[i] ^ b.p[i])
+HD_VEC2(struct vi, vi_lt, struct vi, (ipart)(a.p[i] < b.p[i]))              /* signed */
 HD_VEC1(struct vi, vi_up23, struct vi, a.p[i] << 23)
 HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
 #undef HD_VEC1

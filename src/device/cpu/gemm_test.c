@@ -1,0 +1,120 @@
+/* Products against the definition: one ascending chain of fused multiply-adds per element,
+ * bit for bit, on every path. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device/cpu/cpu_isa.h"
+#include "tests/check.h"
+
+struct product { int64_t m, n, k; int ta, tb; };
+
+static float *values(size_t n, uint32_t seed)
+{
+	float *at = malloc(n * sizeof *at);
+
+	assert_non_null(at);
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		at[i] = (float)(int32_t)seed * 0x1p-31f;
+	}
+	return at;
+}
+
+static void define(const struct product *p, const float *a, const float *b, float *c)
+{
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++) {
+			float sum = 0;
+			for (int64_t k = 0; k < p->k; k++)
+				sum = fmaf(p->ta ? a[k * p->m + i] : a[i * p->k + k], p->tb ? b[j * p->k + k] : b[k * p->n + j], sum);
+			c[i * p->n + j] = sum;
+		}
+}
+
+static struct hd_operand operand(const void *at, int64_t rows, int64_t cols)
+{
+	return (struct hd_operand){ .at = (void *)at, .dim = { rows, cols }, .rank = 2, .dtype = HD_F32, .elems = (uint64_t)(rows * cols) };
+}
+
+static void compute(const struct hd_cpu_isa *isa, const struct product *p, const float *a, const float *b, float *c)
+{
+	struct hd_call call = { .op = HD_OP_MATMUL, .attr = { .i = { p->ta, p->tb } }, .nin = 2, .nout = 1 };
+	const struct hd_kernel *kernel = &isa->rows[HD_OP_MATMUL].kernel;
+
+	call.in[0] = p->ta ? operand(a, p->k, p->m) : operand(a, p->m, p->k);
+	call.in[1] = p->tb ? operand(b, p->n, p->k) : operand(b, p->k, p->n);
+	call.out[0] = operand(c, p->m, p->n);
+	void *scratch = hd_alloc(kernel->scratch(&call));
+	assert_non_null(scratch);
+	memset(scratch, 0xff, kernel->scratch(&call));
+	for (uint32_t tile = kernel->ntiles(&call); tile-- > 0; )
+		kernel->tile(&call, tile, scratch);
+	hd_free(scratch);
+}
+
+static void check(const struct product *p, bool portable)
+{
+	static const char *const path[] = { "avx512", "avx2", "portable" };
+	float *a = values((size_t)(p->m * p->k), 1), *b = values((size_t)(p->k * p->n), 2);
+	size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
+	float *want = malloc(bytes), *got = malloc(bytes);
+
+	assert_true(want && got);
+	define(p, a, b, want);
+	for (int i = 0; i < 2 + portable; i++)
+		if (hd_cpu_path(path[i])) {
+			memset(got, 0xff, bytes);
+			compute(hd_cpu_isa_of(path[i]), p, a, b, got);
+			CHECK(memcmp(got, want, bytes) == 0, "%s: [%lld,%lld] x [%lld,%lld], ta %d, tb %d", path[i],
+				(long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, p->ta, p->tb);
+		}
+	free(a), free(b), free(want), free(got);
+}
+
+static void every_small_shape_is_the_chain_of_its_definition(void **state)
+{
+	(void)state;
+	for (int64_t m = 1; m <= 40; m += m < 18 ? 1 : 3)
+		for (int64_t n = 1; n <= 40; n += n < 18 ? 1 : 5)
+			for (int64_t k = 1; k <= 40; k += k < 4 ? 1 : 9)
+				for (int t = 0; t < 4; t++)
+					check(&(struct product){ m, n, k, t & 1, t >> 1 }, t == 0 || t == 3);
+}
+
+static void shapes_beyond_every_block_are_the_same_chain(void **state)
+{
+	static const struct product shape[] = {
+		{ 169, 513, 257, 0, 0 }, { 337, 65, 520, 0, 1 }, { 85, 600, 100, 1, 0 }, { 200, 200, 300, 1, 1 }, { 1, 700, 700, 0, 0 }, { 700, 1, 90, 1, 0 },
+		{ 64, 10, 1024, 0, 0 }, { 14, 32, 2048, 0, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
+		check(&shape[i], true);
+}
+
+static void rows_do_not_depend_on_how_many_there_are(void **state)
+{
+	struct product all = { 100, 48, 70, 0, 0 }, some = { 37, 48, 70, 0, 0 };
+	float *a = values(100 * 70, 5), *b = values(70 * 48, 6), *c = malloc(100 * 48 * sizeof *c), *d = malloc(37 * 48 * sizeof *d);
+	const struct hd_cpu_isa *isa = hd_cpu_isa_of(hd_cpu_path(NULL));
+
+	(void)state;
+	assert_true(c && d);
+	compute(isa, &all, a, b, c);
+	compute(isa, &some, a + 20 * 70, b, d);
+	assert_memory_equal(d, c + 20 * 48, 37 * 48 * sizeof *d);
+	free(a), free(b), free(c), free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_small_shape_is_the_chain_of_its_definition),
+		cmocka_unit_test(shapes_beyond_every_block_are_the_same_chain),
+		cmocka_unit_test(rows_do_not_depend_on_how_many_there_are),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
