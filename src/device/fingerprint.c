@@ -1,5 +1,7 @@
 #include "device/device.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "device/program.h"
 #include "device/single.h"
@@ -37,6 +39,8 @@ static enum hd_err ask(struct hd_device *device, const struct hd_single *single,
 	if (have) {
 		for (uint8_t i = 0; i < call->nin; i++)
 			hd_single_fill(call, i, SEED, in[i]);
+		for (uint8_t i = 0; i < call->nout; i++)
+			memset(out[i], 0, bytes_of(&call->out[i]));
 		err = hd_single_run(device, single, 1, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
 		for (uint8_t i = 0; i < call->nout && !err; i++)
 			hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));

@@ -10,7 +10,7 @@ enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, c
 	uint32_t operand[HD_MAX_IN], out;
 	enum hd_err err = HD_OK;
 
-	single->arena = arena;
+	single->layout = (struct hd_layout){ 0 };        /* no parameters */
 	hd_graph_init(&single->graph, arena);
 	for (uint8_t i = 0; i < nin && !err; i++)
 		err = hd_graph_input(&single->graph, names[i], (enum hd_dtype)in[i].dtype, in[i].rank, in[i].dim, &operand[i], diag);
@@ -18,8 +18,6 @@ enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, c
 		err = hd_graph_node(&single->graph, op, nin, operand, attr, 0, &out, diag);
 	for (uint8_t i = 0; !err && i < hd_ops[op].nout; i++)
 		err = hd_graph_output(&single->graph, outs[i], out + i, diag);
-	if (!err)
-		err = hd_layout_make(&single->layout, &single->graph, arena, diag);
 	if (!err)
 		err = hd_program_make(&single->program, &single->graph, &single->layout, false, rows, nrows, arena, diag);
 	return err;
@@ -74,6 +72,10 @@ enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *sing
 		err = device->ops->take(device, bytes_of(&call->in[i]), &operand[i], diag);
 		if (!err)
 			err = device->ops->write(device, operand[i], in[i], bytes_of(&call->in[i]), &token);
+	}
+	for (uint8_t i = 0; i < node->nout && !err; i++) {
+		uint8_t *to = (uint8_t *)arena + program->where[node->out + i].at_bytes;
+		err = device->ops->write(device, to, out[i], bytes_of(&call->out[i]), &token);
 	}
 	struct hd_bind bind = { .rows = rows, .draw = *draw, .input = (const void *const *)operand, .arena = arena };
 	if (!err)

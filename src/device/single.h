@@ -18,7 +18,6 @@ struct hd_single {
 	struct hd_graph graph;
 	struct hd_layout layout;
 	struct hd_program program;
-	struct hd_arena *arena;
 };
 
 /* Operands by rank, dim and dtype of `in`; extents may be multiples of the rows. */
@@ -29,7 +28,8 @@ HD_MUST_USE enum hd_err hd_single_make(struct hd_single *single, uint16_t op, ui
 int64_t hd_single_bound(const struct hd_call *call, uint8_t operand);
 void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, void *at);
 
-/* Runs on `rows` rows: in[] are the operands' bytes, out[] receives the outputs' (host memory). */
+/* Runs on `rows` rows: in[] are the operands' bytes, out[] receives the outputs' (host memory). What
+ * out[] holds before lies in the outputs' memory when the op begins: no kernel may be moved by it. */
 HD_MUST_USE enum hd_err hd_single_run(struct hd_device *device, const struct hd_single *single, uint64_t rows,
 	const struct hd_draw *draw, const void *const *in, void *const *out, struct hd_diag *diag);
 
