@@ -1,4 +1,4 @@
-#include "sys/file_sim.h"
+#include "sys/file_sim_int.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -6,22 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-
-enum { NAME = 128, ROOT = 0, NOWHERE = -1 };
-
-/* A file's content as written and as the disk has it; folders have none. */
-struct hd_fs_node {
-	bool folder;
-	uint8_t *bytes, *durable;         /* owned */
-	size_t len, cap, durable_len;
-};
-
-struct hd_fs_entry { int folder, node; char name[NAME]; };
-
-/* from.folder NOWHERE: nothing is taken away; to.node NOWHERE: nothing is put. */
-struct hd_fs_change { struct hd_fs_entry from, to; };
-
-struct hd_fs_handle { int node; bool open, append, writes, locked; size_t position; };
 
 const char *hd_fs_call_text(enum hd_fs_call call)
 {
@@ -33,8 +17,7 @@ const char *hd_fs_call_text(enum hd_fs_call call)
 	return text[call];
 }
 
-/* Room for one more element; false: out of memory. */
-static bool grow(void *array, size_t n, size_t *cap, size_t size)
+bool hd_fs_sim_grow(void *array, size_t n, size_t *cap, size_t size)
 {
 	void *old;
 
@@ -61,7 +44,7 @@ static int call_begins(struct hd_fs_sim *sim, enum hd_fs_call call, const char *
 {
 	sim->calls++;
 	bool due = sim->fail_at && (sim->fail_on ? sim->calls >= sim->fail_at : sim->calls == sim->fail_at);
-	if (!grow(&sim->log, sim->n_log, &sim->log_cap, sizeof *sim->log))
+	if (!hd_fs_sim_grow(&sim->log, sim->n_log, &sim->log_cap, sizeof *sim->log))
 		return -ENOMEM;
 	struct hd_fs_record *record = &sim->log[sim->n_log++];
 	*record = (struct hd_fs_record){ .call = call, .offset = offset, .len = len, .result = due ? -sim->fail_errno : 0 };
@@ -84,23 +67,22 @@ static int find(const struct hd_fs_tree *tree, int folder, const char *name, siz
 	for (size_t i = 0; i < tree->n; i++)
 		if (tree->at[i].folder == folder && strlen(tree->at[i].name) == len && !memcmp(tree->at[i].name, name, len))
 			return (int)i;
-	return NOWHERE;
+	return HD_FS_NOWHERE;
 }
 
 static void take_away(struct hd_fs_tree *tree, const struct hd_fs_entry *entry)
 {
 	int i = find(tree, entry->folder, entry->name, strlen(entry->name));
 
-	if (i != NOWHERE)
+	if (i != HD_FS_NOWHERE)
 		tree->at[i] = tree->at[--tree->n];
 }
 
-/* Room for the entry was made before: a crash cannot run out of memory. */
-static void apply(struct hd_fs_tree *tree, const struct hd_fs_change *change)
+void hd_fs_tree_apply(struct hd_fs_tree *tree, const struct hd_fs_change *change)
 {
-	if (change->from.folder != NOWHERE)
+	if (change->from.folder != HD_FS_NOWHERE)
 		take_away(tree, &change->from);
-	if (change->to.node == NOWHERE)
+	if (change->to.node == HD_FS_NOWHERE)
 		return;
 	take_away(tree, &change->to);
 	assert(tree->n < tree->cap);
@@ -122,14 +104,14 @@ static int look_up(struct hd_fs_sim *sim, int start, const char *path, struct wh
 			path++;
 			continue;
 		}
-		if (len >= NAME)
+		if (len >= HD_FS_NAME)
 			return -ENAMETOOLONG;
-		if (where->node == NOWHERE)
+		if (where->node == HD_FS_NOWHERE)
 			return -ENOENT;
 		if (!sim->nodes[where->node].folder)
 			return -ENOTDIR;
 		int i = find(&sim->now, where->node, path, len);
-		*where = (struct where){ where->node, i == NOWHERE ? NOWHERE : sim->now.at[i].node, path, len };
+		*where = (struct where){ where->node, i == HD_FS_NOWHERE ? HD_FS_NOWHERE : sim->now.at[i].node, path, len };
 		path += len;
 	}
 }
@@ -142,7 +124,7 @@ static struct hd_fs_entry entry_at(const struct where *where, int node)
 	return entry;
 }
 
-static const struct hd_fs_entry nothing = { .folder = NOWHERE, .node = NOWHERE };
+static const struct hd_fs_entry nothing = { .folder = HD_FS_NOWHERE, .node = HD_FS_NOWHERE };
 
 /* Each change adds at most one entry: with room for all pending ones in both trees, neither
  * applying nor crashing needs memory. */
@@ -150,24 +132,24 @@ static int change(struct hd_fs_sim *sim, struct hd_fs_entry from, struct hd_fs_e
 {
 	struct hd_fs_change made = { from, to };
 
-	if (!grow(&sim->changes, sim->n_changes, &sim->changes_cap, sizeof *sim->changes) ||
-	    !grow(&sim->now.at, sim->now.n, &sim->now.cap, sizeof *sim->now.at))
+	if (!hd_fs_sim_grow(&sim->changes, sim->n_changes, &sim->changes_cap, sizeof *sim->changes) ||
+	    !hd_fs_sim_grow(&sim->now.at, sim->now.n, &sim->now.cap, sizeof *sim->now.at))
 		return -ENOMEM;
 	while (sim->durable.cap < sim->durable.n + sim->n_changes + 1)
-		if (!grow(&sim->durable.at, sim->durable.cap, &sim->durable.cap, sizeof *sim->durable.at))
+		if (!hd_fs_sim_grow(&sim->durable.at, sim->durable.cap, &sim->durable.cap, sizeof *sim->durable.at))
 			return -ENOMEM;
 	sim->changes[sim->n_changes++] = made;
-	apply(&sim->now, &made);
+	hd_fs_tree_apply(&sim->now, &made);
 	return 0;
 }
 
-static int folder_of_change(const struct hd_fs_change *c) { return c->to.node == NOWHERE ? c->from.folder : c->to.folder; }
+int hd_fs_change_folder(const struct hd_fs_change *c) { return c->to.node == HD_FS_NOWHERE ? c->from.folder : c->to.folder; }
 
 /* ---- open files ---- */
 
 static int node_new(struct hd_fs_sim *sim, bool folder)
 {
-	if (!grow(&sim->nodes, sim->n_nodes, &sim->nodes_cap, sizeof *sim->nodes))
+	if (!hd_fs_sim_grow(&sim->nodes, sim->n_nodes, &sim->nodes_cap, sizeof *sim->nodes))
 		return -ENOMEM;
 	sim->nodes[sim->n_nodes] = (struct hd_fs_node){ .folder = folder };
 	return (int)sim->n_nodes++;
@@ -180,7 +162,7 @@ static int handle_new(struct hd_fs_sim *sim, int node, unsigned how)
 	while (id < sim->n_handles && sim->handles[id].open)
 		id++;
 	if (id == sim->n_handles) {
-		if (!grow(&sim->handles, sim->n_handles, &sim->handles_cap, sizeof *sim->handles))
+		if (!hd_fs_sim_grow(&sim->handles, sim->n_handles, &sim->handles_cap, sizeof *sim->handles))
 			return -ENOMEM;
 		sim->n_handles++;
 	}
@@ -192,7 +174,7 @@ static int open_found(struct hd_fs_sim *sim, const struct where *where, unsigned
 {
 	int node = where->node;
 
-	if (node == NOWHERE) {
+	if (node == HD_FS_NOWHERE) {
 		if (!(how & HD_OPEN_CREATE))
 			return -ENOENT;
 		node = node_new(sim, false);
@@ -213,12 +195,12 @@ static int open_found(struct hd_fs_sim *sim, const struct where *where, unsigned
 static int sim_open(struct hd_fs *fs, const char *beneath, const char *path, unsigned how)
 {
 	struct hd_fs_sim *sim = sim_of(fs);
-	struct where where = { .node = ROOT };
+	struct where where = { .node = HD_FS_ROOT };
 
 	int r = call_begins(sim, HD_FS_OPEN, path, 0, 0);
 	if (!r && beneath)
-		r = look_up(sim, ROOT, beneath, &where);
-	if (!r && where.node == NOWHERE)
+		r = look_up(sim, HD_FS_ROOT, beneath, &where);
+	if (!r && where.node == HD_FS_NOWHERE)
 		r = -ENOENT;
 	if (!r)
 		r = look_up(sim, where.node, path, &where);
@@ -267,7 +249,7 @@ static int64_t sim_read(struct hd_fs *fs, int id, void *bytes, size_t len, int64
 	return call_ends(sim, r ? r : do_read(sim, handle_of(sim, id), bytes, len, offset));
 }
 
-static int resize(struct hd_fs_node *node, size_t len)
+int hd_fs_node_resize(struct hd_fs_node *node, size_t len)
 {
 	if (len > node->cap) {
 		size_t cap = len * 2;
@@ -295,7 +277,7 @@ static int64_t do_write(struct hd_fs_sim *sim, struct hd_fs_handle *handle, cons
 	struct hd_fs_node *node = &sim->nodes[handle->node];
 	size_t at = handle->append ? node->len : offset < 0 ? handle->position : (size_t)offset;
 	size_t n = shortened(sim, len);
-	int r = at + n > node->len ? resize(node, at + n) : 0;
+	int r = at + n > node->len ? hd_fs_node_resize(node, at + n) : 0;
 	if (r)
 		return r;
 	if (n)
@@ -322,22 +304,22 @@ static void sync_folder(struct hd_fs_sim *sim, int folder)
 	int other = folder;
 
 	for (size_t i = 0; i < sim->n_changes; i++)
-		if (folder_of_change(&sim->changes[i]) == folder) {
+		if (hd_fs_change_folder(&sim->changes[i]) == folder) {
 			last = i + 1;
-			if (sim->changes[i].from.folder != NOWHERE)
+			if (sim->changes[i].from.folder != HD_FS_NOWHERE)
 				other = sim->changes[i].from.folder;
 		}
 	for (size_t i = 0; i < sim->n_changes; i++) {
-		int of = folder_of_change(&sim->changes[i]);
+		int of = hd_fs_change_folder(&sim->changes[i]);
 		if (i < last && (of == folder || of == other))
-			apply(&sim->durable, &sim->changes[i]);
+			hd_fs_tree_apply(&sim->durable, &sim->changes[i]);
 		else
 			sim->changes[kept++] = sim->changes[i];
 	}
 	sim->n_changes = kept;
 }
 
-static int sync_file(struct hd_fs_node *node)
+int hd_fs_node_sync(struct hd_fs_node *node)
 {
 	uint8_t *durable = hd_alloc(node->len);
 
@@ -362,7 +344,7 @@ static int sim_sync(struct hd_fs *fs, int id)
 	if (!r && sim->nodes[handle->node].folder)
 		sync_folder(sim, handle->node);
 	else if (!r)
-		r = sync_file(&sim->nodes[handle->node]);
+		r = hd_fs_node_sync(&sim->nodes[handle->node]);
 	return (int)call_ends(sim, r);
 }
 
@@ -376,7 +358,7 @@ static int sim_truncate(struct hd_fs *fs, int id, int64_t size_bytes)
 		r = -EBADF;
 	if (!r && size_bytes < 0)
 		r = -EINVAL;
-	return (int)call_ends(sim, r ? r : resize(&sim->nodes[handle->node], (size_t)size_bytes));
+	return (int)call_ends(sim, r ? r : hd_fs_node_resize(&sim->nodes[handle->node], (size_t)size_bytes));
 }
 
 static int do_lock(struct hd_fs_sim *sim, struct hd_fs_handle *handle)
@@ -450,7 +432,7 @@ static bool folder_is_empty(const struct hd_fs_sim *sim, int node)
 /* What stands at the target gives way if it is of the same kind, and empty. */
 static int may_replace(const struct hd_fs_sim *sim, int node, int target)
 {
-	if (target == NOWHERE)
+	if (target == HD_FS_NOWHERE)
 		return 0;
 	if (sim->nodes[target].folder != sim->nodes[node].folder)
 		return sim->nodes[target].folder ? -EISDIR : -ENOTDIR;
@@ -461,11 +443,11 @@ static int do_rename(struct hd_fs_sim *sim, const char *from, const char *to)
 {
 	struct where a, b;
 
-	int r = look_up(sim, ROOT, from, &a);
-	if (!r && a.node == NOWHERE)
+	int r = look_up(sim, HD_FS_ROOT, from, &a);
+	if (!r && a.node == HD_FS_NOWHERE)
 		r = -ENOENT;
 	if (!r)
-		r = look_up(sim, ROOT, to, &b);
+		r = look_up(sim, HD_FS_ROOT, to, &b);
 	if (!r && (!a.len || !b.len))
 		r = -EBUSY;
 	if (!r)
@@ -485,10 +467,10 @@ static int do_mkdir(struct hd_fs_sim *sim, const char *path)
 {
 	struct where where;
 
-	int r = look_up(sim, ROOT, path, &where);
+	int r = look_up(sim, HD_FS_ROOT, path, &where);
 	if (r)
 		return r;
-	if (where.node != NOWHERE)
+	if (where.node != HD_FS_NOWHERE)
 		return -EEXIST;
 	int node = node_new(sim, true);
 	return node < 0 ? node : change(sim, nothing, entry_at(&where, node));
@@ -504,10 +486,10 @@ static int do_remove(struct hd_fs_sim *sim, const char *path, bool folder)
 {
 	struct where where;
 
-	int r = look_up(sim, ROOT, path, &where);
+	int r = look_up(sim, HD_FS_ROOT, path, &where);
 	if (r)
 		return r;
-	if (where.node == NOWHERE)
+	if (where.node == HD_FS_NOWHERE)
 		return -ENOENT;
 	if (sim->nodes[where.node].folder != folder)
 		return folder ? -ENOTDIR : -EISDIR;
@@ -532,8 +514,8 @@ static int sim_stat(struct hd_fs *fs, const char *path, bool follow, struct hd_s
 	(void)follow;
 	int r = call_begins(sim, HD_FS_STAT, path, 0, 0);
 	if (!r)
-		r = look_up(sim, ROOT, path, &where);
-	if (!r && where.node == NOWHERE)
+		r = look_up(sim, HD_FS_ROOT, path, &where);
+	if (!r && where.node == HD_FS_NOWHERE)
 		r = -ENOENT;
 	if (!r)
 		*stat = (struct hd_stat){ .kind = sim->nodes[where.node].folder ? HD_FILE_FOLDER : HD_FILE_REGULAR,
@@ -548,8 +530,8 @@ static int sim_list(struct hd_fs *fs, const char *path, int (*each)(void *user, 
 
 	int r = call_begins(sim, HD_FS_LIST, path, 0, 0);
 	if (!r)
-		r = look_up(sim, ROOT, path, &where);
-	if (!r && where.node == NOWHERE)
+		r = look_up(sim, HD_FS_ROOT, path, &where);
+	if (!r && where.node == HD_FS_NOWHERE)
 		r = -ENOENT;
 	if (!r && !sim->nodes[where.node].folder)
 		r = -ENOTDIR;
@@ -570,7 +552,7 @@ void hd_fs_sim_init(struct hd_fs_sim *sim)
 {
 	*sim = (struct hd_fs_sim){ .fs = { &sim_ops } };
 	int root = node_new(sim, true);
-	assert(root == ROOT);        /* a test's first allocation: arm the trap after init */
+	assert(root == HD_FS_ROOT);        /* a test's first allocation: arm the trap after init */
 	(void)root;
 }
 
@@ -594,99 +576,4 @@ void hd_fs_sim_fail(struct hd_fs_sim *sim, uint64_t call, int error, bool on)
 	sim->fail_at = call ? sim->calls + call : 0;
 	sim->fail_errno = error;
 	sim->fail_on = on;
-}
-
-/* ---- the crash ---- */
-
-/* The s-th sector of what is written differs from the disk's, where missing bytes count as 0. */
-static bool sector_is_dirty(const struct hd_fs_node *node, size_t s)
-{
-	size_t end = (s + 1) * HD_SECTOR_BYTES < node->len ? (s + 1) * HD_SECTOR_BYTES : node->len;
-
-	for (size_t i = s * HD_SECTOR_BYTES; i < end; i++)
-		if (node->bytes[i] != (i < node->durable_len ? node->durable[i] : 0))
-			return true;
-	return false;
-}
-
-static size_t sectors_of(const struct hd_fs_node *node) { return (node->len + HD_SECTOR_BYTES - 1) / HD_SECTOR_BYTES; }
-
-size_t hd_fs_sim_unsynced(const struct hd_fs_sim *sim)
-{
-	size_t n = sim->n_changes;
-
-	for (size_t i = 0; i < sim->n_nodes; i++) {
-		n += sim->nodes[i].len != sim->nodes[i].durable_len;
-		for (size_t s = 0; s < sectors_of(&sim->nodes[i]); s++)
-			n += sector_is_dirty(&sim->nodes[i], s);
-	}
-	return n;
-}
-
-struct asked { bool (*keep)(void *user, size_t i); void *user; size_t n; };
-
-static bool kept(struct asked *asked)
-{
-	size_t i = asked->n++;
-	return asked->keep && asked->keep(asked->user, i);
-}
-
-/* Works in place: sectors that are lost get the disk's bytes, then the disk gets the whole. */
-static void crash_node(struct hd_fs_node *node, struct asked *asked)
-{
-	size_t len = node->len != node->durable_len && !kept(asked) ? node->durable_len : node->len;
-
-	for (size_t s = 0; s < sectors_of(node); s++) {
-		if (!sector_is_dirty(node, s) || kept(asked))
-			continue;
-		for (size_t i = s * HD_SECTOR_BYTES; i < (s + 1) * HD_SECTOR_BYTES && i < node->len; i++)
-			node->bytes[i] = i < node->durable_len ? node->durable[i] : 0;
-	}
-	size_t written = node->len;
-	int r = resize(node, len);
-	if (!r && len > written)        /* the cut is lost: the old end is back */
-		memcpy(node->bytes + written, node->durable + written, len - written);
-	if (!r)
-		r = sync_file(node);
-	assert(!r);        /* disarm the trap of allocations before a crash */
-	(void)r;
-}
-
-static void crash_names(struct hd_fs_sim *sim, struct asked *asked)
-{
-	/* A folder that lost one change loses the rest: its mark is that the change was kept back. */
-	size_t lost = 0;
-
-	for (size_t i = 0; i < sim->n_changes; i++) {
-		struct hd_fs_change made = sim->changes[i];
-		bool good = kept(asked);
-		for (size_t k = 0; k < lost && good; k++) {
-			int folder = folder_of_change(&sim->changes[k]);
-			good = folder != folder_of_change(&made) && folder != made.from.folder;
-		}
-		if (good)
-			apply(&sim->durable, &made);
-		else
-			sim->changes[lost++] = made;
-	}
-	sim->n_changes = 0;
-}
-
-void hd_fs_sim_crash(struct hd_fs_sim *sim, bool (*keep)(void *user, size_t i), void *user)
-{
-	struct asked asked = { keep, user, 0 };
-
-	crash_names(sim, &asked);
-	for (size_t i = 0; i < sim->n_nodes; i++)
-		crash_node(&sim->nodes[i], &asked);
-	while (sim->now.cap < sim->durable.n) {
-		bool grown = grow(&sim->now.at, sim->now.cap, &sim->now.cap, sizeof *sim->now.at);
-		assert(grown);
-		(void)grown;
-	}
-	if (sim->durable.n)
-		memcpy(sim->now.at, sim->durable.at, sim->durable.n * sizeof *sim->now.at);
-	sim->now.n = sim->durable.n;
-	sim->n_handles = 0;
-	hd_fs_sim_fail(sim, 0, 0, false);
 }

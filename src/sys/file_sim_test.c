@@ -305,6 +305,34 @@ static void a_full_disk_takes_half_of_the_write(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+static int told_one_byte_less(struct hd_fs *fs, const char *path, bool follow, struct hd_stat *stat)
+{
+	(void)fs, (void)path, (void)follow;
+	*stat = (struct hd_stat){ .kind = HD_FILE_REGULAR, .size_bytes = 4 };
+	return 0;
+}
+
+static void a_file_that_grows_while_it_is_read_is_not_taken_for_whole(void **state)
+{
+	struct hd_fs_sim sim;
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/f", "12345", 5, NULL), HD_OK);
+	struct hd_fs_ops growing = *sim.fs.ops;
+	growing.stat = told_one_byte_less;
+	sim.fs.ops = &growing;
+	assert_int_equal(hd_file_read_all(&sim.fs, "/f", &arena, 100, &bytes, &len, &diag), HD_E_INPUT);
+	assert_non_null(strstr(diag.text, "grew"));
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 static void no_memory_at_any_allocation_is_an_error_and_no_leak(void **state)
 {
 	(void)state;
@@ -344,6 +372,7 @@ int main(void)
 		cmocka_unit_test(short_transfers_and_interrupts_are_not_seen_above),
 		cmocka_unit_test(the_log_tells_what_was_done),
 		cmocka_unit_test(a_full_disk_takes_half_of_the_write),
+		cmocka_unit_test(a_file_that_grows_while_it_is_read_is_not_taken_for_whole),
 		cmocka_unit_test(no_memory_at_any_allocation_is_an_error_and_no_leak),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

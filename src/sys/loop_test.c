@@ -93,6 +93,26 @@ static void many_timers_come_as_a_sort_would_have_them(void **state)
 	hd_loop_finish(&world.loop);
 }
 
+/* Cancelling 11 puts the last timer, 3, below 10: it has to rise there, not sink. */
+static void a_cancelled_timer_leaves_the_others_in_order(void **state)
+{
+	static const int64_t at[] = { 0, 10, 1, 11, 12, 2, 3 }, want[] = { 0, 1, 2, 3, 10, 12 };
+	struct world world;
+	uint64_t id[7];
+
+	(void)state;
+	enter(&world, true);
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(hd_loop_timer_at(&world.loop, at[i], (uint64_t)at[i], &id[i], NULL), HD_OK);
+	hd_loop_timer_cancel(&world.loop, id[3]);
+	for (size_t i = 0; i < 6; i++) {
+		poll_until(&world, INT64_MAX);
+		assert_int_equal(world.n, 1);
+		assert_int_equal(world.events[0].tag, want[i]);
+	}
+	hd_loop_finish(&world.loop);
+}
+
 static void a_wake_from_another_thread_ends_the_wait(void **state)
 {
 	struct world world;
@@ -198,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timers_fire_in_order_once_and_not_early),
 		cmocka_unit_test(many_timers_come_as_a_sort_would_have_them),
+		cmocka_unit_test(a_cancelled_timer_leaves_the_others_in_order),
 		cmocka_unit_test(a_wake_from_another_thread_ends_the_wait),
 		cmocka_unit_test(descriptors_report_what_was_asked_and_their_loss),
 		cmocka_unit_test(simulated_posts_reach_who_watches_then),

@@ -242,6 +242,25 @@ static void a_path_left_by_the_dead_is_replaced_but_no_file_is(void **state)
 	leave(&world);
 }
 
+static void a_listener_too_busy_to_answer_keeps_its_path(void **state)
+{
+	struct world world;
+	struct hd_sock busy = { 0 }, other = { 0 }, callers[100] = { 0 };
+	enum hd_err err = HD_OK;
+
+	(void)state;
+	enter(&world, UNIX);
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &busy, NULL), HD_OK);
+	for (size_t i = 0; i < 100 && !err; i++)
+		err = hd_sock_connect(world.net, world.addr, &callers[i], NULL);
+	assert_int_equal(err, HD_E_AGAIN);        /* its queue is full */
+	assert_int_equal(hd_sock_listen(world.net, world.addr, &other, NULL), HD_E_REFUSED);
+	for (size_t i = 0; i < 100; i++)
+		hd_sock_close(&callers[i]);
+	hd_sock_close(&busy);
+	leave(&world);
+}
+
 static void simulated_bytes_are_late_by_the_script_and_never_overtake(void **state)
 {
 	static const struct hd_net_fault faults[] = { { .write = 1, .delay_ns = 500 } };
@@ -328,6 +347,7 @@ int main(void)
 		cmocka_unit_test(every_row_keeps_the_contract),
 		cmocka_unit_test(only_addresses_of_this_machine_are_taken),
 		cmocka_unit_test(a_path_left_by_the_dead_is_replaced_but_no_file_is),
+		cmocka_unit_test(a_listener_too_busy_to_answer_keeps_its_path),
 		cmocka_unit_test(simulated_bytes_are_late_by_the_script_and_never_overtake),
 		cmocka_unit_test(a_scripted_cut_is_told_to_both_ends),
 		cmocka_unit_test(closing_a_listener_ends_those_who_wait),
