@@ -397,7 +397,7 @@ static enum hd_err parse_const(struct parser *p)
 		return err;
 	n = hd_dims_product(dim, rank);
 	/* every element takes two bytes of text at least: a short line cannot ask for much memory */
-	if (n <= 0 || n > (p->end - p->at) / 2 + 1)
+	if (n <= 0 || n > (p->end - p->word.at) / 2 + 1)
 		return syntax(p, "a constant does not grow with the rows and is written out in full");
 	data = hd_arena_take(p->graph->arena, (size_t)n, hd_dtype_bytes(dtype));
 	if (!data)

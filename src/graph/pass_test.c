@@ -1,0 +1,181 @@
+#include "tests/check.h"
+
+#include <stdio.h>
+
+#include "graph/testing.h"
+
+/* Parses, runs one pass, and compares with what is expected, both in canonical form. */
+static void expect(enum hd_err (*pass)(struct hd_graph *, struct hd_diag *), const char *text, const char *wanted)
+{
+	struct hd_subject s;
+
+	hd_subject_parse(&s, text);
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	CHECK(pass(&s.graph, &s.diag) == HD_OK, "%s", s.diag.text);
+	CHECK(hd_graph_verify(&s.graph, 64, &s.diag) == HD_OK, "%s", s.diag.text);
+	assert_string_equal(hd_subject_print(&s), wanted);
+	hd_subject_finish(&s);
+}
+
+static void chains_of_constants_become_one(void **state)
+{
+	(void)state;
+	expect(hd_graph_fold,
+		"const $0 f32 [2,2] 1 2 3 4\nconst $1 f32 [2] 10 -20\n%0 = add $0 $1\n%1 = scale %0 by=0.5\n%2 = act %1 act=relu\n"
+		"%3 = mul %2 $0\n%4 = reshape %3 d0=4\n%5 = sub %4 %4\noutput a %4\noutput b %5\n",
+		"const $0 f32 [2,2] 1 2 3 4\nconst $1 f32 [2] 10 -20\nconst $2 f32 [2,2] 11 -18 13 -16\nconst $3 f32 [2,2] 5.5 -9 6.5 -8\n"
+		"const $4 f32 [2,2] 5.5 0 6.5 0\nconst $5 f32 [2,2] 5.5 0 19.5 0\nconst $6 f32 [4] 5.5 0 19.5 0\nconst $7 f32 [4] 0 0 0 0\n"
+		"output a $6\noutput b $7\n");
+}
+
+static void what_is_not_exact_or_not_finite_is_left(void **state)
+{
+	static const char text[] = "const $0 f32 [2] 1 3e+38\n%0 = act $0 act=gelu : f32 [2]\n%1 = add $0 $0 : f32 [2]\n%2 = scale %1 by=2 : f32 [2]\n"
+		"output a %0\noutput b %2\n";
+
+	(void)state;
+	expect(hd_graph_fold, text, text);
+}
+
+static void nodes_that_read_inputs_are_left(void **state)
+{
+	static const char text[] = "input x f32 [2]\nconst $0 f32 [2] 1 2\n%0 = add x $0 : f32 [2]\noutput a %0\n";
+
+	(void)state;
+	expect(hd_graph_fold, text, text);
+}
+
+static const char leaves[] = "input x f32 [*,2]\nparam b f32 [2] zeros\nparam g f32 [2] ones\nparam h f32 [2] zeros\n";
+
+static void expect_fused(const char *text, const char *wanted)
+{
+	char from[1024], to[1024];
+
+	snprintf(from, sizeof from, "%s%s", leaves, text);
+	snprintf(to, sizeof to, "%s%s", leaves, wanted);
+	expect(hd_graph_fuse, from, to);
+}
+
+static void bias_and_activation_are_fused(void **state)
+{
+	(void)state;
+	expect_fused("%0 = bias x b axis=-1\n%1 = act %0 act=tanh\noutput y %1\noutput z %0\n",
+		"%0,%1 = bias_act x b axis=-1 act=tanh : f32 [*,2], f32 [*,2]\noutput y %1\noutput z %0\n");
+}
+
+static void sums_and_norms_are_fused_and_the_sum_stays_readable(void **state)
+{
+	(void)state;
+	expect_fused("%0 = add x x\n%1,%2 = layernorm %0 g h eps=0.5\n%3 = add %0 %1\noutput y %3\noutput s %2\n",
+		"%0,%1,%2 = add_layernorm x x g h eps=0.5 : f32 [*,2], f32 [*,2], f32 [*,2]\n%3 = add %1 %0 : f32 [*,2]\noutput y %3\noutput s %2\n");
+}
+
+static void pairs_that_are_no_neighbours_repeat_or_differ_in_stage_are_left(void **state)
+{
+	static const char *const texts[] = {
+		"%0 = bias x b axis=-1 : f32 [*,2]\n%1 = scale %0 by=2 : f32 [*,2]\n%2 = act %0 act=relu : f32 [*,2]\noutput y %2\noutput z %1\n",
+		"%0 = bias x b axis=-1 : f32 [*,2]\n%1 = act x act=relu : f32 [*,2]\noutput y %1\noutput z %0\n",
+		"%0 = bias x b axis=-1 : f32 [*,2]\n%1 = act %0 act=relu stage=1 : f32 [*,2]\noutput y %1\n",
+		"%0 = add x b : f32 [*,2]\n%1,%2 = layernorm %0 g h eps=0.5 : f32 [*,2], f32 [*,2]\noutput y %1\n",
+		"%0 = add g h : f32 [2]\n%1,%2 = layernorm x %0 h eps=0.5 : f32 [*,2], f32 [*,2]\noutput y %1\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		expect_fused(texts[i], texts[i]);
+}
+
+static void what_no_output_needs_goes_but_parameters_and_keys_stay(void **state)
+{
+	(void)state;
+	expect(hd_graph_prune,
+		"input x f32 [*,2]\ninput unused f32 [3]\nparam w f32 [2] zeros\nconst $0 f32 [1] 7\nconst $1 f32 [2] 1 2\n%0 = dropout x p=0.5\n"
+		"%1 = dropout x p=0.5\n%2 = bias %1 $1 axis=-1\n%3 = scale $0 by=2\noutput y %2\n",
+		"input x f32 [*,2]\ninput unused f32 [3]\nparam w f32 [2] zeros\nconst $0 f32 [2] 1 2\n%0 = dropout x p=0.5 key=1 : f32 [*,2]\n"
+		"%1 = bias %0 $0 axis=-1 : f32 [*,2]\noutput y %1\n");
+}
+
+static uint32_t fused_pairs(const struct hd_graph *graph)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		n += graph->node[i].op == HD_OP_BIAS_ACT || graph->node[i].op == HD_OP_ADD_LAYERNORM;
+	return n;
+}
+
+/* Wherever a graph is cut, at most the pair that the cut divides is left unfused, and the
+ * order in which gradients are summed is the same: operands of gradient ADDs keep their ops. */
+static void a_cut_divides_one_pair_and_nothing_else(void **state)
+{
+	static const struct hd_model_arg arg[] = { { "layers", "2" }, { "width", "8" }, { "dropout", "0.1" } };
+	struct hd_subject whole;
+
+	(void)state;
+	hd_subject_model(&whole, "gpt", arg, 3, (struct hd_model_opts){ 0 });
+	uint32_t nnodes = whole.graph.nnodes, nrandom = whole.graph.nrandom;
+	assert_int_equal(hd_graph_optimize(&whole.graph, 64, &whole.diag), HD_OK);
+	assert_int_equal(fused_pairs(&whole.graph), 2 + 4);
+	for (uint32_t cut = 1; cut < nnodes; cut++) {
+		struct hd_subject s;
+		hd_subject_model(&s, "gpt", arg, 3, (struct hd_model_opts){ 0 });
+		assert_int_equal(hd_graph_cut(&s.graph, 1, &cut, NULL), HD_OK);
+		CHECK(hd_graph_optimize(&s.graph, 64, &s.diag) == HD_OK, "cut %u: %s", cut, s.diag.text);
+		uint32_t lost = fused_pairs(&whole.graph) - fused_pairs(&s.graph);
+		CHECK(lost <= 1 && s.graph.nnodes == whole.graph.nnodes + lost, "cut %u: %u pairs lost", cut, lost);
+		CHECK(s.graph.nrandom == nrandom, "cut %u", cut);
+		assert_int_equal(hd_graph_autodiff(&s.graph, &s.diag), HD_OK);
+		CHECK(hd_graph_verify(&s.graph, 64, &s.diag) == HD_OK, "cut %u: %s", cut, s.diag.text);
+		hd_subject_finish(&s);
+	}
+	hd_subject_finish(&whole);
+}
+
+static void passes_are_a_fixed_point_on_what_they_made(void **state)
+{
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "lenet", NULL, 0, (struct hd_model_opts){ 0 });
+	assert_int_equal(hd_graph_optimize(&s.graph, 64, &s.diag), HD_OK);
+	const char *once = hd_subject_print(&s);
+	assert_int_equal(hd_graph_optimize(&s.graph, 64, &s.diag), HD_OK);
+	assert_string_equal(hd_subject_print(&s), once);
+	hd_subject_finish(&s);
+}
+
+static void cuts_out_of_order_or_after_the_gradient_are_refused(void **state)
+{
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "lenet", NULL, 0, (struct hd_model_opts){ 0 });
+	assert_int_equal(hd_graph_cut(&s.graph, 2, (uint32_t[]){ 5, 5 }, NULL), HD_E_INVAL);
+	assert_int_equal(hd_graph_cut(&s.graph, 1, (uint32_t[]){ 0 }, NULL), HD_E_INVAL);
+	assert_int_equal(hd_graph_cut(&s.graph, 1, (uint32_t[]){ s.graph.nnodes }, NULL), HD_E_INVAL);
+	assert_int_equal(hd_graph_cut(&s.graph, 2, (uint32_t[]){ 3, 9 }, NULL), HD_OK);
+	assert_int_equal(s.graph.node[2].stage, 0);
+	assert_int_equal(s.graph.node[3].stage, 1);
+	assert_int_equal(s.graph.node[9].stage, 2);
+	assert_int_equal(hd_graph_autodiff(&s.graph, NULL), HD_OK);
+	assert_int_equal(hd_graph_cut(&s.graph, 1, (uint32_t[]){ 3 }, NULL), HD_E_INVAL);
+	assert_int_equal(hd_graph_optimize(&s.graph, 64, &s.diag), HD_E_INVAL);
+	hd_subject_finish(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chains_of_constants_become_one),
+		cmocka_unit_test(what_is_not_exact_or_not_finite_is_left),
+		cmocka_unit_test(nodes_that_read_inputs_are_left),
+		cmocka_unit_test(bias_and_activation_are_fused),
+		cmocka_unit_test(sums_and_norms_are_fused_and_the_sum_stays_readable),
+		cmocka_unit_test(pairs_that_are_no_neighbours_repeat_or_differ_in_stage_are_left),
+		cmocka_unit_test(what_no_output_needs_goes_but_parameters_and_keys_stay),
+		cmocka_unit_test(a_cut_divides_one_pair_and_nothing_else),
+		cmocka_unit_test(passes_are_a_fixed_point_on_what_they_made),
+		cmocka_unit_test(cuts_out_of_order_or_after_the_gradient_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
