@@ -27,6 +27,11 @@ double hd_quota_v1(const char *quota_us, const char *period_us)
 	return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+unsigned hd_cores_within(unsigned n_affinity, double quota_cores)
+{
+	return quota_cores > 0 && ceil(quota_cores) < n_affinity ? (unsigned)ceil(quota_cores) : n_affinity;
+}
+
 struct search { double least; };
 
 static void tighter(struct search *search, double cores)
@@ -60,7 +65,5 @@ void hd_cores_usable(struct hd_cores *cores)
 			cores->core[cores->n_affinity++] = (uint16_t)i;
 	hd_cgroup_walk("cpu", look, &search);
 	cores->quota_cores = search.least;
-	cores->n = cores->n_affinity;
-	if (search.least > 0 && ceil(search.least) < cores->n)
-		cores->n = (unsigned)ceil(search.least);
+	cores->n = hd_cores_within(cores->n_affinity, search.least);
 }

@@ -156,6 +156,28 @@ static void a_lost_name_takes_the_later_ones_of_its_folder(void **state)
 	}
 }
 
+static void a_rename_into_another_folder_needs_the_changes_of_its_source(void **state)
+{
+	(void)state;
+	for (uint32_t kept = 0; kept < 4; kept++)
+		for (int sync = 0; sync < 2; sync++) {
+			struct hd_fs_sim sim;
+			char text[64];
+
+			hd_fs_sim_init(&sim);
+			assert_int_equal(hd_fs_mkdir(&sim.fs, "/d", NULL), HD_OK);
+			assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
+			put(&sim, "/a", "1", 1, true);
+			assert_int_equal(hd_fs_rename(&sim.fs, "/a", "/d/b", NULL), HD_OK);
+			if (sync)
+				assert_int_equal(hd_fs_sync_folder(&sim.fs, "/d", NULL), HD_OK);
+			hd_fs_sim_crash(&sim, keep_bits, &kept);
+			assert_string_equal(get(&sim, "/d/b", text), sync || kept == 3 ? "1" : "-");
+			assert_string_equal(get(&sim, "/a", text), !sync && kept == 1 ? "1" : "-");
+			hd_fs_sim_finish(&sim);
+		}
+}
+
 static void syncing_a_folder_keeps_its_names_only(void **state)
 {
 	struct hd_fs_sim sim;
@@ -262,6 +284,10 @@ static void short_transfers_and_interrupts_are_not_seen_above(void **state)
 	assert_int_equal(len, sizeof bytes);
 	assert_memory_equal(back, bytes, sizeof bytes);
 	assert_true(sim.calls > 2 * 1000 / 7);
+	size_t interrupts[HD_FS_CALL_COUNT] = { 0 };
+	for (size_t i = 0; i < sim.n_log; i++)
+		interrupts[sim.log[i].call] += sim.log[i].result == -EINTR;
+	assert_true(interrupts[HD_FS_READ] > 30 && interrupts[HD_FS_WRITE] > 30);
 	/* EINTR at open, sync and rename is repeated or harmless */
 	for (uint64_t n = 1; n < 4; n++) {
 		hd_fs_sim_fail(&sim, n, EINTR, false);
@@ -366,6 +392,7 @@ int main(void)
 		cmocka_unit_test(a_write_tears_at_sectors_in_any_combination),
 		cmocka_unit_test(a_size_is_lost_or_kept_apart_from_the_bytes),
 		cmocka_unit_test(a_lost_name_takes_the_later_ones_of_its_folder),
+		cmocka_unit_test(a_rename_into_another_folder_needs_the_changes_of_its_source),
 		cmocka_unit_test(syncing_a_folder_keeps_its_names_only),
 		cmocka_unit_test(an_atomic_write_is_old_or_new_at_every_crash),
 		cmocka_unit_test(the_nth_call_fails_and_leaves_no_mixture),

@@ -1,6 +1,7 @@
 #include "sys/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,6 +69,10 @@ static void the_child_has_our_environment_and_what_is_added(void **state)
 	assert_int_equal(setenv("HD_TWO", "old", 1), 0);
 	assert_int_equal(caught(argv, env, text, sizeof text), 0);
 	assert_string_equal(text, "ours/new\n");
+	/* some shells see the first of two of one name, some the last: there must be one */
+	static const char *const count[] = { "sh", "-c", "tr '\\0' '\\n' </proc/$$/environ | grep -c ^HD_TWO=", NULL };
+	assert_int_equal(caught(count, env, text, sizeof text), 0);
+	assert_string_equal(text, "1\n");
 }
 
 static void the_child_has_three_descriptors_and_a_group_of_its_own(void **state)
@@ -83,6 +88,23 @@ static void the_child_has_three_descriptors_and_a_group_of_its_own(void **state)
 	assert_null(strstr(text, "passwd"));
 	assert_non_null(strstr(text, "/dev/null"));
 	close(extra);
+}
+
+static void the_child_has_no_signal_blocked_or_ignored(void **state)
+{
+	static const char *const argv[] = { "sh", "-c", "kill -TERM $$", NULL };
+	sigset_t term, before;
+	char text[10];
+
+	(void)state;
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &term, &before), 0);
+	assert_int_equal(caught(argv, NULL, text, sizeof text), 128 + SIGTERM);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+	assert_true(signal(SIGTERM, SIG_IGN) != SIG_ERR);
+	assert_int_equal(caught(argv, NULL, text, sizeof text), 128 + SIGTERM);
+	assert_true(signal(SIGTERM, SIG_DFL) != SIG_ERR);
 }
 
 static void a_program_that_is_not_there_is_an_error_of_the_start(void **state)
@@ -175,6 +197,7 @@ int main(void)
 		cmocka_unit_test(exit_codes_and_signals_are_told),
 		cmocka_unit_test(the_child_has_our_environment_and_what_is_added),
 		cmocka_unit_test(the_child_has_three_descriptors_and_a_group_of_its_own),
+		cmocka_unit_test(the_child_has_no_signal_blocked_or_ignored),
 		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
 		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),
 		cmocka_unit_test(the_recorder_remembers_and_answers_from_its_script),

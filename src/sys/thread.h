@@ -48,6 +48,7 @@ void hd_cores_usable(struct hd_cores *cores);
 /* The quota out of the text of "cpu.max" (v2), or of "cpu.cfs_quota_us" and "cpu.cfs_period_us" (v1); 0: none or not readable. */
 double hd_quota_v2(const char *cpu_max);
 double hd_quota_v1(const char *quota_us, const char *period_us);
+unsigned hd_cores_within(unsigned n_affinity, double quota_cores);        /* invariant 2 */
 
 /* Spins at most HD_BARRIER_SPINS looks, then sleeps in the kernel. `spin` is the caller's
  * knowledge that each of the n has a core of its own; otherwise spinning only delays those awaited. */

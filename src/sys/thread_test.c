@@ -120,6 +120,11 @@ static void quotas_are_read_as_the_kernel_writes_them(void **state)
 	assert_true(hd_quota_v1("-1\n", "100000\n") == 0);
 	assert_true(hd_quota_v1("50000\n", "100000\n") == 0.5);
 	assert_true(hd_quota_v1("", "") == 0);
+	assert_int_equal(hd_cores_within(4, 0), 4);
+	assert_int_equal(hd_cores_within(4, 0.5), 1);
+	assert_int_equal(hd_cores_within(4, 1.5), 2);
+	assert_int_equal(hd_cores_within(4, 2), 2);
+	assert_int_equal(hd_cores_within(4, 64), 4);
 }
 
 int main(void)
