@@ -46,7 +46,7 @@ enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_LIST = 16, HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
 
-struct hd_job_arg { const char *name, *text; uint32_t line, column; };
+struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };     /* is_word: neither number nor list */
 
 /* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
 struct hd_job_value {

@@ -1,0 +1,257 @@
+#include "plan/job_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/names.h"
+#include "graph/model.h"
+
+static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin != HD_FROM_DEFAULT; }
+
+static enum hd_err check_name(struct hd_job_reader *reader)
+{
+	const char *name = hd_job_text(reader->job, HD_JOB_NAME);
+
+	hd_job_at(reader, HD_JOB_NAME);
+	if (strlen(name) > HD_JOB_NAME_CAP || !hd_name_valid(name))
+		return hd_job_refuse(reader, "job.name is \"%.80s\"; use 1 to %d of A-Z a-z 0-9 . _ -, beginning with none of . -", name, HD_JOB_NAME_CAP);
+	return HD_OK;
+}
+
+/* Of the two the one from nearer to the user counts, so that `-s job.steps=10` shortens a job of epochs. */
+static enum hd_err check_length(struct hd_job_reader *reader)
+{
+	struct hd_job_value *steps = &reader->job->value[HD_JOB_STEPS], *epochs = &reader->job->value[HD_JOB_EPOCHS];
+
+	hd_job_at(reader, HD_JOB_STEPS);
+	if (steps->is_none && epochs->is_none)
+		return hd_job_refuse(reader, "job.steps or job.epochs is missing: say how long to train");
+	if (steps->is_none || epochs->is_none)
+		return HD_OK;
+	if (steps->origin == epochs->origin)
+		return hd_job_refuse(reader, "job.steps and job.epochs exclude each other; leave one out");
+	struct hd_job_value *loser = steps->origin < epochs->origin ? steps : epochs;
+	*loser = (struct hd_job_value){ .type = loser->type, .is_none = true, .text = "none" };
+	return HD_OK;
+}
+
+/* No virtual node is always empty. */
+static bool vns_legal(uint64_t batch, uint64_t nvns) { return (nvns - 1) * hd_ceil_div(batch, nvns) < batch; }
+
+static uint64_t largest_legal(uint64_t batch, uint64_t most)
+{
+	uint64_t nvns = most < batch ? most : batch;
+
+	while (!vns_legal(batch, nvns))
+		nvns--;
+	return nvns;
+}
+
+static enum hd_err check_batch(struct hd_job_reader *reader)
+{
+	struct hd_job *job = reader->job;
+	struct hd_job_value *vns = &job->value[HD_JOB_VNS];
+	uint64_t batch = (uint64_t)hd_job_int(job, HD_JOB_GLOBAL);
+
+	if (vns->is_auto) {
+		vns->i = (int64_t)largest_legal(batch, HD_JOB_AUTO_VNS);
+		vns->is_auto = false;
+	}
+	uint64_t nvns = (uint64_t)vns->i, slices = (uint64_t)hd_job_int(job, HD_JOB_SLICES);
+	hd_job_at(reader, HD_JOB_VNS);
+	if (nvns > batch)
+		return hd_job_refuse(reader, "batch.virtual_nodes is %llu, more than batch.global %llu; use at most %llu",
+			(unsigned long long)nvns, (unsigned long long)batch, (unsigned long long)(batch < 65536 ? batch : 65536));
+	if (!vns_legal(batch, nvns))
+		return hd_job_refuse(reader, "batch.virtual_nodes %llu of %llu samples each leave the last one of batch.global %llu empty; use at most %llu",
+			(unsigned long long)nvns, (unsigned long long)hd_ceil_div(batch, nvns), (unsigned long long)batch,
+			(unsigned long long)largest_legal(batch, nvns));
+	job->batch = batch;
+	job->nvns = (uint32_t)nvns;
+	job->per_vn = hd_ceil_div(batch, nvns);
+	if (batch % nvns)
+		hd_job_warn(reader, "batch.global %llu is no multiple of batch.virtual_nodes %llu: the last virtual node is shorter",
+			(unsigned long long)batch, (unsigned long long)nvns);
+	hd_job_at(reader, HD_JOB_SLICES);
+	if (slices > job->per_vn)
+		return hd_job_refuse(reader, "batch.slices is %llu, a virtual node has %llu samples; use at most %llu",
+			(unsigned long long)slices, (unsigned long long)job->per_vn, (unsigned long long)job->per_vn);
+	return HD_OK;
+}
+
+static enum hd_err check_split(struct hd_job_reader *reader)
+{
+	const double *share = reader->job->value[HD_JOB_SPLIT].list;
+
+	hd_job_at(reader, HD_JOB_SPLIT);
+	if (share[0] <= 0)
+		return hd_job_refuse(reader, "data.split leaves nothing to train on; give train a share above 0");
+	if (share[0] + share[1] > 1 + 1e-9)
+		return hd_job_refuse(reader, "data.split adds up to %g; the shares may be 1 together", share[0] + share[1]);
+	return HD_OK;
+}
+
+/* Keys that only some words of another key honour: given and changed, they would be ignored. */
+static const struct { enum hd_job_key key, of; const char *words; } depends[] = {
+	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw" },
+	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw" },
+	{ HD_JOB_MOMENTUM,   HD_JOB_OPTIM,     "momentum|nesterov" },
+	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step" },
+	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step" },
+	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
+	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
+	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|text|tokens|npy" },
+};
+
+static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
+{
+	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f || a->nlist != b->nlist)
+		return false;
+	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
+}
+
+static enum hd_err check_depends(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+	char dotted[HD_DOTTED_CAP], of[HD_DOTTED_CAP];
+
+	for (size_t i = 0; i < sizeof depends / sizeof depends[0]; i++) {
+		const char *word = hd_job_text(job, depends[i].of);
+		if (hd_job_has_word(depends[i].words, word) || is_standard(&job->value[depends[i].key], &reader->standard[depends[i].key]))
+			continue;
+		hd_job_at(reader, depends[i].key);
+		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out", hd_job_dotted(depends[i].key, dotted),
+			hd_job_dotted(depends[i].of, of), word, depends[i].words);
+	}
+	return HD_OK;
+}
+
+static enum hd_err check_optim(struct hd_job_reader *reader)
+{
+	struct hd_job *job = reader->job;
+	const struct hd_job_value *betas = &job->value[HD_JOB_BETAS];
+	struct hd_job_value *decay = &job->value[HD_JOB_WEIGHT_DECAY];
+
+	hd_job_at(reader, HD_JOB_BETAS);
+	if (betas->nlist != 2 || betas->list[0] >= 1 || betas->list[1] >= 1)
+		return hd_job_refuse(reader, "optim.betas takes two numbers below 1, as [0.9, 0.999]");
+	if (decay->is_auto) {
+		bool adamw = !strcmp(hd_job_text(job, HD_JOB_OPTIM), "adamw");
+		decay->is_auto = false;
+		decay->f = adamw ? 0.01 : 0;
+		decay->text = adamw ? "0.01" : "0";
+	}
+	return HD_OK;
+}
+
+/* Values that the keys allow by their type and this build does not honour. */
+static enum hd_err check_available(struct hd_job_reader *reader)
+{
+	static const struct { enum hd_job_key key; const char *use; } only_none[] = { { HD_JOB_WEIGHTS, "none" }, { HD_JOB_CUTS, "none" } };
+	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR };
+	const struct hd_job *job = reader->job;
+	char dotted[HD_DOTTED_CAP];
+
+	for (size_t i = 0; i < sizeof only_none / sizeof only_none[0]; i++)
+		if (!job->value[only_none[i].key].is_none) {
+			hd_job_at(reader, only_none[i].key);
+			return hd_job_refuse(reader, "%s: only %s is available in this build", hd_job_dotted(only_none[i].key, dotted), only_none[i].use);
+		}
+	hd_job_at(reader, HD_JOB_SHARDS);
+	if (hd_job_int(job, HD_JOB_SHARDS) != 1)
+		return hd_job_refuse(reader, "model.shards: only 1 is available in this build");
+	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+		if (strstr(hd_job_text(job, paths[i]), "://")) {
+			hd_job_at(reader, paths[i]);
+			return hd_job_refuse(reader, "%s: addresses are not available in this build; name a file or folder", hd_job_dotted(paths[i], dotted));
+		}
+	return HD_OK;
+}
+
+/* The arguments of a built-in model as its own table reads them, complete and in its order: so
+ * the hash does not depend on how, or whether, a default was written. */
+static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model_row *row)
+{
+	struct hd_job_value *v = &reader->job->value[HD_JOB_MODEL_ARGS];
+	struct hd_model_arg given[HD_JOB_MAX_ARGS];
+	struct hd_model_value value[HD_MAX_ARGS];
+	struct hd_job_arg *arg = hd_arena_take(reader->arena, HD_MAX_ARGS, sizeof *arg);
+	struct hd_diag why = { "" };
+	struct hd_text text;
+	uint32_t n = 0;
+
+	hd_job_at(reader, HD_JOB_MODEL_ARGS);
+	for (uint32_t i = 0; i < v->nargs; i++)
+		given[i] = (struct hd_model_arg){ v->arg[i].name, v->arg[i].text };
+	if (arg && hd_model_args(row, given, v->nargs, value, &why))
+		return hd_job_refuse(reader, "model.args: %.300s", why.text);
+	for (const struct hd_model_param *p = row->param; arg && p->name; p++, n++) {
+		hd_text_init(&text, reader->arena);
+		if (p->kind == HD_ARG_WORD)
+			hd_text_add(&text, value[n].word);
+		else
+			hd_model_arg_print(&text, p, &value[n]);
+		if (text.full)
+			arg = NULL;
+		else
+			arg[n] = (struct hd_job_arg){ .name = p->name, .text = text.at, .is_word = p->kind == HD_ARG_WORD };
+	}
+	if (!arg)
+		return hd_fail(reader->diag, HD_E_NOMEM, "no memory for the arguments of a model");
+	v->arg = arg;
+	v->nargs = n;
+	return HD_OK;
+}
+
+static enum hd_err check_graph_file(struct hd_job_reader *reader)
+{
+	struct hd_job *job = reader->job;
+	struct hd_job_value *loss = &job->value[HD_JOB_LOSS];
+
+	hd_job_at(reader, HD_JOB_LOSS);
+	if (is_given(job, HD_JOB_LOSS) && strcmp(loss->text, "none") != 0)
+		return hd_job_refuse(reader, "model.loss is %s, but a graph file has its own loss; write none or leave it out", loss->text);
+	loss->text = "none";
+	for (size_t len, i = 0; hd_job_word(hd_job_keys[HD_JOB_LOSS].words, (uint32_t)i, &len); i++)
+		loss->i = (int64_t)i;         /* none is the last word */
+	hd_job_at(reader, HD_JOB_MODEL_ARGS);
+	if (job->value[HD_JOB_MODEL_ARGS].nargs)
+		return hd_job_refuse(reader, "model.args belong to built-in models; a graph file takes none");
+	return HD_OK;
+}
+
+static enum hd_err check_model(struct hd_job_reader *reader)
+{
+	static const char builtin[] = "builtin:", graph[] = "graph:", onnx[] = "onnx:";
+	const char *use = hd_job_text(reader->job, HD_JOB_MODEL);
+	const struct hd_model_row *row = NULL;
+	struct hd_diag why = { "" };
+
+	hd_job_at(reader, HD_JOB_MODEL);
+	if (strncmp(use, onnx, sizeof onnx - 1) == 0)
+		return hd_job_refuse(reader, "model.use: onnx files are not available in this build; use builtin:NAME or graph:FILE");
+	if (strncmp(use, graph, sizeof graph - 1) == 0 && use[sizeof graph - 1])
+		return check_graph_file(reader);
+	if (strncmp(use, builtin, sizeof builtin - 1) != 0)
+		return hd_job_refuse(reader, "model.use is \"%.60s\"; write builtin:NAME (heddle model ls prints the names) or graph:FILE", use);
+	if (hd_model_find(use + sizeof builtin - 1, &row, &why))
+		return hd_job_refuse(reader, "model.use: %.200s", why.text);
+	if (!strcmp(hd_job_text(reader->job, HD_JOB_LOSS), "none")) {
+		hd_job_at(reader, HD_JOB_LOSS);
+		return hd_job_refuse(reader, "model.loss is none, but a built-in model needs one; use cross-entropy or mse");
+	}
+	return fill_args(reader, row);
+}
+
+enum hd_err hd_job_check(struct hd_job_reader *reader)
+{
+	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
+		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available, check_model,
+	};
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof checks / sizeof checks[0] && !err; i++)
+		err = checks[i](reader);
+	return err;
+}

@@ -1,0 +1,48 @@
+/* job_int.h -- what the files of the job parser share; private to them.
+ *
+ * job.c walks the file and the sets, job_value.c reads one value by its type, job_check.c
+ * proves what concerns several keys, job_print.c writes. A *place* is where a value was
+ * found, for messages: "tiny.yaml:7:19", "-s", "HEDDLE_BATCH_GLOBAL". */
+#ifndef HD_PLAN_JOB_INT_H
+#define HD_PLAN_JOB_INT_H
+
+#include "base/yaml.h"
+#include "plan/job.h"
+
+enum { HD_PLACE_CAP = 320, HD_DOTTED_CAP = 96 };
+
+struct hd_job_reader {
+	struct hd_job *job;
+	struct hd_arena *arena;
+	struct hd_diag *diag;
+	struct hd_text *warnings;         /* NULL: unwanted */
+	const struct hd_job_value *standard;      /* [HD_JOB_NKEYS] the defaults */
+	char place[HD_PLACE_CAP];         /* of the value at hand */
+	uint8_t origin;
+};
+
+/* "batch.global"; returns `out`. */
+const char *hd_job_dotted(enum hd_job_key key, char out[HD_DOTTED_CAP]);
+/* Begins with the place of the value at hand. */
+__attribute__((format(printf, 2, 3)))
+enum hd_err hd_job_refuse(const struct hd_job_reader *reader, const char *fmt, ...);
+/* The same, of a value that is already there. */
+void hd_job_at(struct hd_job_reader *reader, enum hd_job_key key);
+__attribute__((format(printf, 2, 3)))
+void hd_job_warn(const struct hd_job_reader *reader, const char *fmt, ...);
+
+/* i-th word of "a|b|c" with its length; NULL past the end. */
+const char *hd_job_word(const char *words, uint32_t i, size_t *len);
+/* Known, and not in this build: a table, a key (word NULL) or a word of a key. */
+bool hd_job_is_absent(const char *table, const char *key, const char *word);
+bool hd_job_has_word(const char *words, const char *word);
+
+/* Reads the node by the type of the key into the job's value. */
+HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node);
+/* Replaces or appends one argument of an ARGS key. */
+HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name, const char *text);
+
+/* Fills in what depends on other keys and refuses what cannot be together. */
+HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);
+
+#endif

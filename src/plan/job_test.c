@@ -1,0 +1,501 @@
+#include "plan/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/yaml.h"
+#include "tests/check.h"
+
+static struct hd_arena arena;
+static struct hd_job job;
+static struct hd_diag diag;
+static struct hd_text warnings;
+
+#define SMALLEST "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n"
+
+static int make_arena(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static int drop_arena(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+static enum hd_err parse_with(const char *text, const struct hd_job_set *set, uint32_t nsets)
+{
+	diag.text[0] = '\0';
+	hd_text_init(&warnings, &arena);
+	return hd_job_parse(&job, "tiny.yaml", text, strlen(text), set, nsets, &arena, &diag, &warnings);
+}
+
+static enum hd_err parse(const char *text) { return parse_with(text, NULL, 0); }
+
+static void must(const char *text) { CHECK(parse(text) == HD_OK, "%s\n%s", diag.text, text); }
+
+static const char *json_of(const struct hd_job *of)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &arena);
+	hd_job_json(of, false, &text);
+	return text.at;
+}
+
+static const char *canonical_of(const struct hd_job *of)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &arena);
+	hd_job_canonical(of, &text);
+	return text.at;
+}
+
+static void the_smallest_job_gets_all_defaults(void **state)
+{
+	(void)state;
+	must(SMALLEST);
+	assert_int_equal(job.batch, 64);
+	assert_int_equal(job.nvns, 16);
+	assert_int_equal(job.per_vn, 4);
+	assert_int_equal(hd_job_int(&job, HD_JOB_VNS), 16);
+	assert_int_equal(hd_job_int(&job, HD_JOB_STEPS), 10);
+	assert_true(job.value[HD_JOB_EPOCHS].is_none);
+	assert_string_equal(hd_job_text(&job, HD_JOB_OPTIM), "adamw");
+	assert_int_equal(hd_job_int(&job, HD_JOB_OPTIM), 4);
+	assert_true(hd_job_num(&job, HD_JOB_LR) == 3e-4);
+	assert_true(hd_job_num(&job, HD_JOB_WEIGHT_DECAY) == 0.01);
+	assert_true(job.value[HD_JOB_BETAS].list[1] == 0.999);
+	assert_true(job.value[HD_JOB_SPLIT].list[0] == 0.9 && job.value[HD_JOB_SPLIT].list[1] == 0.1);
+	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_EVERY), 60 * INT64_C(1000000000));
+	assert_false(job.value[HD_JOB_CKPT_EVERY].every_steps);
+	assert_true(job.value[HD_JOB_MEMORY].is_auto && job.value[HD_JOB_DIGEST].is_auto && job.value[HD_JOB_DATA_PATH].is_none);
+	assert_string_equal(warnings.at, "");
+}
+
+static void words_stand_in_the_order_of_their_enums(void **state)
+{
+	(void)state;
+	must("job: {steps: 1, kernels: portable}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 8}\n"
+	     "optim: {on_nonfinite: skip}\neval: {metric: accuracy}\ncheckpoint: {verify: read-back}\n");
+	assert_int_equal(hd_job_int(&job, HD_JOB_KERNELS), HD_JOBKERNELS_PORTABLE);
+	assert_int_equal(hd_job_int(&job, HD_JOB_ON_NONFINITE), HD_NONFINITE_SKIP);
+	assert_int_equal(hd_job_int(&job, HD_JOB_METRIC), HD_METRIC_ACCURACY);
+	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_VERIFY), HD_VERIFY_READ_BACK);
+}
+
+static void types_are_the_tables_and_not_yamls(void **state)
+{
+	(void)state;
+	must("job: {name: no, steps: 2k}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: \"64\"}\n"
+	     "workers: {devices: 1.10, memory: 256 MiB}\ncheckpoint: {every: 200 steps}\n");
+	assert_string_equal(hd_job_text(&job, HD_JOB_NAME), "no");
+	assert_string_equal(hd_job_text(&job, HD_JOB_DEVICES), "1.10");
+	assert_int_equal(hd_job_int(&job, HD_JOB_STEPS), 2000);
+	assert_int_equal(job.batch, 64);
+	assert_int_equal(hd_job_int(&job, HD_JOB_MEMORY), 256 << 20);
+	assert_true(job.value[HD_JOB_CKPT_EVERY].every_steps);
+	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_EVERY), 200);
+	must(SMALLEST "checkpoint: {every: 90s}\n");
+	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_EVERY), 90 * INT64_C(1000000000));
+}
+
+static void the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen(void **state)
+{
+	(void)state;
+	for (uint64_t batch = 1; batch < 300; batch++) {
+		char text[200];
+		uint64_t best = 0;
+		for (uint64_t v = 1; v <= 16 && v <= batch; v++) {
+			uint64_t b = (batch + v - 1) / v;
+			best = (v - 1) * b < batch ? v : best;
+		}
+		snprintf(text, sizeof text, "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: %d}\n", (int)batch);
+		must(text);
+		CHECK(job.nvns == best && job.per_vn == (batch + best - 1) / best, "B=%d: V=%u, want %d", (int)batch, job.nvns, (int)best);
+		CHECK((strstr(warnings.at, "no multiple") != NULL) == (batch % best != 0), "B=%d: %s", (int)batch, warnings.at);
+	}
+}
+
+/* A line of a job and what is said about it; the rest of the job is right. */
+static const struct { const char *text, *want; } refusals[] = {
+	{ "", "tiny.yaml:1:1: " },
+	{ "- 1\n", "tiny.yaml:1:1: a job file is a list of tables (job, model, data, ...), not a list" },
+	{ "model: {use: builtin:mlp}\n", "tiny.yaml: data.kind is missing (what the files are); it has no default" },
+	{ SMALLEST "btch:\n  global: 3\n", "tiny.yaml:5:1: there is no table btch; did you mean batch?" },
+	{ SMALLEST "lr: 3\n", "tiny.yaml:5:1: there is no table lr; write optim: {lr: ...}" },
+	{ SMALLEST "nonsense: 3\n", "tiny.yaml:5:1: there is no table nonsense (heddle run --new FILE writes all)" },
+	{ SMALLEST "optim:\n  lrr: 3\n", "tiny.yaml:6:3: there is no key optim.lrr; did you mean optim.lr?" },
+	{ SMALLEST "optim:\n  seed: 3\n", "tiny.yaml:6:3: there is no key optim.seed; did you mean job.seed?" },
+	{ SMALLEST "optim:\n  quadratic: 3\n", "tiny.yaml:6:3: there is no key optim.quadratic (heddle run --new FILE writes all)" },
+	{ SMALLEST "optim: {schedule: {knd: step}}\n", "tiny.yaml:5:20: there is no key optim.schedule.knd; did you mean optim.schedule.kind?" },
+	{ SMALLEST "optim: {schedule: step}\n", "tiny.yaml:5:19: optim.schedule is a table: write its keys below it, each as key: value" },
+	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
+	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:1: elastic is not available in this build; leave the table out" },
+	{ SMALLEST "workers: {min: 2}\n", "tiny.yaml:5:11: workers.min is not available in this build; leave it out" },
+	{ SMALLEST "optim: {kind: lamb}\n", "tiny.yaml:5:15: optim.kind: lamb is not available in this build; use sgd, momentum, nesterov, adam, adamw" },
+	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw; did you mean adam?" },
+	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
+	{ SMALLEST "optim: {lr: fast}\n", "tiny.yaml:5:13: optim.lr: \"fast\" is not a number" },
+	{ SMALLEST "optim: {lr: -1}\n", "tiny.yaml:5:13: optim.lr: -1 is not between 0 and 1000000" },
+	{ SMALLEST "optim: {lr: [1]}\n", "tiny.yaml:5:13: optim.lr takes one value, not " },
+	{ SMALLEST "optim: {lr: }\n", "tiny.yaml:5:" },
+	{ SMALLEST "optim: {betas: 0.9}\n", "tiny.yaml:5:16: optim.betas takes a list: write it as [...]" },
+	{ SMALLEST "optim: {betas: [0.9]}\n", "tiny.yaml:5:16: optim.betas takes two numbers below 1, as [0.9, 0.999]" },
+	{ SMALLEST "optim: {betas: [0.9, 1]}\n", "tiny.yaml:5:16: optim.betas takes two numbers below 1, as [0.9, 0.999]" },
+	{ SMALLEST "optim: {betas: [0.9, x]}\n", "tiny.yaml:5:16: optim.betas: \"x\" is not a number" },
+	{ SMALLEST "optim: {betas: [0.9, [1]]}\n", "tiny.yaml:5:16: optim.betas takes numbers, not " },
+	{ SMALLEST "optim: {betas: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}\n", "tiny.yaml:5:16: optim.betas has 17 entries; 16 are the most" },
+	{ SMALLEST "optim: {kind: sgd, momentum: 0.5}\n",
+	  "tiny.yaml:5:30: optim.momentum has no meaning with optim.kind sgd (only with momentum|nesterov); leave it out" },
+	{ SMALLEST "optim: {kind: sgd, betas: [0.5, 0.5]}\n", "tiny.yaml:5:27: optim.betas has no meaning with optim.kind sgd" },
+	{ SMALLEST "optim: {schedule: {every: 7}}\n", "tiny.yaml:5:27: optim.schedule.every has no meaning with optim.schedule.kind cosine" },
+	{ SMALLEST "optim: {cuts: a}\n", "tiny.yaml:5:15: optim.cuts: only none is available in this build" },
+	{ SMALLEST "checkpoint: {every: 0 s}\n", "tiny.yaml:5:21: checkpoint.every: 0 is too often" },
+	{ SMALLEST "checkpoint: {every: 200}\n", "tiny.yaml:5:21: checkpoint.every: \"200\" is not a duration" },
+	{ SMALLEST "checkpoint: {every: many steps}\n", "tiny.yaml:5:21: checkpoint.every: \"many\" is not an integer" },
+	{ SMALLEST "checkpoint: {every: steps}\n", "tiny.yaml:5:21: checkpoint.every: \"steps\" is no number of steps; write it as 200 steps" },
+	{ SMALLEST "checkpoint: {dir: s3://x}\n", "tiny.yaml:5:19: checkpoint.dir: addresses are not available in this build" },
+	{ SMALLEST "workers: {memory: 3 GB}\n", "tiny.yaml:5:19: workers.memory: \"3GB\" is not a size" },
+	{ SMALLEST "workers: {memory: 0}\n", "tiny.yaml:5:19: workers.memory: 0 is less than 1" },
+	{ "job: {steps: 1, epochs: 2}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:1:14: job.steps and job.epochs exclude each other; leave one out" },
+	{ "model: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml: job.steps or job.epochs is missing" },
+	{ "job: {steps: 1, name: a/b}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:1:23: job.name is \"a/b\"" },
+	{ "job: {steps: 0}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:1:14: job.steps: 0 is not between 1 and" },
+	{ "job: {steps: 1, reduction: fast}\n", "tiny.yaml:1:28: job.reduction: fast is not available in this build; use canonical" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch:\n  global: 64\n\n  virtual_nodes:  96\n",
+	  "tiny.yaml:7:19: batch.virtual_nodes is 96, more than batch.global 64; use at most 64" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 100, virtual_nodes: 16}\n",
+	  "tiny.yaml:4:37: batch.virtual_nodes 16 of 7 samples each leave the last one of batch.global 100 empty; use at most 15" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64, slices: 5}\n",
+	  "tiny.yaml:4:29: batch.slices is 5, a virtual node has 4 samples; use at most 4" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, shards: 2}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:35: model.shards: only 1 is available in this build" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, bn: global}\n", "tiny.yaml:2:31: model.bn: global is not available in this build; use ghost" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: w.safetensors}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:36: model.weights: only none is available in this build" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mpl}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use: there is no model 'mpl'" },
+	{ "job: {steps: 1}\nmodel: {use: mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use is \"mlp\"; write builtin:NAME" },
+	{ "job: {steps: 1}\nmodel: {use: \"onnx:a\"}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use: onnx files are not available" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, loss: none}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:33: model.loss is none, but" },
+	{ "job: {steps: 1}\nmodel: {use: graph:a, loss: mse}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:29: model.loss is mse, but a graph file" },
+	{ "job: {steps: 1}\nmodel: {use: graph:a, args: {a: 1}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:29: model.args belong to built-in" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layrs: 1}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:33: model.args: model 'gpt' has no argument 'layrs'; did you mean 'layers'?" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layers: {a: 1}}}\n", "tiny.yaml:2:33: model.args: layers takes one value or a flat list" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:gpt, args: 3}\n", "tiny.yaml:2:33: model.args takes values by name: write {name: value, ...}" },
+	{ "data: {split: [1]}\n", "tiny.yaml:1:15: data.split takes shares by name: write {train: 0.9, valid: 0.1}" },
+	{ "data: {split: {train: 2}}\n", "tiny.yaml:1:15: data.split: 2 is not between 0 and 1" },
+	{ "data: {split: {trian: 1}}\n", "tiny.yaml:1:15: data.split has a name that is not in train|valid" },
+	{ "data: {augment: [flip]}\n", "tiny.yaml:1:17: data.augment: none is available in this build; write []" },
+	{ "data: {kind: csv}\n", "tiny.yaml:1:14: data.kind: csv is not available in this build; use idx, text, tokens, npy, synthetic" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {valid: 0.5}}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:32: data.split leaves nothing to train on" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {train: 0.9, valid: 0.5}}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:32: data.split adds up to 1.4" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, count: 5}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:27: data.count has no meaning with data.kind text (only with synthetic); leave it out" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, path: https://a}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:26: data.path: addresses are not available in this build; name a file or folder" },
+};
+
+static void every_refusal_says_where_what_and_what_to_do(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		job.nvns = 12345;
+		CHECK(parse(refusals[i].text) == HD_E_INVAL, "accepted: %s", refusals[i].text);
+		CHECK(strncmp(diag.text, refusals[i].want, strlen(refusals[i].want)) == 0, "said: %s\nwant: %s", diag.text, refusals[i].want);
+		CHECK(job.nvns == 12345, "touched by %s", refusals[i].text);
+	}
+}
+
+static void a_nearer_origin_wins_and_is_remembered(void **state)
+{
+	static const struct hd_job_set set[] = {
+		{ "batch.global", "32", HD_FROM_OPTION }, { "batch.global", "16", HD_FROM_SET }, { "optim.lr", "0.5", HD_FROM_SET },
+		{ "optim.lr", "0.25", HD_FROM_ENV }, { "job.seed", "7", HD_FROM_ENV }, { "optim.schedule.kind", "constant", HD_FROM_SET },
+		{ "optim.lr", "0.125", HD_FROM_SET }, { "optim.betas", "[0.5, 0.75]", HD_FROM_SET }, { "data.split", "{train: 1}", HD_FROM_SET },
+	};
+
+	(void)state;
+	CHECK(parse_with(SMALLEST "optim:\n  lr: 1\n", set, sizeof set / sizeof set[0]) == HD_OK, "%s", diag.text);
+	assert_int_equal(job.batch, 32);
+	assert_int_equal(job.value[HD_JOB_GLOBAL].origin, HD_FROM_OPTION);
+	assert_true(hd_job_num(&job, HD_JOB_LR) == 0.125);
+	assert_int_equal(job.value[HD_JOB_LR].origin, HD_FROM_SET);
+	assert_int_equal(job.value[HD_JOB_LR].line, 0);
+	assert_int_equal(job.value[HD_JOB_SEED].origin, HD_FROM_ENV);
+	assert_int_equal(job.value[HD_JOB_STEPS].origin, HD_FROM_FILE);
+	assert_int_equal(job.value[HD_JOB_STEPS].line, 1);
+	assert_int_equal(job.value[HD_JOB_STEPS].column, 14);
+	assert_int_equal(job.value[HD_JOB_CLIP].origin, HD_FROM_DEFAULT);
+	assert_true(job.value[HD_JOB_BETAS].list[1] == 0.75);
+	assert_true(job.value[HD_JOB_SPLIT].list[0] == 1 && job.value[HD_JOB_SPLIT].list[1] == 0);
+}
+
+static void arguments_of_the_model_can_be_set_one_by_one(void **state)
+{
+	static const struct hd_job_set set[] = { { "model.args.width", "64", HD_FROM_SET }, { "model.args.heads", "2", HD_FROM_SET } };
+	static const char text[] = "job: {steps: 1}\nmodel: {use: builtin:gpt, args: {layers: 3, width: 32}}\ndata: {kind: text}\nbatch: {global: 8}\n";
+	static const char want[] = "\"args\":{\"context\":128,\"dropout\":0,\"heads\":2,\"layers\":3,\"vocab\":256,\"width\":64}";
+
+	(void)state;
+	CHECK(parse_with(text, set, 2) == HD_OK, "%s", diag.text);
+	CHECK(strstr(canonical_of(&job), want), "%s", canonical_of(&job));
+	CHECK(strstr(json_of(&job), want), "%s", json_of(&job));
+}
+
+static void a_wrong_set_is_named_as_it_was_written(void **state)
+{
+	static const struct { struct hd_job_set set; const char *want; } cases[] = {
+		{ { "batch.global", "x", HD_FROM_SET }, "-s batch.global=x: batch.global: \"x\" is not an integer" },
+		{ { "batch.global", "x", HD_FROM_ENV }, "HEDDLE_BATCH_GLOBAL=x: batch.global: \"x\" is not an integer" },
+		{ { "optim.schedule.kind", "x", HD_FROM_ENV }, "HEDDLE_OPTIM_SCHEDULE_KIND=x: optim.schedule.kind: \"x\" is none of" },
+		{ { "batch.globl", "3", HD_FROM_SET }, "-s batch.globl=3: there is no key batch.globl; did you mean batch.global?" },
+		{ { "batch", "3", HD_FROM_SET }, "-s batch=3: batch is a table; name one of its keys, as batch.KEY=VALUE" },
+		{ { "bach.global", "3", HD_FROM_SET }, "-s bach.global=3: there is no table bach; did you mean batch?" },
+		{ { "optim.schedule", "3", HD_FROM_SET }, "-s optim.schedule=3: optim.schedule is a table; name one of its keys" },
+		{ { "optim.schedule.x.y", "3", HD_FROM_SET }, "-s optim.schedule.x.y=3: there is no key optim.schedule.x.y" },
+		{ { "optim.betas", "[0.9", HD_FROM_SET }, "-s optim.betas=[0.9: " },
+		{ { "optim.betas", "0.9", HD_FROM_SET }, "-s optim.betas=0.9: optim.betas takes a list" },
+		{ { "job.name", "", HD_FROM_SET }, "-s job.name=: job.name: an empty text means nothing here" },
+		{ { "batch.virtual_nodes", "96", HD_FROM_SET }, "-s batch.virtual_nodes=96: batch.virtual_nodes is 96, more than batch.global 64; use at most 64" },
+		{ { "net.listen", "any", HD_FROM_SET }, "-s net.listen=any: net is not available in this build" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		CHECK(parse_with(SMALLEST, &cases[i].set, 1) == HD_E_INVAL, "accepted: %s", cases[i].want);
+		CHECK(strncmp(diag.text, cases[i].want, strlen(cases[i].want)) == 0, "said: %s\nwant: %s", diag.text, cases[i].want);
+	}
+}
+
+static void of_steps_and_epochs_the_nearer_origin_counts(void **state)
+{
+	static const struct hd_job_set steps = { "job.steps", "5", HD_FROM_SET }, epochs = { "job.epochs", "2", HD_FROM_SET };
+
+	(void)state;
+	assert_int_equal(parse_with("job: {epochs: 3}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 8}\n", &steps, 1), HD_OK);
+	assert_int_equal(hd_job_int(&job, HD_JOB_STEPS), 5);
+	assert_true(job.value[HD_JOB_EPOCHS].is_none);
+	assert_int_equal(parse_with(SMALLEST, &epochs, 1), HD_OK);
+	assert_true(job.value[HD_JOB_STEPS].is_none && hd_job_num(&job, HD_JOB_EPOCHS) == 2);
+}
+
+static void a_graph_file_brings_its_own_loss(void **state)
+{
+	(void)state;
+	must("job: {steps: 1}\nmodel: {use: graph:net.graph}\ndata: {kind: npy, path: d}\nbatch: {global: 8}\n");
+	assert_string_equal(hd_job_text(&job, HD_JOB_LOSS), "none");
+	must(json_of(&job));
+	assert_int_equal(hd_job_int(&job, HD_JOB_LOSS), 2);
+}
+
+/* Written down once: a change of this number is a change of the format of the hash, and every
+ * checkpoint that exists would be refused. */
+static void the_hash_of_a_job_is_what_it_was(void **state)
+{
+	static const char want[] =
+		"{\"batch\":{\"global\":64,\"last\":\"ragged\",\"normalize\":\"auto\",\"slices\":1,\"virtual_nodes\":16},"
+		"\"data\":{\"augment\":[],\"count\":0,\"kind\":\"synthetic\",\"order\":\"shuffle\",\"split\":{\"train\":0.9,\"valid\":0.1}},"
+		"\"job\":{\"epochs\":\"none\",\"kernels\":\"auto\",\"reduction\":\"canonical\",\"seed\":0,\"steps\":10},"
+		"\"model\":{\"args\":{\"act\":\"relu\",\"classes\":10,\"hidden\":[1024,1024],\"input\":[1,28,28]},\"bn\":\"ghost\","
+		"\"loss\":\"cross-entropy\",\"precision\":\"f32\",\"shards\":1,\"use\":\"builtin:mlp\",\"weights\":\"none\"},"
+		"\"optim\":{\"betas\":[0.9,0.999],\"clip\":1,\"cuts\":\"none\",\"eps\":1e-08,\"kind\":\"adamw\",\"lr\":0.0003,\"momentum\":0.9,"
+		"\"on_nonfinite\":\"stop\",\"schedule\":{\"every\":1000,\"factor\":0.1,\"floor\":0.1,\"kind\":\"cosine\",\"warmup\":100},"
+		"\"update\":\"flush\",\"weight_decay\":0.01}}";
+	char hex[HD_HASH_HEX];
+
+	(void)state;
+	must(SMALLEST);
+	assert_string_equal(canonical_of(&job), want);
+	hd_hash_hex(job.hash, hex);
+	assert_string_equal(hex, "f96ad6d3a2928ab36d309251d2fec42a");
+}
+
+static void the_hash_does_not_see_how_a_job_was_written(void **state)
+{
+	static const char *const same[] = {
+		"# a comment\nbatch:\n  virtual_nodes: 16\n  global: 64\njob:\n  steps: 10\ndata:\n  kind: 'synthetic'\nmodel:\n  use: builtin:mlp\n",
+		"{\"job\":{\"steps\":10},\"model\":{\"use\":\"builtin:mlp\"},\"data\":{\"kind\":\"synthetic\"},\"batch\":{\"global\":64}}",
+		SMALLEST "optim: {lr: 0.0003, weight_decay: 1e-2, schedule: {every: 1k}}\n",
+		SMALLEST "log: {level: debug}\ncheckpoint: {keep: 9}\nworkers: {devices: 3}\neval: {every: 0}\n",
+	};
+
+	(void)state;
+	must(SMALLEST);
+	struct hd_hash want = job.hash;
+	for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+		must(same[i]);
+		CHECK(hd_hash_same(job.hash, want), "%s\n%s", same[i], canonical_of(&job));
+	}
+}
+
+/* Makes the value another one of its type, whatever the rules say. */
+static void change(struct hd_job_value *v)
+{
+	static const double other[] = { 0.25, 0.5 };
+	static const struct hd_job_arg arg[] = { { .name = "another", .text = "1" } };
+
+	v->is_auto = v->is_none = false;
+	v->i += 12345;
+	v->f += 12345;
+	v->text = "another";
+	v->list = other;
+	v->nlist = 2;
+	v->arg = arg;
+	v->nargs = 1;
+}
+
+static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **state)
+{
+	(void)state;
+	must(SMALLEST);
+	const char *before = canonical_of(&job), *all = json_of(&job);
+	for (int k = 0; k < HD_JOB_NKEYS; k++) {
+		struct hd_job_value kept = job.value[k];
+		change(&job.value[k]);
+		CHECK((strcmp(before, canonical_of(&job)) != 0) == hd_job_keys[k].result, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK(strcmp(all, json_of(&job)) != 0, "%s.%s is not printed", hd_job_keys[k].table, hd_job_keys[k].key);
+		job.value[k] = kept;
+	}
+	assert_string_equal(before, canonical_of(&job));
+}
+
+static void a_printed_job_parses_to_the_same_job(void **state)
+{
+	static const char *const jobs[] = {
+		SMALLEST,
+		"job: {epochs: 2.5, name: a.b, seed: 9223372036854775807, kernels: library}\nmodel: {use: builtin:gpt, args: {layers: 2, dropout: 0.1}}\n"
+		"data: {kind: text, path: \"a \\\"quoted\\\" <path>\", split: {train: 0.5}}\nbatch: {global: 100, slices: 2, last: wrap, normalize: token}\n"
+		"optim: {kind: momentum, lr: 0.1, momentum: 0.8, clip: 0, schedule: {kind: step, every: 7, factor: 0.5}}\n"
+		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: 1500 ms}\ntrace: {digest: 5}\n",
+		"job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: idx}\nbatch: {global: 1}\n"
+		"optim: {kind: sgd}\ncheckpoint: {every: 3 steps}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+		must(jobs[i]);
+		const char *once = json_of(&job);
+		struct hd_hash hash = job.hash;
+		must(once);
+		assert_string_equal(json_of(&job), once);
+		assert_true(hd_hash_same(job.hash, hash));
+	}
+}
+
+static void origins_are_printed_with_their_places(void **state)
+{
+	static const struct hd_job_set set = { "optim.lr", "0.5", HD_FROM_ENV };
+	struct hd_text text;
+
+	(void)state;
+	assert_int_equal(parse_with(SMALLEST, &set, 1), HD_OK);
+	hd_text_init(&text, &arena);
+	hd_job_json(&job, true, &text);
+	assert_non_null(strstr(text.at, "\"global\":{\"value\":64,\"origin\":\"file\",\"line\":4,\"column\":17}"));
+	assert_non_null(strstr(text.at, "\"lr\":{\"value\":0.5,\"origin\":\"environment\"}"));
+	assert_non_null(strstr(text.at, "\"clip\":{\"value\":1,\"origin\":\"default\"}"));
+}
+
+static void the_template_is_a_job_with_every_key(void **state)
+{
+	struct hd_text text;
+
+	(void)state;
+	hd_text_init(&text, &arena);
+	hd_job_template(&text);
+	CHECK(parse(text.at) == HD_OK, "%s\n%s", diag.text, text.at);
+	for (int k = 0; k < HD_JOB_NKEYS; k++)
+		CHECK(job.value[k].origin == HD_FROM_FILE, "%s.%s is not in it", hd_job_keys[k].table, hd_job_keys[k].key);
+	assert_string_equal(warnings.at, "");
+}
+
+static void the_schema_has_every_key_and_is_json(void **state)
+{
+	struct hd_text text;
+	const struct hd_json *root, *at;
+
+	(void)state;
+	hd_text_init(&text, &arena);
+	hd_job_schema(&text);
+	CHECK(hd_json_parse(&arena, "schema", text.at, text.len, &root, &diag) == HD_OK, "%s", diag.text);
+	for (int k = 0; k < HD_JOB_NKEYS; k++) {
+		char key[64];
+		snprintf(key, sizeof key, "%s", hd_job_keys[k].key);
+		char *dot = strchr(key, '.');
+		at = hd_json_find(hd_json_find(hd_json_find(root, "properties"), hd_job_keys[k].table), "properties");
+		if (dot) {
+			*dot = '\0';
+			at = hd_json_find(hd_json_find(at, key), "properties");
+		}
+		at = hd_json_find(at, dot ? dot + 1 : key);
+		CHECK(at, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK(hd_json_find(at, "description"), "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+	}
+}
+
+static void no_key_that_fixes_the_result_names_hardware(void **state)
+{
+	static const char *const hardware[] = { "workers", "checkpoint", "trace", "log", "eval" };
+
+	(void)state;
+	for (int k = 0; k < HD_JOB_NKEYS; k++)
+		for (size_t i = 0; i < sizeof hardware / sizeof hardware[0]; i++)
+			CHECK(!hd_job_keys[k].result || strcmp(hd_job_keys[k].table, hardware[i]) != 0, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+}
+
+static void no_memory_is_said(void **state)
+{
+	enum hd_err err = HD_E_NOMEM;
+	uint32_t nfailed = 0;
+
+	(void)state;
+	for (size_t budget = 64; err && budget < (1 << 22); budget += 256) {
+		struct hd_arena small;
+		struct hd_job other;
+		hd_arena_init(&small, budget);
+		err = hd_job_parse(&other, "tiny.yaml", SMALLEST, strlen(SMALLEST), NULL, 0, &small, NULL, NULL);
+		CHECK(!err || err == HD_E_NOMEM, "budget %zu: %s", budget, hd_err_text(err));
+		nfailed += err == HD_E_NOMEM;
+		hd_arena_finish(&small);
+	}
+	assert_int_equal(err, HD_OK);
+	assert_true(nfailed > 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_smallest_job_gets_all_defaults),
+		cmocka_unit_test(words_stand_in_the_order_of_their_enums),
+		cmocka_unit_test(types_are_the_tables_and_not_yamls),
+		cmocka_unit_test(the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen),
+		cmocka_unit_test(every_refusal_says_where_what_and_what_to_do),
+		cmocka_unit_test(a_nearer_origin_wins_and_is_remembered),
+		cmocka_unit_test(arguments_of_the_model_can_be_set_one_by_one),
+		cmocka_unit_test(a_wrong_set_is_named_as_it_was_written),
+		cmocka_unit_test(of_steps_and_epochs_the_nearer_origin_counts),
+		cmocka_unit_test(a_graph_file_brings_its_own_loss),
+		cmocka_unit_test(the_hash_of_a_job_is_what_it_was),
+		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
+		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
+		cmocka_unit_test(a_printed_job_parses_to_the_same_job),
+		cmocka_unit_test(origins_are_printed_with_their_places),
+		cmocka_unit_test(the_template_is_a_job_with_every_key),
+		cmocka_unit_test(the_schema_has_every_key_and_is_json),
+		cmocka_unit_test(no_key_that_fixes_the_result_names_hardware),
+		cmocka_unit_test(no_memory_is_said),
+	};
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}
