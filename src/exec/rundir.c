@@ -58,10 +58,11 @@ static enum hd_err fresh_folder(struct hd_fs *fs, const char *parent, const char
 	snprintf(runs, sizeof runs, "%s/runs", parent);
 	err = hd_fs_mkdirs(fs, runs, diag);
 	for (uint32_t n = 1; !err && n < HD_MAX_SAME_NAME; n++) {
-		if (n == 1)
-			snprintf(path, cap, "%s/%s", runs, name);
-		else
-			snprintf(path, cap, "%s/%s-%u", runs, name, n);
+		char number[16] = "";
+		if (n > 1)
+			snprintf(number, sizeof number, "-%u", n);
+		if ((size_t)snprintf(path, cap, "%s/%s%s", runs, name, number) >= cap)
+			return hd_fail(diag, HD_E_INVAL, "the path of the run, %s/%s, is longer than %zu bytes", runs, name, cap - 1);
 		err = hd_fs_mkdir(fs, path, NULL);
 		if (err != HD_E_EXISTS)
 			return err ? hd_fs_mkdir(fs, path, diag) : HD_OK;

@@ -14,7 +14,7 @@
 
 static double leaf_sum(const struct hd_worker *w, size_t field)
 {
-	double at[HD_MAX_LEVELS + 1];
+	double at[HD_MAX_LEVELS + 1] = { 0 };
 	uint32_t n = 0;
 
 	/* the canonical tree by a binary counter: after v leaves, one partial per set bit of v */

@@ -192,7 +192,7 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 	char name[16];
 
 	for (uint32_t r = 1; r < w->spec.ndevices && !err; r++) {
-		snprintf(name, sizeof name, "device %u", r);
+		snprintf(name, sizeof name, "dev %u", r);
 		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
 	}
 	return err;

@@ -1,0 +1,137 @@
+#include "exec/worker_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/safetensors.h"
+#include "tests/check.h"
+
+/* PyTorch as the oracle: parameters, data, first gradient and ten losses were written by
+ * tests/torch/make_fixtures.py (HD_TORCH_FIXTURES: a folder it has just filled). Sums of K
+ * products in f32 in two orders differ by about eps * sqrt(K) of their size; a gradient is
+ * judged by the norm of its difference, a loss relatively. */
+
+enum { STEPS = 10 };
+static const double grad_tolerance = 2e-5, loss_tolerance = 1e-4;
+
+static const char *folder(void)
+{
+	static char path[512];
+	const char *given = getenv("HD_TORCH_FIXTURES"), *source = getenv("SOURCE_DIR");
+
+	snprintf(path, sizeof path, "%s%s", given ? given : source ? source : ".", given ? "" : "/tests/torch/fixtures");
+	return path;
+}
+
+static void read_file(const char *name, const char *file, struct hd_arena *arena, uint8_t **bytes, size_t *len)
+{
+	char path[700];
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	snprintf(path, sizeof path, "%s/%s/%s", folder(), name, file);
+	CHECK(hd_file_read_all(&fs, path, arena, 1 << 24, bytes, len, &diag) == HD_OK, "%s", diag.text);
+}
+
+static void read_tensors(const char *name, const char *file, struct hd_arena *arena, struct hd_safetensors *st)
+{
+	struct hd_diag diag = { "" };
+	uint8_t *bytes;
+	size_t len;
+
+	read_file(name, file, arena, &bytes, &len);
+	CHECK(hd_safetensors_read(st, arena, file, bytes, len, &diag) == HD_OK, "%s", diag.text);
+}
+
+static struct hd_job *job_of(const char *name, struct hd_arena *arena)
+{
+	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
+	char *path = hd_arena_take(arena, 700, 1);
+	struct hd_job_set set = { "data.path", path, HD_FROM_SET };
+	struct hd_diag diag = { "" };
+	uint8_t *bytes;
+	size_t len;
+
+	snprintf(path, 700, "%s/%s", folder(), name);
+	read_file(name, "job.yaml", arena, &bytes, &len);
+	CHECK(hd_job_parse(job, "job.yaml", (const char *)bytes, len, &set, 1, arena, &diag, NULL) == HD_OK, "%s", diag.text);
+	return job;
+}
+
+static void check_gradients(const char *name, const struct hd_worker *w, const struct hd_safetensors *expect)
+{
+	const struct hd_graph *g = &w->task->train;
+
+	for (uint32_t p = 0; p < g->nparams; p++) {
+		char want[HD_MAX_NAME + 8];
+		double diff = 0, size = 0, scale = 1.0 / w->record.weight;
+		snprintf(want, sizeof want, "grad.%s", hd_graph_text_of(g, g->value[g->param[p].value].name));
+		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
+		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size", name, want);
+		const float *ours = w->item[w->result] + w->task->layout.at[p], *theirs = t->at;
+		for (uint64_t i = 0; i < w->task->layout.len[p]; i++) {
+			double d = (double)ours[i] * scale - (double)theirs[i];
+			diff += d * d;
+			size += (double)theirs[i] * (double)theirs[i];
+		}
+		CHECK(sqrt(diff) <= grad_tolerance * sqrt(size) + 1e-9, "%s: %s is off by %.3g of its norm %.3g", name, want, sqrt(diff), sqrt(size));
+	}
+}
+
+static void agrees(const char *name, enum hd_kernels kernels)
+{
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = kernels };
+	struct hd_safetensors params, expect;
+	struct hd_diag diag = { "" };
+	struct hd_worker *w = NULL;
+	struct hd_task *task = NULL;
+	struct hd_arena arena;
+	struct hd_plan plan;
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	hd_arena_init(&arena, 0);
+	read_tensors(name, "params.safetensors", &arena, &params);
+	read_tensors(name, "expect.safetensors", &arena, &expect);
+	struct hd_job *job = job_of(name, &arena);
+	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_create(&w, task, &spec, &diag) == HD_OK, "%s", diag.text);
+	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1, .clips = true };
+	CHECK(hd_plan_data(&plan, &pj, 2, NULL, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_adopt(w, &plan, &diag) == HD_OK, "%s", diag.text);
+	CHECK(params.ntensors == task->train.nparams, "%s: %u tensors, PyTorch has %u", name, task->train.nparams, params.ntensors);
+	for (uint32_t i = 0; i < params.ntensors; i++) {
+		struct hd_state_entry *e = hd_state_find(hd_worker_state(w), params.tensor[i].name);
+		CHECK(e && e->len_bytes == params.tensor[i].len_bytes, "%s: %s", name, params.tensor[i].name);
+		memcpy(e->at, params.tensor[i].at, e->len_bytes);
+	}
+	const double *loss = hd_safetensors_find(&expect, "loss")->at;
+	for (uint32_t s = 0; s < STEPS; s++) {
+		struct hd_step_record r;
+		CHECK(hd_worker_step(w, false, &r, &diag) == HD_OK, "%s", diag.text);
+		double ours = r.loss_sum / r.weight;
+		CHECK(fabs(ours - loss[s]) <= loss_tolerance * fabs(loss[s]), "%s: loss of step %u is %.9g, PyTorch has %.9g", name, s, ours, loss[s]);
+		if (s == 0)
+			check_gradients(name, w, &expect);
+	}
+	hd_worker_destroy(w);
+	hd_task_destroy(task);
+	hd_arena_finish(&arena);
+}
+
+static void mlp_agrees_with_pytorch(void **state)   { (void)state; agrees("mlp", HD_KERNELS_PORTABLE); agrees("mlp", HD_KERNELS_LIBRARY); }
+static void lenet_agrees_with_pytorch(void **state) { (void)state; agrees("lenet", HD_KERNELS_PORTABLE); agrees("lenet", HD_KERNELS_LIBRARY); }
+static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees("gpt", HD_KERNELS_PORTABLE); agrees("gpt", HD_KERNELS_LIBRARY); }
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mlp_agrees_with_pytorch),
+		cmocka_unit_test(lenet_agrees_with_pytorch),
+		cmocka_unit_test(gpt_agrees_with_pytorch),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
