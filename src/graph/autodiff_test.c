@@ -1,8 +1,9 @@
-#include "tests/check.h"
+#include "graph/autodiff.h"
 
 #include <stdio.h>
 
 #include "graph/testing.h"
+#include "tests/check.h"
 
 /* Built-in models in the forms that jobs use: plain, with dropout, per token, optimized, cut. */
 struct variant { const char *model; struct hd_model_arg arg[4]; uint32_t nargs; struct hd_model_opts opts; bool optimize; uint32_t cut; };

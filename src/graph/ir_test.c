@@ -1,8 +1,9 @@
-#include "tests/check.h"
+#include "graph/ir.h"
 
 #include <stdio.h>
 
 #include "graph/testing.h"
+#include "tests/check.h"
 
 static void dtypes_have_the_numbers_and_sizes_of_checkpoints(void **state)
 {

@@ -1,9 +1,9 @@
-#include "tests/check.h"
+#include "graph/layout.h"
 
 #include <stdio.h>
 
-#include "graph/layout.h"
 #include "graph/testing.h"
+#include "tests/check.h"
 
 /* Parameter sizes around every boundary of segments, chunks and alignment. */
 static const int64_t sizes[] = { 1, 15, 16, 17, 1000, 65520, 65535, 65536, 65537, 131072, 131073 };

@@ -1,9 +1,10 @@
-#include "tests/check.h"
+#include "graph/model.h"
 
 #include <stdio.h>
 
 #include "graph/layout.h"
 #include "graph/testing.h"
+#include "tests/check.h"
 
 static uint64_t parameters(const char *name, const struct hd_model_arg *arg, uint32_t nargs)
 {

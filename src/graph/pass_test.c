@@ -1,8 +1,9 @@
-#include "tests/check.h"
+#include "graph/pass.h"
 
 #include <stdio.h>
 
 #include "graph/testing.h"
+#include "tests/check.h"
 
 /* Parses, runs one pass, and compares with what is expected, both in canonical form. */
 static void expect(enum hd_err (*pass)(struct hd_graph *, struct hd_diag *), const char *text, const char *wanted)

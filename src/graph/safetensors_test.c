@@ -1,10 +1,10 @@
-#include "tests/check.h"
+#include "graph/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/safetensors.h"
+#include "tests/check.h"
 
 struct bytes { uint8_t at[1 << 16]; size_t len; uint64_t fail_after; };
 

@@ -1,9 +1,9 @@
-#include "tests/check.h"
-
 #include "graph/state.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "tests/check.h"
 
 enum { N = 65536 + 70000 };
 static float big[N];

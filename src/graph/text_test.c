@@ -1,9 +1,10 @@
-#include "tests/check.h"
+#include "graph/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/testing.h"
+#include "tests/check.h"
 
 /* A file of golden/, in malloc'ed memory. */
 static char *golden(const char *name)

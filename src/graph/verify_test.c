@@ -1,8 +1,9 @@
-#include "tests/check.h"
+#include "graph/verify.h"
 
 #include <stdio.h>
 
 #include "graph/testing.h"
+#include "tests/check.h"
 
 static void train(struct hd_subject *s)
 {
