@@ -18,11 +18,11 @@ static double number_at(const struct hd_npy *npy, uint64_t i)
 	double f64;
 
 	if (npy->dtype == HD_F32) {
-		word = hd_le32(npy->at + 4 * i);
+		word = hd_get32(npy->at + 4 * i);
 		memcpy(&f32, &word, sizeof f32);
 		return (double)f32;
 	}
-	wide = hd_le64(npy->at + 8 * i);
+	wide = hd_get64(npy->at + 8 * i);
 	memcpy(&f64, &wide, sizeof f64);
 	return f64;
 }
@@ -31,7 +31,7 @@ static int64_t integer_at(const struct hd_npy *npy, uint64_t i)
 {
 	if (npy->dtype == HD_U8)
 		return npy->at[i];
-	return npy->dtype == HD_I32 ? (int32_t)hd_le32(npy->at + 4 * i) : (int64_t)hd_le64(npy->at + 8 * i);
+	return npy->dtype == HD_I32 ? (int32_t)hd_get32(npy->at + 4 * i) : (int64_t)hd_get64(npy->at + 8 * i);
 }
 
 static bool is_float(const struct hd_npy *npy) { return npy->dtype == HD_F32 || npy->dtype == HD_F64; }

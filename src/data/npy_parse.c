@@ -144,7 +144,7 @@ enum hd_err hd_npy_parse(const uint8_t *bytes, size_t len, const char *name, str
 		return hd_fail(diag, HD_E_INPUT, "%s is not an .npy file: the magic number is wrong (%zu bytes)", name, len);
 	if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
 		return hd_fail(diag, HD_E_INPUT, "%s is of .npy version %u.%u; known are 1.0, 2.0, 3.0", name, bytes[6], bytes[7]);
-	size_t at = bytes[6] == 1 ? 10 : 12, header_len = bytes[6] == 1 ? hd_le16(bytes + 8) : hd_le32(bytes + 8);
+	size_t at = bytes[6] == 1 ? 10 : 12, header_len = bytes[6] == 1 ? hd_get16(bytes + 8) : hd_get32(bytes + 8);
 	if (header_len > len - at)
 		return hd_fail(diag, HD_E_INPUT, "%s is cut off inside its header: %zu bytes", name, len);
 	enum hd_err err = parse_header((const char *)bytes + at, header_len, name, &got, diag);

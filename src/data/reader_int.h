@@ -16,6 +16,7 @@
 #ifndef HD_DATA_READER_INT_H
 #define HD_DATA_READER_INT_H
 
+#include "base/le.h"
 #include "base/philox.h"
 #include "data/dataset.h"
 
@@ -68,9 +69,6 @@ enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_US
 struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index, uint32_t block);
 
 static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
-static inline uint32_t hd_le16(const uint8_t *p) { return (uint32_t)p[1] << 8 | p[0]; }
-static inline uint32_t hd_le32(const uint8_t *p) { return hd_le16(p + 2) << 16 | hd_le16(p); }
-static inline uint64_t hd_le64(const uint8_t *p) { return (uint64_t)hd_le32(p + 4) << 32 | hd_le32(p); }
 
 extern const struct hd_reader_ops hd_reader_idx, hd_reader_text, hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
 

@@ -5,7 +5,7 @@
 
 static uint32_t token_at(const struct hd_stream *stream, const struct hd_piece *piece, uint64_t i)
 {
-	return stream->width_bytes == 1 ? piece->bytes[i] : hd_le16(piece->bytes + 2 * i);
+	return stream->width_bytes == 1 ? piece->bytes[i] : hd_get16(piece->bytes + 2 * i);
 }
 
 static enum hd_err check_tokens(const struct hd_stream *stream, struct hd_diag *diag)

@@ -6,7 +6,7 @@ enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, 
 {
 	if (len < HD_TOKENS_HEADER_BYTES)
 		return hd_fail(diag, HD_E_INPUT, "%s is cut off: %zu bytes, the header of a token file alone has %d", name, len, HD_TOKENS_HEADER_BYTES);
-	uint32_t magic = hd_le32(bytes), version = hd_le32(bytes + 4), n = hd_le32(bytes + 8);
+	uint32_t magic = hd_get32(bytes), version = hd_get32(bytes + 4), n = hd_get32(bytes + 8);
 	if (magic != HD_TOKENS_MAGIC)
 		return hd_fail(diag, HD_E_INPUT, "%s is not a token file: it begins with %u, not with %d (for plain text use data.kind text)", name, magic, HD_TOKENS_MAGIC);
 	if (version != HD_TOKENS_VERSION)
