@@ -46,9 +46,10 @@ function(hd_library name room out)
 endfunction()
 
 # oneDNN 2 and 3 share no source: device/cpu holds dnnl2.c, dnnl3.c and, for builds
-# without the library, dnnl0.c. Keeps the one that fits in the list called `files`.
-function(hd_pick_dnnl files)
-  set(kept ${${files}})
+# without the library, dnnl0.c. Keeps the one that fits in the list called `out` (not `files`:
+# a parameter of the name of what it names would hide it).
+function(hd_pick_dnnl out)
+  set(kept ${${out}})
   if(NOT kept MATCHES "/dnnl[0-9]\\.c")
     return()
   endif()
@@ -70,7 +71,7 @@ function(hd_pick_dnnl files)
   if(NOT EXISTS ${pick})
     message(FATAL_ERROR "no src/device/cpu/dnnl${major}.c for the oneDNN found (major version ${major}, 0: none)")
   endif()
-  set(${files} ${kept} ${pick} PARENT_SCOPE)
+  set(${out} ${kept} ${pick} PARENT_SCOPE)
 endfunction()
 
 # What was found, for the end of the configuration and for `heddle doctor`.

@@ -7,7 +7,8 @@
 #include "device/cpu/cpu_kernels.h"
 
 struct hd_cpu_isa {
-	const struct hd_cpu_row *rows;            /* [HD_NOPS] */
+	const struct hd_cpu_row *rows;            /* [HD_NOPS] all ours */
+	const struct hd_cpu_row *library_rows;    /* [HD_NOPS] the library's where library.h has them, else ours */
 	const struct hd_cpu_vector *vector;
 	/* Sixteen values of a function of vmath.h (exp, log, tanh, sigmoid, gelu's gate), for tests. */
 	void (*math)(int function, const float in[16], float out[16]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu_isa.h"
+#include "device/cpu/dnnl.h"
 
 enum hd_err hd_cpu_prepare_none(const struct hd_call *call, void **prepared, struct hd_diag *diag)
 {
@@ -50,10 +51,11 @@ const struct hd_cpu_isa *hd_cpu_isa_of(const char *path)
 
 const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path)
 {
-	(void)kernels;
-	return hd_cpu_isa_of(path)->rows;
+	const struct hd_cpu_isa *isa = hd_cpu_isa_of(path);
+	return kernels == HD_KERNELS_LIBRARY && hd_dnnl_present() ? isa->library_rows : isa->rows;
 }
 
 const struct hd_cpu_vector *hd_cpu_vectors(const char *path) { return hd_cpu_isa_of(path)->vector; }
 
-void hd_cpu_thread_init(void) {}
+void hd_cpu_thread_init(void) { hd_dnnl_thread_init(); }
+bool hd_cpu_has_library(void) { return hd_dnnl_present(); }

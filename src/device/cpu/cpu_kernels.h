@@ -11,7 +11,8 @@
  *    of equal kernel fingerprint.
  * 3. Every row has all slots; ops that are views have `ntiles` 0 and a tile that
  *    does nothing.
- * 4. prepare() and release() are called outside the step loop, on one thread.
+ * 4. prepare() and release() are called outside the step loop, on one thread; prepare()
+ *    comes before ntiles() and scratch() of its call, which may read `prepared`.
  *    What prepare() made is read-only afterwards and shared by all threads.
  *
  * Threads: everything here is constant data or pure. */
@@ -46,8 +47,11 @@ struct hd_cpu_vector {
  * `wanted` NULL or "auto": choose. The text is constant and lives for ever. */
 const char *hd_cpu_path(const char *wanted);
 
-/* [HD_NOPS], by enum hd_op; `path` as hd_cpu_path() gave it. */
+/* [HD_NOPS], by enum hd_op; `path` as hd_cpu_path() gave it. HD_KERNELS_LIBRARY in a build
+ * without the library gives our rows: whoever was asked for it by name asks
+ * hd_cpu_has_library() first. */
 const struct hd_cpu_row *hd_cpu_table(enum hd_kernels kernels, const char *path);
+bool hd_cpu_has_library(void);
 const struct hd_cpu_vector *hd_cpu_vectors(const char *path);
 
 /* To be called once by each thread of a device before its first tile: keeps the library

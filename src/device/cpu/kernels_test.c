@@ -119,6 +119,10 @@ static void poison(struct hd_call *call)
 static void run(const struct hd_cpu_row *table, struct hd_call *call, bool backwards)
 {
 	const struct hd_kernel *kernel = &table[call->op].kernel;
+	void *prepared = NULL;
+
+	assert_int_equal(table[call->op].prepare(call, &prepared, NULL), HD_OK);
+	call->prepared = prepared;
 	uint32_t n = kernel->ntiles(call);
 	size_t bytes = kernel->scratch(call);
 	void *scratch = hd_alloc(bytes);
@@ -129,6 +133,8 @@ static void run(const struct hd_cpu_row *table, struct hd_call *call, bool backw
 	for (uint32_t i = 0; i < n; i++)
 		kernel->tile(call, backwards ? n - 1 - i : i, scratch);
 	hd_free(scratch);
+	table[call->op].release(prepared);
+	call->prepared = NULL;
 }
 
 /* Inputs that are outputs of the forward op must fit the others. */
@@ -251,12 +257,14 @@ static void results_are_near_those_of_the_reference(void **state)
 		call_make(&ref, &examples[i]);
 		call_make(&call, &examples[i]);
 		run(hd_ref_table(), &ref, false);
-		run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
-		for (int o = 0; o < call.nout; o++)
-			if (examples[i].wide)
-				assert_memory_equal(call.out[o].at, ref.out[o].at, 8);
-			else
-				near(&call.out[o], &ref.out[o], examples[i].terms, i, o);
+		for (int kernels = HD_KERNELS_LIBRARY; kernels <= HD_KERNELS_PORTABLE; kernels++) {
+			run(hd_cpu_table((enum hd_kernels)kernels, hd_cpu_path(NULL)), &call, kernels == HD_KERNELS_LIBRARY);
+			for (int o = 0; o < call.nout; o++)
+				if (examples[i].wide)
+					assert_memory_equal(call.out[o].at, ref.out[o].at, 8);
+				else
+					near(&call.out[o], &ref.out[o], examples[i].terms, i, o);
+		}
 		call_drop(&ref);
 		call_drop(&call);
 	}

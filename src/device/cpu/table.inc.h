@@ -1,8 +1,7 @@
 /* table.inc.h -- the rows of one path: which functions compute which op. Included once by
  * each kernels_<path>.c, which gives the path its compiler flags and its name.
  *
- * HD_OUR_ROWS is the list; the table and the test of completeness come from it:
- * op, and the stem of its three functions, tiles counted as `grid` says. */
+ * The lists give op and functions; rows of HD_DENSE_ROWS have a twin in library.h. */
 #ifndef HD_DEVICE_CPU_TABLE_INC_H
 #define HD_DEVICE_CPU_TABLE_INC_H
 
@@ -10,6 +9,7 @@
 #include "device/cpu/cpu_isa.h"
 #include "device/cpu/flat.inc.h"
 #include "device/cpu/images.inc.h"
+#include "device/cpu/library.h"
 #include "device/cpu/matmul.inc.h"
 #include "device/cpu/rows.inc.h"
 
@@ -31,11 +31,12 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 }
 
 /*    op               tiles                scratch               tile */
-#define HD_OUR_ROWS(X)                                                              \
+#define HD_DENSE_ROWS(X)                                                              \
 	X(MATMUL,          matmul_ntiles,       matmul_scratch,       matmul_tile)          \
 	X(CONV2D,          conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
 	X(CONV2D_DX,       conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
-	X(CONV2D_DW,       conv2d_dw_ntiles,    conv2d_dw_scratch,    conv2d_dw_tile)       \
+	X(CONV2D_DW,       conv2d_dw_ntiles,    conv2d_dw_scratch,    conv2d_dw_tile)
+#define HD_OTHER_ROWS(X)                                                            \
 	X(ATTENTION,       attention_ntiles,    attention_scratch,    attention_tile)       \
 	X(ATTENTION_DX,    attention_dx_ntiles, attention_dx_scratch, attention_dx_tile)    \
 	X(RESHAPE,         no_tiles,            scratch_none,         view_tile)            \
@@ -66,7 +67,10 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 	X(DROPOUT_DX,      map_ntiles,          scratch_none,         dropout_tile)
 
 #define X(id, ntiles, scratch, tile) [HD_OP_##id] = { { ntiles, scratch, tile }, hd_cpu_prepare_none, hd_cpu_release_none },
-#define HD_ISA_TABLE { HD_OUR_ROWS(X) }
+#define L(id, stem) [HD_OP_##id] = { { hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile }, \
+	hd_library_##stem##_prepare, hd_library_release },
+#define HD_ISA_TABLE { HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) }
+#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) }
 #define HD_ISA_VECTOR { flat_update, flat_add, flat_copy, flat_sumsq }
 
 #endif
