@@ -10,7 +10,7 @@
 #include "graph/op.h"
 #include "graph/verify.h"
 
-enum { MAX_LABELS = HD_MAX_NODES * HD_MAX_OUT, MAX_WORD = HD_MAX_NAME, VERIFY_ROWS = 1 << 20 };
+enum { MAX_LABELS = HD_MAX_NODES * HD_MAX_OUT, MAX_WORD = HD_MAX_NAME };
 
 /* Labels and names both lead to values; HD_NONE in a slot: empty. */
 struct labels { uint32_t *at, cap; };
@@ -645,7 +645,7 @@ enum hd_err hd_graph_parse(struct hd_graph *graph, const char *file, const char 
 	if (err != HD_OK)
 		return err;
 	count_forward(graph);
-	if (hd_graph_verify(graph, VERIFY_ROWS, &why) != HD_OK)
+	if (hd_graph_verify(graph, 1, &why) != HD_OK)
 		return hd_fail(diag, HD_E_INPUT, "%s: %s", file, why.text);
 	return HD_OK;
 }

@@ -19,7 +19,8 @@
  *    to a graph that prints the same bytes.
  * 2. Parsing accepts any order in which names come before their use, any labels, and
  *    lines without shapes (they are derived; given ones must agree).
- * 3. What is parsed is verified (verify.h). Errors are HD_E_INPUT and say file:line:column.
+ * 3. What is parsed is verified (verify.h), for one row: the caller verifies for those it runs
+ *    on. Errors are HD_E_INPUT and say file:line:column.
  *
  * No recursion; limits are those of ir.h and HD_MAX_GRAPH_TEXT. */
 #ifndef HD_GRAPH_TEXT_H
