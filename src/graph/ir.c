@@ -49,8 +49,8 @@ void hd_graph_init(struct hd_graph *graph, struct hd_arena *arena)
 	*graph = (struct hd_graph){ .arena = arena, .name = HD_NONE };
 }
 
-/* Doubles until `need` elements fit. The old array stays in the arena: pointers into it
- * keep their old contents, but are not to be used. */
+/* Doubles until `need` elements fit; what is new is zero. The old array stays in the arena:
+ * pointers into it keep their old contents, but are not to be used. */
 static enum hd_err reserve(struct hd_arena *arena, void **at, uint32_t used, uint32_t *cap, uint64_t need,
 	size_t size, struct hd_diag *diag)
 {
@@ -289,7 +289,6 @@ enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t 
 	err = RESERVE(graph, consts, consts_len, consts_cap, at - graph->consts_len + len, diag);
 	if (err != HD_OK)
 		return err;
-	memset(graph->consts + graph->consts_len, 0, at - graph->consts_len);
 	memcpy(graph->consts + at, data, len);
 	v.data = at;
 	err = value_add(graph, &v, value, diag);

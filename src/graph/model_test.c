@@ -21,7 +21,9 @@ static uint64_t parameters(const char *name, const struct hd_model_arg *arg, uin
 /* LeNet-5 and GPT-2 small are known by these numbers. */
 static void models_have_the_known_numbers_of_parameters(void **state)
 {
-	static const struct hd_model_arg gpt2[] = { { "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "1024" }, { "vocab", "50257" } };
+	static const struct hd_model_arg gpt2[] = {
+		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "1024" }, { "vocab", "50257" },
+	};
 
 	(void)state;
 	assert_int_equal(parameters("lenet", NULL, 0), 61706);

@@ -211,7 +211,8 @@ enum hd_err hd_safetensors_read(struct hd_safetensors *out, struct hd_arena *are
 	if (header > HD_ST_HEADER_BYTES || header > len - PREFIX_BYTES)
 		return hd_fail(diag, HD_E_INPUT, "%s: its header claims %llu bytes of %llu (at most %d): cut short, or no safetensors file", file,
 			(unsigned long long)header, (unsigned long long)len, HD_ST_HEADER_BYTES);
-	struct reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header, .data_len = len - PREFIX_BYTES - header, .diag = diag };
+	struct reader r = { .file = file, .arena = arena, .data = at + PREFIX_BYTES + header,
+		.data_len = len - PREFIX_BYTES - header, .diag = diag };
 	enum hd_err err = read_header(&r, (const char *)at + PREFIX_BYTES, header, &made);
 	if (err == HD_OK)
 		*out = made;

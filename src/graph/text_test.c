@@ -43,7 +43,8 @@ static void models_print_as_their_golden_files(void **state)
 		{ "mlp", "mlp", { { 0 } }, 0, 0, false },
 		{ "lenet-trained", "lenet", { { 0 } }, 0, 0, true },
 		{ "gpt", "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" } }, 4, 0, false },
-		{ "gpt-trained", "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "dropout", "0.1" } }, 5, 17, true },
+		{ "gpt-trained", "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "dropout", "0.1" } },
+		  5, 17, true },
 	};
 
 	(void)state;
@@ -122,6 +123,8 @@ static const struct { const char *text, *says; } errors[] = {
 	{ "input x f32 [2]\noutput loss x\n", "a sum is f64 [1]" },
 	{ "input x f32 [2]\ngrad x x\n", "a gradient is given once, to a parameter" },
 	{ "param w f32 [2] ones\ngrad w w\n", "without gradient nodes" },
+	{ "param a f32 [2] ones\nparam b f32 [2] ones\ninput x f32 [*,2]\n%0 = bias x a axis=-1\n%1 = sum_rows %0 axis=-1 phase=W of=%0\n"
+	  "grad a %1\ngrad b %1\n", "shares its gradient" },
 	{ "input x f32 [2000000000,8]\n", NULL },
 	{ "input x f32 [2000000000,2000000000]\n", "more than 2^42 elements" },
 	{ "", NULL },

@@ -65,7 +65,8 @@ static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 	return hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 }
 
-enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
 {
 	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n, vocab = value[VOCAB].n;
 	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width, .heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,

@@ -27,7 +27,8 @@ static uint32_t layer(struct hd_maker *m, const char *name, uint32_t x, int64_t 
 	return hd_make1(m, HD_OP_MAXPOOL2D, h, (struct hd_attr){ .i = { 2, 2, 2, 2 } });
 }
 
-enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
 {
 	static const struct hd_attr relu = { .i = { HD_ACT_RELU } };
 	struct hd_maker m = { graph, diag, HD_OK };

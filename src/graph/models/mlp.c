@@ -12,7 +12,8 @@ const struct hd_model_param hd_mlp_params[] = {
 	{ 0 },
 };
 
-enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
 {
 	struct hd_maker m = { graph, diag, HD_OK };
 	const struct hd_model_value *input = &value[INPUT], *hidden = &value[HIDDEN];

@@ -9,9 +9,9 @@
 #include "graph/op.h"
 
 extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_params[];
-enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag);
-enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag);
-enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag);
+typedef enum hd_err hd_model_builder(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag);
+hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build;
 
 struct hd_maker {
 	struct hd_graph *graph;
