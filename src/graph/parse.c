@@ -334,7 +334,8 @@ static enum hd_err parse_line(struct hd_parser *p)
 		while (i < sizeof statements / sizeof statements[0] && !hd_parse_is(p, statements[i].word))
 			i++;
 		if (i == sizeof statements / sizeof statements[0])
-			return hd_parse_fail(p, "'%.*s': a line begins with graph, input, param, const, output, grad or a label like %%0", hd_parse_shown(p), p->word.at);
+			return hd_parse_fail(p, "'%.*s': a line begins with graph, input, param, const, output, grad or a label like %%0",
+				hd_parse_shown(p), p->word.at);
 		hd_parse_next(p);
 		err = statements[i].parse(p);
 	}

@@ -66,7 +66,8 @@ int hd_parse_shown(const struct hd_parser *p) { return p->word.len < 40 ? (int)p
 enum hd_err hd_parse_mark(struct hd_parser *p, const char *mark)
 {
 	if (!hd_parse_is(p, mark))
-		return hd_parse_fail(p, "'%s' is missing here%s%.*s%s", mark, hd_parse_ended(p) ? "" : " (before '", hd_parse_shown(p), p->word.at, hd_parse_ended(p) ? "" : "')");
+		return hd_parse_fail(p, "'%s' is missing here%s%.*s%s", mark, hd_parse_ended(p) ? "" : " (before '", hd_parse_shown(p),
+			p->word.at, hd_parse_ended(p) ? "" : "')");
 	hd_parse_next(p);
 	return HD_OK;
 }

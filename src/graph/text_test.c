@@ -22,10 +22,10 @@ static char *golden(const char *name)
 
 static void golden_files_parse_and_print_the_same_bytes(void **state)
 {
-	static const char *const names[] = { "ops", "mlp", "gpt", "lenet-trained", "gpt-trained" };
+	static const char *const names[] = { "ops", "mlp", "gpt", "algebra-trained", "lenet-trained", "gpt-trained" };
 
 	(void)state;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		struct hd_subject s;
 		char *text = golden(names[i]);
 		hd_subject_parse(&s, text);
