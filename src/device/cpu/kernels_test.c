@@ -316,7 +316,8 @@ static void a_number_that_is_none_stays_none(void **state)
 		const struct example *e = &examples[i];
 		struct hd_call call;
 		bool seen = false;
-		if (e->in[0].ids || e->wide || e->op == HD_OP_MAXPOOL2D || e->op == HD_OP_DROPOUT || e->op == HD_OP_DROPOUT_DX || e->op == HD_OP_SOFTMAX_XENT_DX)
+		if (e->in[0].ids || e->wide || e->op == HD_OP_MAXPOOL2D ||
+		    e->op == HD_OP_DROPOUT || e->op == HD_OP_DROPOUT_DX || e->op == HD_OP_SOFTMAX_XENT_DX)
 			continue;                 /* may select the element away */
 		call_make(&call, e);
 		((float *)call.in[0].at)[0] = NAN;

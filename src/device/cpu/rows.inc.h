@@ -232,34 +232,49 @@ static inline void layernorm_dx_tile(const struct hd_call *call, uint32_t tile, 
 
 static inline uint32_t column_ntiles(uint64_t cols) { return (uint32_t)((cols + COLUMN_BLOCK - 1) / COLUMN_BLOCK); }
 
-/* Columns [first, first + n), n <= 16, of `rows` rows; with x and stats each element is first
- * multiplied by its row's normalised x. */
-HD_INLINE void column_sums(const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols, size_t n, float *out)
-{
-	struct vf total = vf_set(0.0f);
+enum { COLUMN_UNITS = COLUMN_BLOCK / HD_UNIT };
 
+/* n columns, those of nunits units, of `rows` rows; with x and stats each element is first
+ * multiplied by its row's normalised x. nunits is a constant after inlining: several units
+ * share each line of memory that a row brings. */
+HD_INLINE void column_sums(const int nunits, const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols, size_t n, float *out)
+{
+	struct vf total[COLUMN_UNITS], block[COLUMN_UNITS];
+
+	for (int u = 0; u < nunits; u++)
+		total[u] = vf_set(0.0f);
 	for (uint64_t from = 0; from < rows; from += ROW_BLOCK) {
 		uint64_t to = rows - from < ROW_BLOCK ? rows : from + ROW_BLOCK;
-		struct vf part_sum = vf_set(0.0f);
-		for (uint64_t row = from; row < to; row++) {
-			struct vf d = vf_load_n(dy + row * cols, n);
-			if (x) {
-				struct vf u = vf_sub(vf_load_n(x + row * cols, n), vf_set(stats[2 * row]));
-				d = vf_mul(d, vf_mul(u, vf_set(stats[2 * row + 1])));
+		for (int u = 0; u < nunits; u++)
+			block[u] = vf_set(0.0f);
+		for (uint64_t row = from; row < to; row++)
+#pragma GCC unroll 4
+			for (int u = 0; u < nunits; u++) {
+				size_t len = nunits > 1 ? HD_UNIT : n;
+				struct vf d = vf_load_n(dy + row * cols + u * HD_UNIT, len);
+				if (x) {
+					struct vf gap = vf_sub(vf_load_n(x + row * cols + u * HD_UNIT, len), vf_set(stats[2 * row]));
+					d = vf_mul(d, vf_mul(gap, vf_set(stats[2 * row + 1])));
+				}
+				block[u] = vf_add(block[u], d);
 			}
-			part_sum = vf_add(part_sum, d);
-		}
-		total = vf_add(total, part_sum);
+		for (int u = 0; u < nunits; u++)
+			total[u] = vf_add(total[u], block[u]);
 	}
-	vf_store_n(out, total, n);
+	for (int u = 0; u < nunits; u++)
+		vf_store_n(out + u * HD_UNIT, total[u], nunits > 1 ? HD_UNIT : n);
 }
 
 HD_INLINE void column_tile(const float *dy, const float *x, const float *stats, uint64_t rows, uint64_t cols, uint32_t tile, float *out)
 {
 	uint64_t first = (uint64_t)tile * COLUMN_BLOCK, n = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
 
+	if (n == COLUMN_BLOCK) {
+		column_sums(COLUMN_UNITS, dy + first, x ? x + first : NULL, stats, rows, cols, n, out + first);
+		return;
+	}
 	HD_UNITS(i, len, n)
-		column_sums(dy + first + i, x ? x + first + i : NULL, stats, rows, cols, len, out + first + i);
+		column_sums(1, dy + first + i, x ? x + first + i : NULL, stats, rows, cols, len, out + first + i);
 }
 
 static inline uint32_t layernorm_dg_ntiles(const struct hd_call *call) { return column_ntiles(call->out[0].elems); }
