@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/text.h"
 
 /* id, number, text, fields (s stage, v vn, @ version, > to, < from, # slot), lane, meaning */
 #define HD_INS(X)                                                                                                  \
@@ -80,6 +81,11 @@ bool hd_ins_uses(uint8_t op, char field);                            /* of a row
 uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
 uint8_t hd_ins_flag_bit(char letter);                                /* of the letters in texts; 0: no such flag */
 char hd_ins_flag_letter(uint8_t bit);
+
+/* One word of the text form, as LD0.7, Fc3.7, SA3.7>2#1, STEP!3@5; of a pair each half by itself. */
+void hd_ins_print(const struct hd_ins *ins, struct hd_text *text);
+/* The op name is the longest match. `bad` (may be NULL) is the byte of the word that was refused. */
+HD_MUST_USE enum hd_err hd_ins_parse(struct hd_ins *ins, const char *word, size_t len, size_t *bad, struct hd_diag *diag);
 
 void hd_ins_put(const struct hd_ins *ins, uint8_t bytes[HD_INS_BYTES]);
 /* Accepts only what it fully understands: known op and flags, unused fields 0. */
