@@ -22,7 +22,8 @@ struct hd_team {
 	_Alignas(64) void (*tile)(const void *user, uint32_t i, void *scratch);
 	const void *user;
 	uint32_t ntiles;
-	bool stop;
+	bool abandoned;                   /* written before the gates, never after */
+	bool stop;                        /* before `begin`, as the job of tiles is */
 	uint32_t nthreads;
 	size_t scratch_bytes;
 	void (*init)(void);
@@ -48,7 +49,9 @@ static void help(void *user)
 
 	team->init();
 	hd_barrier_wait(&member->gate);
-	while (!team->stop) {
+	if (team->abandoned)
+		return;
+	for (;;) {
 		hd_barrier_wait(&team->begin);
 		if (team->stop)
 			return;
@@ -72,7 +75,7 @@ static enum hd_err start_helpers(struct hd_team *team, const struct hd_team_spec
 			break;
 		nstarted++;
 	}
-	team->stop = err != HD_OK;
+	team->abandoned = err != HD_OK;
 	for (uint32_t i = 1; i < nstarted; i++)
 		hd_barrier_wait(&team->member[i].gate);
 	return err;
@@ -106,7 +109,7 @@ void hd_team_destroy(struct hd_team *team)
 {
 	if (!team)
 		return;
-	if (!team->stop && team->nthreads > 1) {
+	if (!team->abandoned && team->nthreads > 1) {
 		team->stop = true;
 		hd_barrier_wait(&team->begin);
 	}

@@ -1,0 +1,153 @@
+/* testing.h -- a model on a device with everything that exec would hand it, for tests of
+ * this room: included by *_test.c only.
+ *
+ * Parameters and inputs are drawn from Philox; labels and tokens lie in their range and
+ * every seventh label is masked. Failures end the test. */
+#ifndef HD_DEVICE_TESTING_H
+#define HD_DEVICE_TESTING_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "device/program.h"
+#include "graph/autodiff.h"
+#include "graph/model.h"
+#include "graph/pass.h"
+#include "tests/check.h"
+
+struct hd_stage {
+	struct hd_arena arena;
+	struct hd_graph graph;
+	struct hd_layout layout;
+	struct hd_program program;
+	uint64_t rows;                    /* the largest */
+	float *params, *grad;             /* flat */
+	void *input[HD_MAX_ENDS];
+	uint8_t *memory;
+	struct hd_fold leaf;              /* copies every gradient into `grad` */
+	struct hd_bind bind;
+};
+
+struct hd_stage_model { const char *name; struct hd_model_arg arg[7]; uint32_t nargs; struct hd_model_opts opts; bool optimize; };
+
+/* Small forms of every model: each op that a model uses, in seconds under valgrind. */
+static const struct hd_stage_model hd_stage_models[] = {
+	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true },
+	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true },
+	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false },
+	{ "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "6" }, { "vocab", "13" }, { "dropout", "0.2" } }, 6,
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
+};
+enum { HD_STAGE_NMODELS = sizeof hd_stage_models / sizeof hd_stage_models[0] };
+
+static inline float hd_stage_number(uint64_t seed, uint32_t stream, uint64_t i)
+{
+	const uint32_t counter[4] = { (uint32_t)(i / 4), stream, 0, 0 };
+
+	return 2.0f * hd_uniform(hd_philox(counter, seed).word[i % 4]) - 1.0f;
+}
+
+/* How many values an integer input may take: by the first op that reads it. */
+static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t value)
+{
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		for (uint8_t k = 0; k < graph->node[i].nin; k++)
+			if (graph->node[i].in[k] == value) {
+				const struct hd_value *other = &graph->value[graph->node[i].in[graph->node[i].op == HD_OP_EMBED ? 1 : 0]];
+				return graph->node[i].op == HD_OP_EMBED ? other->dim[0] : other->dim[other->rank - 1];
+			}
+	return 1;
+}
+
+static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint64_t seed)
+{
+	const struct hd_value *value = &stage->graph.value[stage->graph.input[i]];
+	uint64_t elems = hd_value_elems(value, stage->rows);
+	int64_t bound = hd_stage_bound(&stage->graph, stage->graph.input[i]);
+	bool tokens = value->dtype == HD_I32 && i == 0;
+
+	stage->input[i] = calloc(elems + 1, hd_dtype_bytes((enum hd_dtype)value->dtype));
+	for (uint64_t e = 0; e < elems; e++) {
+		float x = hd_stage_number(seed, 100 + i, e);
+		if (value->dtype == HD_F32)
+			((float *)stage->input[i])[e] = x;
+		else
+			((int32_t *)stage->input[i])[e] = !tokens && e % 7 == 6 ? -1 : (int32_t)((x + 1.0f) * 0.5f * (float)bound);
+	}
+}
+
+/* The graph is there, differentiated or not; everything else follows. rows[0] is the largest. */
+static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, uint32_t nrows, uint64_t seed)
+{
+	struct hd_diag diag = { "" };
+
+	stage->rows = rows[0];
+	CHECK(hd_layout_make(&stage->layout, &stage->graph, &stage->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_program_make(&stage->program, &stage->graph, &stage->layout, true, rows, nrows, &stage->arena, &diag) == HD_OK, "%s", diag.text);
+	stage->params = calloc(stage->layout.elems, sizeof(float));
+	stage->grad = calloc(stage->layout.elems, sizeof(float));
+	stage->memory = aligned_alloc(64, stage->program.memory.len_bytes + 64);
+	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);         /* not numbers: what is read too early shows */
+	for (uint32_t p = 0; p < stage->layout.nparams; p++)
+		for (uint64_t e = 0; e < stage->layout.len[p]; e++)
+			stage->params[stage->layout.at[p] + e] = 0.4f * hd_stage_number(seed, p, e);
+	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
+		hd_stage_fill_input(stage, i, seed);
+	stage->leaf = (struct hd_fold){ stage->grad, NULL, false };
+	stage->bind = (struct hd_bind){ .rows = stage->rows, .draw = { .seed = seed, .step = 2, .vn = 1 }, .params = stage->params,
+		.input = (const void *const *)stage->input, .arena = stage->memory, .fold = &stage->leaf, .nfolds = 1 };
+}
+
+static inline void hd_stage_make(struct hd_stage *stage, const struct hd_stage_model *model, const uint64_t *rows, uint32_t nrows)
+{
+	struct hd_diag diag = { "" };
+
+	memset(stage, 0, sizeof *stage);
+	hd_arena_init(&stage->arena, 0);
+	hd_graph_init(&stage->graph, &stage->arena);
+	CHECK(hd_model_build(&stage->graph, model->name, model->arg, model->nargs, &model->opts, &diag) == HD_OK, "%s", diag.text);
+	if (model->optimize)
+		CHECK(hd_graph_optimize(&stage->graph, rows[0], &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
+	hd_stage_set(stage, rows, nrows, 3);
+}
+
+static inline void hd_stage_run(struct hd_stage *stage, struct hd_device *device, enum hd_run_phase phase)
+{
+	struct hd_diag diag = { "" };
+	uint64_t token = 0;
+
+	CHECK(device->ops->run(device, &stage->program, phase, &stage->bind, &token, &diag) == HD_OK, "%s", diag.text);
+	CHECK(device->ops->wait(device, token, &diag) == HD_OK, "%s", diag.text);
+}
+
+static inline void hd_stage_load(struct hd_stage *stage, struct hd_device *device)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(device->ops->load(device, &stage->program, &diag) == HD_OK, "%s", diag.text);
+}
+
+static inline void hd_stage_finish(struct hd_stage *stage)
+{
+	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
+		free(stage->input[i]);
+	free(stage->params);
+	free(stage->grad);
+	free(stage->memory);
+	hd_arena_finish(&stage->arena);
+}
+
+static inline struct hd_device *hd_stage_device(const char *kind, uint32_t nthreads)
+{
+	struct hd_device_spec spec = { .nthreads = nthreads, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_device *device = NULL;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_device_create(&device, kind, &spec, &diag) == HD_OK, "%s", diag.text);
+	return device;
+}
+
+#endif
