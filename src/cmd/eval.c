@@ -1,16 +1,5 @@
 #include "cmd/session.h"
 
-/* A split the data have: the one asked for, else valid, else test. */
-static const char *split_of(struct hd_cmd *cmd, const struct hd_session *s)
-{
-	const struct hd_dataset *data = hd_run_task(s->run)->data;
-	uint32_t valid = hd_dataset_split(data, "valid");
-
-	if (cmd->args.has[HD_OPT_SPLIT])
-		return cmd->args.text[HD_OPT_SPLIT];
-	return valid != HD_NONE && data->split[valid].count ? "valid" : "test";
-}
-
 enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 {
 	struct hd_session s;
@@ -19,7 +8,7 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 
 	if (err)
 		return err;
-	const char *split = split_of(cmd, &s);
+	const char *split = hd_session_split(cmd, &s);
 	err = hd_run_eval(s.run, split, &m, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		printf("{\"step\":%llu,\"split\":\"%s\",\"rows\":%llu,\"loss\":%.17g,\"accuracy\":%.17g,\"loss_hex\":\"%a\"}\n",

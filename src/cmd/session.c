@@ -166,6 +166,16 @@ void hd_session_close(struct hd_session *s)
 	s->run = NULL;
 }
 
+const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *s)
+{
+	const struct hd_dataset *data = hd_run_task(s->run)->data;
+	uint32_t valid = hd_dataset_split(data, "valid");
+
+	if (cmd->args.has[HD_OPT_SPLIT])
+		return cmd->args.text[HD_OPT_SPLIT];
+	return valid != HD_NONE && data->split[valid].count ? "valid" : "test";
+}
+
 static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir, enum hd_err err)
 {
 	char hex[HD_HASH_HEX];

@@ -23,6 +23,7 @@ struct hd_session {
 };
 HD_MUST_USE enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *session);
 void hd_session_close(struct hd_session *session);
+const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *session);      /* --split, else valid where the data have it, else test */
 
 /* Lines while a run goes on: one rewritten line on a terminal, else one each 10 s (--verbose: each step). */
 struct hd_ui {

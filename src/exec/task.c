@@ -12,26 +12,27 @@
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
 
-static enum hd_err build_builtin(struct hd_task *task, struct hd_graph *graph, const char *name, const struct hd_model_opts *opts, struct hd_diag *diag)
+static enum hd_err build_builtin(const struct hd_job *job, struct hd_arena *arena, struct hd_graph *graph, const char *name,
+	const struct hd_model_opts *opts, struct hd_diag *diag)
 {
-	const struct hd_job_value *args = &task->job->value[HD_JOB_MODEL_ARGS];
+	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS];
 	struct hd_model_arg arg[HD_MAX_ARGS];
 
 	if (args->nargs > HD_MAX_ARGS)
-		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.args has more than %d entries", task->job->file, args->line, args->column, HD_MAX_ARGS);
+		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.args has more than %d entries", job->file, args->line, args->column, HD_MAX_ARGS);
 	for (uint32_t i = 0; i < args->nargs; i++)
 		arg[i] = (struct hd_model_arg){ args->arg[i].name, args->arg[i].text };
-	hd_graph_init(graph, &task->arena);
+	hd_graph_init(graph, arena);
 	return hd_model_build(graph, name, arg, args->nargs, opts, diag);
 }
 
-static enum hd_err parse_file(struct hd_task *task, struct hd_graph *graph, const char *path, struct hd_fs *fs, struct hd_diag *diag)
+static enum hd_err parse_file(struct hd_arena *arena, struct hd_graph *graph, const char *path, struct hd_fs *fs, struct hd_diag *diag)
 {
 	uint8_t *bytes;
 	size_t len;
-	enum hd_err err = hd_file_read_all(fs, path, &task->arena, HD_GRAPH_FILE_BYTES, &bytes, &len, diag);
+	enum hd_err err = hd_file_read_all(fs, path, arena, HD_GRAPH_FILE_BYTES, &bytes, &len, diag);
 
-	hd_graph_init(graph, &task->arena);
+	hd_graph_init(graph, arena);
 	return err ? err : hd_graph_parse(graph, path, (const char *)bytes, len, diag);
 }
 
@@ -43,23 +44,23 @@ static bool labels_are_tokens(const struct hd_graph *graph)
 	return y != HD_NONE && graph->value[graph->input[y]].rank > 1 && graph->value[graph->input[y]].dtype == HD_I32;
 }
 
-static enum hd_err build(struct hd_task *task, struct hd_graph *graph, struct hd_fs *fs, struct hd_diag *diag)
+enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
 {
-	const char *use = hd_job_text(task->job, HD_JOB_MODEL), *norm = hd_job_text(task->job, HD_JOB_NORMALIZE);
+	const char *use = hd_job_text(job, HD_JOB_MODEL), *norm = hd_job_text(job, HD_JOB_NORMALIZE);
 	struct hd_model_opts opts = { .normalize = HD_NORMALIZE_SAMPLE };
 	enum hd_err err;
 
 	if (!strncmp(use, "graph:", 6))
-		return parse_file(task, graph, use + 6, fs, diag);
+		return parse_file(arena, graph, use + 6, fs, diag);
 	if (strncmp(use, "builtin:", 8) != 0)
 		return hd_fail(diag, HD_E_INVAL, "model.use is \"%s\": write builtin:NAME (see `heddle model ls`) or graph:FILE", use);
-	if (!hd_loss_parse(hd_job_text(task->job, HD_JOB_LOSS), &opts.loss))
-		return hd_fail(diag, HD_E_INVAL, "model.loss is \"%s\"; a built-in model takes cross-entropy or mse", hd_job_text(task->job, HD_JOB_LOSS));
+	if (!hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &opts.loss))
+		return hd_fail(diag, HD_E_INVAL, "model.loss is \"%s\"; a built-in model takes cross-entropy or mse", hd_job_text(job, HD_JOB_LOSS));
 	hd_normalize_parse(norm, &opts.normalize);
-	err = build_builtin(task, graph, use + 8, &opts, diag);
+	err = build_builtin(job, arena, graph, use + 8, &opts, diag);
 	if (!err && !strcmp(norm, "auto") && labels_are_tokens(graph)) {
 		opts.normalize = HD_NORMALIZE_TOKEN;
-		err = build_builtin(task, graph, use + 8, &opts, diag);
+		err = build_builtin(job, arena, graph, use + 8, &opts, diag);
 	}
 	return err;
 }
@@ -74,7 +75,7 @@ static void without_dropout(struct hd_graph *graph)
 
 static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
-	enum hd_err err = build(task, &task->train, fs, diag);
+	enum hd_err err = hd_task_graph(task->job, fs, &task->arena, &task->train, diag);
 
 	if (!err)
 		err = hd_graph_optimize(&task->train, task->job->per_vn, diag);
@@ -85,7 +86,7 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 	if (!err)
 		err = hd_graph_autodiff(&task->train, diag);
 	if (!err)
-		err = build(task, &task->infer, fs, diag);
+		err = hd_task_graph(task->job, fs, &task->arena, &task->infer, diag);
 	if (!err)
 		err = hd_graph_optimize(&task->infer, task->job->per_vn, diag);
 	if (!err)

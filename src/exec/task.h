@@ -36,6 +36,10 @@ struct hd_task {
 HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs, struct hd_diag *diag);
 void hd_task_destroy(struct hd_task *task);          /* takes NULL */
 
+/* The forward graph that the job names, before any pass; lies in `arena`. Needs no data. */
+HD_MUST_USE enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
+	struct hd_diag *diag);
+
 /* Initial parameters: Philox domain init, keyed by (seed, tensor index, element). */
 void hd_task_init_params(const struct hd_task *task, float *params);
 

@@ -1,0 +1,132 @@
+#include <string.h>
+
+#include "base/num.h"
+#include "cmd/session.h"
+
+static enum hd_err read_job(struct hd_cmd *cmd, struct hd_job **job)
+{
+	struct hd_job *read = hd_arena_take(&cmd->arena, 1, sizeof *read);
+	enum hd_err err = read ? hd_session_job(cmd, cmd->args.pos[0], read, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	if (!err)
+		*job = read;
+	return err;
+}
+
+enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
+{
+	struct hd_job *job;
+	char hex[HD_HASH_HEX];
+	enum hd_err err = read_job(cmd, &job);
+
+	if (err)
+		return err;
+	hd_hash_hex(job->hash, hex);
+	if (cmd->args.has[HD_OPT_JSON])
+		printf("{\"ok\":true,\"job_hash\":\"%s\",\"virtual_nodes\":%u,\"rows_per_virtual_node\":%llu}\n", hex, job->nvns,
+			(unsigned long long)job->per_vn);
+	else
+		printf("%s: ok  job %s  %u virtual nodes of %llu rows\n", cmd->args.pos[0], hex, job->nvns, (unsigned long long)job->per_vn);
+	return HD_OK;
+}
+
+static void add_numbers(struct hd_text *text, const struct hd_job_value *v)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_add(text, "[");
+	for (uint32_t i = 0; i < v->nlist; i++)
+		hd_text_addf(text, "%s%s", i ? ", " : "", hd_num_print_f64(number, v->list[i]));
+	hd_text_add(text, "]");
+}
+
+static void add_split(struct hd_text *text, const struct hd_job_value *v, const char *words)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_add(text, "{");
+	for (uint32_t i = 0; i < v->nlist; i++) {
+		size_t len = strcspn(words, "|");
+		hd_text_addf(text, "%s%.*s: %s", i ? ", " : "", (int)len, words, hd_num_print_f64(number, v->list[i]));
+		words += words[len] ? len + 1 : len;
+	}
+	hd_text_add(text, "}");
+}
+
+static void add_args(struct hd_text *text, const struct hd_job_value *v)
+{
+	hd_text_add(text, "{");
+	for (uint32_t i = 0; i < v->nargs; i++)
+		hd_text_addf(text, "%s%s: %s", i ? ", " : "", v->arg[i].name, v->arg[i].text);
+	hd_text_add(text, "}");
+}
+
+/* As a user would write it in a job file. */
+static void add_value(struct hd_text *text, const struct hd_job *job, int key)
+{
+	const struct hd_job_value *v = &job->value[key];
+	char number[HD_NUM_CAP];
+
+	if (v->is_auto || v->is_none) {
+		hd_text_add(text, v->is_auto ? "auto" : "none");
+		return;
+	}
+	switch ((enum hd_job_type)hd_job_keys[key].type) {
+	case HD_T_TEXT: case HD_T_WORD: hd_text_add(text, v->text); break;
+	case HD_T_INT: case HD_T_SIZE:  hd_text_addf(text, "%lld", (long long)v->i); break;
+	case HD_T_NUM:   hd_text_add(text, hd_num_print_f64(number, v->f)); break;
+	case HD_T_EVERY: hd_text_add(text, v->text); break;
+	case HD_T_LIST:  add_numbers(text, v); break;
+	case HD_T_SPLIT: add_split(text, v, hd_job_keys[key].words); break;
+	case HD_T_ARGS:  add_args(text, v); break;
+	}
+}
+
+static void print_row(struct hd_cmd *cmd, const struct hd_job *job, int key)
+{
+	static const char *const origins[] = {
+		[HD_FROM_DEFAULT] = "default", [HD_FROM_FILE] = "file", [HD_FROM_ENV] = "environment", [HD_FROM_SET] = "-s", [HD_FROM_OPTION] = "option",
+	};
+	const struct hd_job_value *v = &job->value[key];
+	char name[64], where[48];
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	add_value(&text, job, key);
+	snprintf(name, sizeof name, "%s.%s", hd_job_keys[key].table, hd_job_keys[key].key);
+	snprintf(where, sizeof where, v->line ? "%s %u:%u" : "%s", origins[v->origin], v->line, v->column);
+	printf("%-24s %-3s %-18s %s\n", name, hd_job_keys[key].result ? "R" : "", where, text.at);
+}
+
+enum hd_err hd_cmd_config_show(struct hd_cmd *cmd)
+{
+	struct hd_job *job;
+	char hex[HD_HASH_HEX];
+	enum hd_err err = read_job(cmd, &job);
+
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON]) {
+		struct hd_text text;
+		hd_text_init(&text, &cmd->arena);
+		hd_job_json(job, true, &text);
+		printf("%s\n", text.at);
+		return HD_OK;
+	}
+	printf("%-24s %-3s %-18s %s\n", "key", "R", "from", "value");
+	for (int key = 0; key < HD_JOB_NKEYS; key++)
+		print_row(cmd, job, key);
+	hd_hash_hex(job->hash, hex);
+	printf("\njob hash  %s   (of the keys marked R: they alone fix the result)\n", hex);
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_config_schema(struct hd_cmd *cmd)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_job_schema(&text);
+	printf("%s\n", text.at);
+	return HD_OK;
+}

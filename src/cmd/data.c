@@ -1,0 +1,304 @@
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "cmd/session.h"
+
+/* The data as the job sees them: shapes come from its model, order from its seed. */
+static enum hd_err open_task(struct hd_cmd *cmd, struct hd_task **task)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	return err ? err : hd_task_create(task, job, &cmd->fs, &cmd->diag);
+}
+
+static enum hd_err find_split(struct hd_cmd *cmd, const struct hd_task *task, uint32_t *split)
+{
+	const char *name = cmd->args.has[HD_OPT_SPLIT] ? cmd->args.text[HD_OPT_SPLIT] : "train";
+	uint32_t s = hd_dataset_split(task->data, name);
+
+	if (s == HD_NONE)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the data have no split \"%s\": %s", name, task->data->about);
+	*split = s;
+	return HD_OK;
+}
+
+/* Room for one sample: a buffer a field. */
+static enum hd_err take_fields(struct hd_cmd *cmd, const struct hd_dataset *data, void *out[HD_MAX_FIELDS])
+{
+	for (uint32_t f = 0; f < data->nfields; f++) {
+		out[f] = hd_arena_take(&cmd->arena, 1, data->field[f].sample_bytes);
+		if (!out[f])
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a sample");
+	}
+	return HD_OK;
+}
+
+/* ---- show */
+
+static void put_field(struct hd_json_writer *w, const struct hd_field *f)
+{
+	hd_json_open_object(w, NULL);
+	hd_json_put_text(w, "name", f->name);
+	hd_json_put_text(w, "dtype", hd_dtype_text((enum hd_dtype)f->dtype));
+	hd_json_open_array(w, "shape");
+	for (uint32_t d = 0; d < f->rank; d++)
+		hd_json_put_i64(w, NULL, f->dim[d]);
+	hd_json_close(w);
+	hd_json_put_i64(w, "sample_bytes", (int64_t)f->sample_bytes);
+	hd_json_close(w);
+}
+
+static void show_json(struct hd_cmd *cmd, const struct hd_task *task, const char *hex)
+{
+	const struct hd_dataset *data = task->data;
+	struct hd_json_writer w;
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "about", data->about);
+	hd_json_put_i64(&w, "count", (int64_t)data->count);
+	hd_json_put_text(&w, "hash", hex);
+	hd_json_open_array(&w, "fields");
+	for (uint32_t f = 0; f < data->nfields; f++)
+		put_field(&w, &data->field[f]);
+	hd_json_close(&w);
+	hd_json_open_object(&w, "splits");
+	for (uint32_t s = 0; s < data->nsplits; s++)
+		hd_json_put_i64(&w, data->split[s].name, (int64_t)data->split[s].count);
+	hd_json_close(&w);
+	hd_json_put_i64(&w, "steps_per_epoch", (int64_t)hd_sampler_steps(&task->sampler));
+	hd_json_close(&w);
+	printf("%s\n", text.at);
+}
+
+static void show_text(const struct hd_task *task, const char *hex)
+{
+	const struct hd_dataset *data = task->data;
+
+	printf("%s\n%-8s %s\n", data->about, "hash", hex);
+	for (uint32_t f = 0; f < data->nfields; f++) {
+		printf("%-8s %-8s %s [", "field", data->field[f].name, hd_dtype_text((enum hd_dtype)data->field[f].dtype));
+		for (uint32_t d = 0; d < data->field[f].rank; d++)
+			printf("%s%lld", d ? "," : "", (long long)data->field[f].dim[d]);
+		printf("]\n");
+	}
+	for (uint32_t s = 0; s < data->nsplits; s++)
+		printf("%-8s %-8s %12llu samples\n", "split", data->split[s].name, (unsigned long long)data->split[s].count);
+	printf("%-8s %llu steps of %llu samples\n", "epoch", (unsigned long long)hd_sampler_steps(&task->sampler), (unsigned long long)task->job->batch);
+}
+
+enum hd_err hd_cmd_data_show(struct hd_cmd *cmd)
+{
+	char hex[HD_HASH_HEX];
+	struct hd_task *task;
+	enum hd_err err = open_task(cmd, &task);
+
+	if (err)
+		return err;
+	hd_hash_hex(task->data->hash, hex);
+	if (cmd->args.has[HD_OPT_JSON])
+		show_json(cmd, task, hex);
+	else
+		show_text(task, hex);
+	hd_task_destroy(task);
+	return HD_OK;
+}
+
+/* ---- verify */
+
+static enum hd_err read_all(struct hd_cmd *cmd, const struct hd_dataset *data, uint64_t *nread)
+{
+	void *out[HD_MAX_FIELDS];
+	enum hd_err err = take_fields(cmd, data, out);
+
+	*nread = 0;
+	for (uint32_t s = 0; s < data->nsplits && !err; s++)
+		for (uint64_t i = 0; i < data->split[s].count && !err; i++, (*nread)++)
+			err = data->ops->read(data, s, i, out, &cmd->diag);
+	return err;
+}
+
+/* How often each sample stands in the first data epoch: once, but for `drop`, which leaves the rest out.
+ * `wrap` runs on into the next epoch in its last step; those rows are not counted here. */
+static enum hd_err count_epoch(struct hd_cmd *cmd, const struct hd_sampler *sampler, uint64_t *nonce)
+{
+	uint8_t *hits = hd_arena_take(&cmd->arena, sampler->count, 1);
+	uint64_t steps = hd_sampler_steps(sampler), position = 0;
+
+	if (!hits)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to count %llu samples", (unsigned long long)sampler->count);
+	for (uint64_t s = 0; s < steps; s++)
+		for (uint64_t row = 0; row < hd_sampler_rows(sampler, s) && position < sampler->count; row++, position++) {
+			uint64_t at = hd_sampler_at(sampler, s, row);
+			if (at >= sampler->count || hits[at]++)
+				return hd_fail(&cmd->diag, HD_E_INTEGRITY, "sample %llu stands twice in the first data epoch, the second time in step %llu",
+					(unsigned long long)at, (unsigned long long)s);
+		}
+	uint64_t expected = sampler->last == HD_LAST_DROP ? steps * sampler->batch : sampler->count;
+	if (position != expected)
+		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the first data epoch has %llu samples of %llu", (unsigned long long)position,
+			(unsigned long long)expected);
+	*nonce = position;
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
+{
+	uint64_t nread, nonce;
+	struct hd_task *task;
+	enum hd_err err = open_task(cmd, &task);
+
+	if (err)
+		return err;
+	err = read_all(cmd, task->data, &nread);
+	if (!err)
+		err = count_epoch(cmd, &task->sampler, &nonce);
+	if (!err)
+		printf(cmd->args.has[HD_OPT_JSON] ? "{\"ok\":true,\"read\":%llu,\"once_per_epoch\":%llu,\"steps_per_epoch\":%llu}\n"
+				: "ok: %llu samples read; in a data epoch %llu samples stand once each, in %llu steps\n",
+			(unsigned long long)nread, (unsigned long long)nonce, (unsigned long long)hd_sampler_steps(&task->sampler));
+	hd_task_destroy(task);
+	return err;
+}
+
+/* ---- order */
+
+static void order_json(struct hd_cmd *cmd, const struct hd_task *task, uint64_t step)
+{
+	uint64_t n = hd_sampler_rows(&task->sampler, step), first, end;
+	struct hd_json_writer w;
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "step", (int64_t)step);
+	hd_json_put_i64(&w, "epoch", (int64_t)hd_sampler_epoch(&task->sampler, step));
+	hd_json_put_i64(&w, "rows", (int64_t)n);
+	hd_json_open_array(&w, "virtual_nodes");
+	for (uint32_t v = 0; v < task->job->nvns; v++) {
+		hd_vn_rows(task->job->per_vn, n, v, &first, &end);
+		hd_json_open_array(&w, NULL);
+		for (uint64_t row = first; row < end; row++)
+			hd_json_put_i64(&w, NULL, (int64_t)hd_sampler_at(&task->sampler, step, row));
+		hd_json_close(&w);
+	}
+	hd_json_close(&w);
+	hd_json_close(&w);
+	printf("%s\n", text.at);
+}
+
+static void order_text(const struct hd_task *task, uint64_t step)
+{
+	uint64_t n = hd_sampler_rows(&task->sampler, step), first, end;
+
+	printf("step %llu  epoch %llu  %llu samples\n", (unsigned long long)step, (unsigned long long)hd_sampler_epoch(&task->sampler, step),
+		(unsigned long long)n);
+	for (uint32_t v = 0; v < task->job->nvns; v++) {
+		hd_vn_rows(task->job->per_vn, n, v, &first, &end);
+		printf("vn %-5u", v);
+		for (uint64_t row = first; row < end; row++)
+			printf(" %llu", (unsigned long long)hd_sampler_at(&task->sampler, step, row));
+		printf("\n");
+	}
+}
+
+enum { HD_STEP_BITS = 44 };               /* of a step number, everywhere (base/philox.h) */
+
+enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
+{
+	struct hd_task *task;
+	enum hd_err err = open_task(cmd, &task);
+
+	if (err)
+		return err;
+	uint64_t steps = hd_sampler_steps(&task->sampler), step = cmd->args.count[HD_OPT_STEP], epoch = cmd->args.count[HD_OPT_EPOCH];
+	const uint64_t limit = UINT64_C(1) << HD_STEP_BITS;
+	if (cmd->args.has[HD_OPT_EPOCH] && step >= steps)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step %llu: a data epoch has %llu steps, counted from 0", (unsigned long long)step, (unsigned long long)steps);
+	else if (step >= limit || epoch >= limit / steps)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step, --epoch: steps are numbered below 2^%d", HD_STEP_BITS);
+	else if (cmd->args.has[HD_OPT_JSON])
+		order_json(cmd, task, epoch * steps + step);
+	else
+		order_text(task, epoch * steps + step);
+	hd_task_destroy(task);
+	return err;
+}
+
+/* ---- cat */
+
+static void put_element(struct hd_json_writer *w, const char *key, const struct hd_field *f, const uint8_t *at)
+{
+	float real;
+	int32_t whole;
+
+	if (f->dtype == HD_F32) {
+		memcpy(&real, at, sizeof real);
+		hd_json_put_f32(w, key, real);
+		return;
+	}
+	memcpy(&whole, at, sizeof whole);
+	hd_json_put_i64(w, key, whole);
+}
+
+/* Elements in row-major order; `data show` has the extents. */
+static void put_values(struct hd_json_writer *w, const struct hd_field *f, const uint8_t *at)
+{
+	size_t size = hd_dtype_bytes((enum hd_dtype)f->dtype);
+
+	if (f->rank == 0) {
+		put_element(w, f->name, f, at);
+		return;
+	}
+	hd_json_open_array(w, f->name);
+	for (uint64_t i = 0; i < f->sample_bytes / size; i++)
+		put_element(w, NULL, f, at + i * size);
+	hd_json_close(w);
+}
+
+static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split, uint64_t index, void *const *out)
+{
+	struct hd_json_writer w;
+	struct hd_arena arena;
+	struct hd_text text;
+	enum hd_err err = data->ops->read(data, split, index, out, &cmd->diag);
+
+	if (err)
+		return err;
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "index", (int64_t)index);
+	for (uint32_t f = 0; f < data->nfields; f++)
+		put_values(&w, &data->field[f], out[f]);
+	hd_json_close(&w);
+	printf("%s\n", text.at);
+	hd_arena_finish(&arena);
+	return HD_OK;
+}
+
+enum { HD_CAT_COUNT = 5 };
+
+enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
+{
+	uint64_t count = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : HD_CAT_COUNT;
+	void *out[HD_MAX_FIELDS];
+	struct hd_task *task;
+	uint32_t split;
+	enum hd_err err = open_task(cmd, &task);
+
+	if (err)
+		return err;
+	err = find_split(cmd, task, &split);
+	if (!err)
+		err = take_fields(cmd, task->data, out);
+	for (uint64_t i = 0; !err && i < count && i < task->data->split[split].count; i++)
+		err = print_sample(cmd, task->data, split, i, out);
+	hd_task_destroy(task);
+	return err;
+}

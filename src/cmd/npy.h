@@ -1,0 +1,32 @@
+/* npy.h -- writing NumPy's array files (version 1.0, <f4, C order) row by row, in any order.
+ *
+ * `heddle predict` writes logits with it; data/npy.h has the layout and reads such
+ * files back.
+ *
+ * 1. The number of rows is known beforehand; a row has one place in the file.
+ * 2. The file appears under its name when it is complete (hd_npy_end), or not at all.
+ *
+ * Threads: begin and end from one; rows from any number at once. */
+#ifndef HD_CMD_NPY_H
+#define HD_CMD_NPY_H
+
+#include <stdatomic.h>
+
+#include "graph/ir.h"
+#include "sys/file.h"
+
+struct hd_npy_out {
+	struct hd_file file;
+	char path[HD_PATH_CAP], temporary[HD_PATH_CAP];
+	uint64_t header_bytes, row_elems;
+	_Atomic int err;                  /* enum hd_err of the first row that could not be written */
+};
+
+/* `rank` extents `dim`, dim[0] the rows. */
+HD_MUST_USE enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path, uint32_t rank, const int64_t *dim,
+	struct hd_diag *diag);
+void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const float *at);       /* errors are told by hd_npy_end() */
+/* Syncs and renames when `keep`, else removes. */
+HD_MUST_USE enum hd_err hd_npy_end(struct hd_npy_out *out, bool keep, struct hd_diag *diag);
+
+#endif
