@@ -28,14 +28,14 @@ void hd_optim_corrections(struct hd_step_scalars *scalars, uint64_t t)
 	scalars->c2 = (float)(1.0 - power((double)scalars->optim.beta2, t));
 }
 
-/* Scaled, regularised, clipped: what every formula calls g. */
+/* Scaled, clipped, then with the L2 term: what every formula calls g. */
 static float gradient(const struct hd_step_scalars *s, float grad, float param, float decay)
 {
 	float g = grad * s->scale;
 	float l2 = decay * param;
 
-	g = g + l2;
-	return g * s->clip;
+	g = g * s->clip;
+	return g + l2;
 }
 
 static void sgd(const struct hd_step_scalars *s, float *param, const float *grad, uint64_t len)
