@@ -53,7 +53,7 @@ X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0:
 X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is reported and compared with the target")
 X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when reached")
 
-X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "", 0, 0, "auto, 2, cores:2x2 (two of two threads), reference:1 or null:4")
+X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto, 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path")

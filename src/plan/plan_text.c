@@ -158,9 +158,9 @@ static enum hd_err read_cause(struct reader *r)
 	hd_text_init(&text, r->arena);
 	while (s->at < s->line_end && (*s->at == ' ' || *s->at == '\t'))
 		s->at++;
-	if (s->at == s->line_end || *s->at++ != '"')
+	if (s->at == s->line_end || *s->at != '"')
 		return hd_scan_refuse(s, s->at, "the cause stands between double quotes");
-	for (; s->at < s->line_end && *s->at != '"'; s->at++) {
+	for (s->at++; s->at < s->line_end && *s->at != '"'; s->at++) {
 		if ((unsigned char)*s->at < 0x20 || *s->at == 0x7f)
 			return hd_scan_refuse(s, s->at, "a control character in the cause");
 		if (*s->at == '\\' && ++s->at < s->line_end && *s->at != '"' && *s->at != '\\')

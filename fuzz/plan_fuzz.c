@@ -1,0 +1,86 @@
+/* A plan or a file of schedules that is read prints to a text that is read again and prints
+ * to the same bytes; the checker survives every plan, whatever job it is held against. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/check.h"
+#include "plan/schedule.h"
+
+enum { BUDGET = 64 << 20, PRINT_BUDGET = 512 << 20, JOB_CHUNKS_MAX = 1 << 22 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void same(const struct hd_text *a, const struct hd_text *b)
+{
+	if (a->full || b->full || a->len != b->len || memcmp(a->at, b->at, a->len) != 0)
+		abort();
+}
+
+static void check_against_jobs(const struct hd_plan *plan)
+{
+	struct hd_report report;
+	struct hd_diag diag = { "" };
+	struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks, .nstages = plan->nstages, .clips = true };
+
+	/* tokens per (stage, virtual node): keep the fuzzer's memory within reason */
+	if ((uint64_t)plan->nvns * plan->nstages > JOB_CHUNKS_MAX)
+		job.nstages = plan->nstages + 1;
+	enum hd_err err = hd_plan_check(plan, &job, &report, &diag);
+	if ((err == HD_OK) != (report.total == 0) || (err && !diag.text[0]))
+		abort();
+	job.clips = false;
+	if (err == HD_OK && hd_plan_check(plan, &job, NULL, NULL))
+		abort();                              /* less is asked for */
+	(void)hd_plan_digest(plan);
+}
+
+static void try_plan(const char *text, size_t len, struct hd_arena *arena, struct hd_arena *print)
+{
+	struct hd_plan plan, again;
+	struct hd_text once, twice;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_plan_parse(&plan, text, len, "f", arena, &diag);
+
+	if (err && !diag.text[0])
+		abort();
+	if (err)
+		return;
+	hd_text_init(&once, print);
+	hd_text_init(&twice, print);
+	if (hd_plan_print(&plan, &once) || hd_plan_parse(&again, once.at, once.len, "f", print, NULL) || hd_plan_print(&again, &twice))
+		abort();
+	same(&once, &twice);
+	check_against_jobs(&plan);
+}
+
+static void try_schedules(const char *text, size_t len, struct hd_arena *arena, struct hd_arena *print)
+{
+	struct hd_schedules all, again;
+	struct hd_text once, twice;
+
+	if (hd_schedules_parse(&all, text, len, "f", arena, NULL))
+		return;
+	hd_text_init(&once, print);
+	hd_text_init(&twice, print);
+	for (uint32_t i = 0; i < all.len; i++)
+		hd_schedule_print(&all.at[i], &once);
+	if (hd_schedules_parse(&again, once.at, once.len, "f", print, NULL))
+		abort();
+	for (uint32_t i = 0; i < again.len; i++)
+		hd_schedule_print(&again.at[i], &twice);
+	same(&once, &twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct hd_arena arena, print;
+
+	hd_arena_init(&arena, BUDGET);
+	hd_arena_init(&print, PRINT_BUDGET);
+	try_plan((const char *)bytes, len, &arena, &print);
+	try_schedules((const char *)bytes, len, &arena, &print);
+	hd_arena_finish(&arena);
+	hd_arena_finish(&print);
+	return 0;
+}

@@ -1,0 +1,363 @@
+#include "plan/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+static struct hd_arena arena;
+
+static int make_arena(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static int drop_arena(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+/* A plan of 4 virtual nodes from the lists of its ranks; map: even halves. */
+static struct hd_plan plan_of(const char *lists, uint32_t nranks, uint32_t nstages)
+{
+	struct hd_plan plan = { 0 };
+	struct hd_text text;
+	struct hd_diag diag = { "" };
+
+	hd_text_init(&text, &arena);
+	hd_text_addf(&text, "plan 1\nstages %u\nworkers 0-%u:0\nmap %s\nowner 0-3:0\n%s", nstages, nranks - 1, nranks == 1 ? "0-3:0" : "0-1:0 2-3:1", lists);
+	CHECK(hd_plan_parse(&plan, text.at, text.len, "t.plan", &arena, &diag) == HD_OK, "%s", diag.text);
+	return plan;
+}
+
+#define ONE "LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 "
+#define TWO "LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 "
+#define END "RED0 NORM STEP0\n"
+
+static const struct hd_plan_job job1 = { .nvns = 4, .nchunks = 4, .nstages = 1, .clips = true };
+static const struct hd_plan_job job2 = { .nvns = 4, .nchunks = 4, .nstages = 2, .clips = true };
+static const struct hd_plan_job calm = { .nvns = 4, .nchunks = 4, .nstages = 1, .clips = false };
+
+static void legal_plans_are_accepted(void **state)
+{
+	(void)state;
+	for (uint32_t nvns = 1; nvns < 20; nvns++)
+		for (uint32_t nranks = 1; nranks < 9; nranks++) {
+			struct hd_plan_job job = { .nvns = nvns, .nchunks = 7, .nstages = 1, .clips = true };
+			uint32_t map[20];
+			struct hd_plan p;
+			struct hd_diag diag = { "" };
+			assert_int_equal(hd_plan_data(&p, &job, nranks, NULL, &arena, NULL), HD_OK);
+			CHECK(hd_plan_check(&p, &job, NULL, &diag) == HD_OK, "%s", diag.text);
+			for (uint32_t v = 0; v < nvns; v++)
+				map[v] = (v * 7 + 3) % nranks;
+			assert_int_equal(hd_plan_of_map(&p, &job, nranks, map, &arena, NULL), HD_OK);
+			CHECK(hd_plan_check(&p, &job, NULL, &diag) == HD_OK, "%s", diag.text);
+			hd_arena_reset(&arena);
+		}
+	struct hd_plan p = plan_of("0: " ONE "RED0 STEP0@1\n1: " TWO "RED0 STEP0\n", 2, 1);
+	assert_int_equal(hd_plan_check(&p, &calm, NULL, NULL), HD_OK);
+}
+
+/* Every rule, provoked: what the checker must say among its findings. */
+static const struct { const char *rule; const struct hd_plan_job *job; uint32_t nranks; const char *lists, *want; } wrong[] = {
+	{ "K1", &job1, 2, "0: LD0.0 F0.0 B0.0 " END "1: " TWO END, "plan: stage 0 never runs forward for virtual node 1" },
+	{ "K1", &job1, 2, "0: LD0.0 F0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END,
+	  "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #1 and 0 #2)" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: 0.0 has no backward" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 B0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 I0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END,
+	  "plan: rank 0, #3 B0.0: 0.0 has both a full and a split backward" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 B0.0 I0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END,
+	  "plan: rank 0, #3 I0.0: 0.0 has both a full and a split backward" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 I0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: 0.0 has I but no W: its weights would miss a gradient" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: 0.0 has W without I" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 I0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #3 I0.0: 0.0 has I twice" },
+	{ "K2", &job1, 2, "0: LD0.0 F0.0 I0.0 W0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #4 W0.0: 0.0 has W twice" },
+	{ "K3", &job1, 2, "0: " ONE "LD0.2 F0.2 B0.2 " END "1: LD0.3 F0.3 B0.3 " END, "plan: rank 0, #7 F0.2: virtual node 2 lives on rank 1, not here" },
+	{ "K4", &job1, 2, "0: " ONE "F1.0 " END "1: " TWO END, "plan: rank 0, #6 F1.0: stage 1 does not exist (there are 1)" },
+	{ "K4", &job1, 2, "0: " ONE "F0.4 " END "1: " TWO END, "plan: rank 0, #6 F0.4: virtual node 4 does not exist in this step (m = 4)" },
+	{ "K4", &job1, 2, "0: " ONE "F0.-1 " END "1: " TWO END, "plan: rank 0, #6 F0.-1: virtual node -1 does not exist in this step (m = 4)" },
+	{ "K4", &job2, 1, "0: " ONE TWO END, "" },
+	{ "K6", &job1, 2, "0: LD0.0 B0.0 F0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #1 B0.0: backward before forward" },
+	{ "K6", &job1, 2, "0: LD0.0 F0.0 W0.0 I0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #2 W0.0: W before I" },
+	{ "K7", &job1, 2, "0: F0.0 LD0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #0 F0.0: it needs LD0.0 before it" },
+	{ "K7", &job1, 2, "0: LD0.0 LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #1 LD0.0: LD0.0 appears twice" },
+	{ "K7", &job2, 1, "0: LD0.0 LD1.0 F1.0 F0.0 B1.0 B0.0 RED0 RED1 NORM STEP0 STEP1\n", "plan: rank 0, #2 F1.0: it needs F0.0 before it" },
+	{ "K7", &job2, 1, "0: LD0.0 LD1.0 F0.0 F1.0 B0.0 B1.0 RED0 RED1 NORM STEP0 STEP1\n",
+	  "plan: rank 0, #4 B0.0: it needs the input gradient of 1.0 before it" },
+	{ "K12", &job1, 2, "0: LD0.0 F0.0 B0.0 RED0 NORM STEP0 LD0.1 F0.1 B0.1\n1: " TWO END,
+	  "plan: rank 0, #7 F0.1: virtual node 1 must use version 0 of stage 0, the list uses 1" },
+	{ "K16", &job1, 2, "0: LD0.0 F0.0 B0.0 RED0 NORM STEP0 LD0.1 F0.1 B0.1\n1: " TWO END,
+	  "plan: rank 0, #5 STEP0: update 1 of stage 0 happens before the gradient of virtual node 1" },
+	{ "K16", &job1, 2, "0: LD0.0 F0.0 B0.0 RED0 LD0.1 F0.1 B0.1 NORM STEP0\n1: " TWO END,
+	  "plan: rank 0, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 1" },
+	{ "K16", &job1, 2, "0: LD0.0 F0.0 B0.0 RED0 LD0.1 F0.1 B0.1 NORM STEP0\n1: " TWO END,
+	  "plan: rank 0, #6 B0.1: the reduction of stage 0 happens before the gradient of virtual node 1" },
+	{ "K16", &job1, 2, "0: " ONE "RED0 NORM STEP0 STEP0\n1: " TWO END, "plan: rank 0, #9 STEP0: update 1 of stage 0 happens twice" },
+	{ "K16", &job1, 2, "0: " ONE "RED0 NORM\n1: " TWO END, "plan: rank 0: update 1 of stage 0 never happens" },
+	{ "K16", &job1, 2, "0: " ONE "NORM STEP0 RED0\n1: " TWO END, "plan: rank 0, #7 STEP0: update 1 of stage 0 happens before its reduction" },
+	{ "K17", &job1, 2, "0: " ONE "RED0 NORM STEP0@2\n1: " TWO END, "plan: rank 0, #8 STEP0@2: version 2 is made before version 1" },
+	{ "K17", &job1, 2, "0: " ONE "RED0 NORM STEP0@0\n1: " TWO END, "plan: rank 0, #8 STEP0@0: version 0 was there before the step" },
+	{ "K18", &job1, 2, "0: " ONE "NORM STEP0\n1: " TWO "NORM STEP0\n", "plan: rank 0: stage 0 has 2 replicas and no RED" },
+	{ "K18", &job1, 2, "0: " ONE "RED0 RED0 NORM STEP0\n1: " TWO "RED0 RED0 NORM STEP0\n", "plan: rank 0, #7 RED0: stage 0 is reduced twice" },
+	{ "K20", &job1, 2, "0: " ONE "RED0 STEP0\n1: " TWO "RED0 STEP0\n",
+	  "plan: rank 0, #7 STEP0: the job clips gradients but no NORM (or VAL) precedes the commit" },
+	{ "K20", &job1, 2, "0: " ONE "RED0 STEP0 NORM\n1: " TWO "RED0 STEP0 NORM\n",
+	  "plan: rank 0, #7 STEP0: the job clips gradients but no NORM (or VAL) precedes the commit" },
+	{ "K20", &job1, 2, "0: " ONE "NORM RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n", "plan: rank 0, #7 RED0: NORM happens before the reduction of stage 0" },
+	{ "K20", &job1, 2, "0: " ONE "NORM RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n", "plan: rank 0, #6 NORM: NORM happens before the reduction of stage 0" },
+	{ "K20", &job1, 2, "0: " ONE "RED0 NORM NORM STEP0\n1: " TWO "RED0 NORM NORM STEP0\n", "plan: rank 0, #8 NORM: NORM appears twice" },
+	{ "RUN", &job1, 2, "0: LD0.0 F0.0 LD0.1 F0.1 B0.0 B0.1 " END "1: " TWO END,
+	  "plan: rank 0, #2 LD0.1: virtual node 1 is begun before 0 is finished; this build keeps the activations of one" },
+	{ "RUN", &job1, 2, "0: LD0.1 F0.1 B0.1 LD0.0 F0.0 B0.0 " END "1: " TWO END,
+	  "plan: rank 0, #3 LD0.0: virtual node 0 comes after 1; a rank runs its virtual nodes in ascending order" },
+	{ "RUN", &job1, 2, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #2 I0.0: I has no runtime in this build" },
+	{ "RUN", &job1, 2, "0: LD0.0 Fc0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #1 Fc0.0: flags have no runtime in this build" },
+	{ "RUN", &job1, 2, "0: " ONE "RED0 NORM STEP!0\n1: " TWO END, "plan: rank 0, #8 STEP!0: flags have no runtime in this build" },
+	{ "RUN", &job1, 2, "0: " ONE "SA0.0>1 " END "1: " TWO END, "plan: rank 0, #6 SA0.0>1: SA has no runtime in this build" },
+	{ "RUN", &job1, 2, "0: " ONE "RED0 BAR7 NORM STEP0\n1: " TWO END, "plan: rank 0, #7 BAR7: BAR has no runtime in this build" },
+	{ "RUN", &job1, 2, "0: " ONE "PIN0@0 " END "1: " TWO END, "plan: rank 0, #6 PIN0@0: PIN has no runtime in this build" },
+	{ "MEET", &calm, 2, "0: " ONE "RED0 STEP0\n1: " TWO END, "plan: rank 1: replicas meet in different order: rank 0 is at its end, rank 1 at NORM" },
+};
+
+static bool found(const struct hd_report *report, const char *rule, const char *want)
+{
+	for (uint32_t i = 0; i < report->len; i++)
+		if (!strcmp(report->at[i].rule, rule) && !strncmp(report->at[i].text, want, strlen(want)))
+			return true;
+	return false;
+}
+
+static void every_rule_speaks_its_sentence(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct hd_plan p = plan_of(wrong[i].lists, wrong[i].nranks, wrong[i].job == &job2 && *wrong[i].want ? 2 : 1);
+		struct hd_report report;
+		struct hd_diag diag = { "" };
+		CHECK(hd_plan_check(&p, wrong[i].job, &report, &diag) == HD_E_BADPLAN, "accepted: %s", wrong[i].want);
+		for (uint32_t f = 0; f < report.len && !found(&report, wrong[i].rule, wrong[i].want); f++)
+			print_message("  %s %s\n", report.at[f].rule, report.at[f].text);
+		CHECK(found(&report, wrong[i].rule, wrong[i].want), "%s never said: %s", wrong[i].rule, wrong[i].want);
+		assert_string_equal(diag.text, report.at[0].text);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void a_map_outside_the_plan_and_a_plan_of_another_job_are_refused(void **state)
+{
+	struct hd_plan p = plan_of("0: " ONE END "1: " TWO END, 2, 1);
+	struct hd_report report;
+	static const struct hd_plan_job others[] = {
+		{ .nvns = 5, .nchunks = 4, .nstages = 1 }, { .nvns = 4, .nchunks = 5, .nstages = 1 }, { .nvns = 4, .nchunks = 4, .nstages = 2 },
+	};
+	static const char *const want[] = {
+		"plan: it has 4 virtual nodes, the job has 5", "plan: it gives owners to 4 chunks, the job has 5", "plan: it has 1 stages, the job has 2",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_plan_check(&p, &others[i], &report, NULL), HD_E_BADPLAN);
+		CHECK(found(&report, "K4", want[i]), "%s", report.at[0].text);
+	}
+	p.map[2] = 2;
+	p.owner[3] = 9;
+	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
+	assert_true(found(&report, "K28", "plan: virtual node 2 is assigned to no pipeline: there is no rank 2"));
+	assert_true(found(&report, "K4", "plan: chunk 3 is owned by rank 9, there are 2"));
+	p.nranks = 0;
+	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
+	p.nranks = HD_MAX_RANKS + 1;
+	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
+}
+
+static void at_most_twenty_findings_are_listed_and_all_counted(void **state)
+{
+	struct hd_plan_job job = { .nvns = 40, .nchunks = 4, .nstages = 1, .clips = true };
+	struct hd_plan p;
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_plan_data(&p, &job, 2, NULL, &arena, NULL), HD_OK);
+	p.list[0].len = 0;
+	assert_int_equal(hd_plan_check(&p, &job, &report, NULL), HD_E_BADPLAN);
+	assert_int_equal(report.len, HD_MAX_FINDINGS);
+	assert_int_equal(report.total, 2 + 40 + 1);          /* RED, STEP; F and B of 20; the meeting */
+}
+
+/* The independent judge of mutants: a machine that runs the lists as a runtime would, with
+ * ranks waiting at RED and NORM, and says whether every virtual node was computed once, from
+ * loaded samples, in ascending order, and everything was reduced, normed and updated. */
+enum { MAX_RANKS = 4, MAX_VN = 16 };
+struct machine {
+	uint32_t pc[MAX_RANKS], grads[MAX_VN], nred, nnorm, nstep[MAX_RANKS];
+	uint32_t loaded[MAX_RANKS], last[MAX_RANKS], active[MAX_RANKS];   /* virtual node + 1; 0: none */
+	bool bad;
+};
+
+static void run_one(struct machine *m, const struct hd_plan *p, uint32_t rank, const struct hd_ins *ins)
+{
+	bool is_vn = ins->op == HD_INS_LD || ins->op == HD_INS_F || ins->op == HD_INS_B;
+
+	if (ins->stage != 0 || ins->flags || (is_vn && (ins->vn >= p->nvns || p->map[ins->vn] != rank || m->nred))) {
+		m->bad = true;
+		return;
+	}
+	switch (ins->op) {
+	case HD_INS_LD:
+		m->bad |= m->loaded[rank] != 0 || (m->last[rank] && ins->vn < m->last[rank]);
+		m->loaded[rank] = ins->vn + 1;
+		m->last[rank] = ins->vn + 1;
+		break;
+	case HD_INS_F:
+		m->bad |= m->loaded[rank] != ins->vn + 1 || m->active[rank];
+		m->active[rank] = ins->vn + 1;
+		break;
+	case HD_INS_B:
+		m->bad |= m->active[rank] != ins->vn + 1;
+		m->active[rank] = m->loaded[rank] = 0;
+		m->grads[ins->vn]++;
+		break;
+	case HD_INS_STEP:
+		m->bad |= m->nnorm != 1 || (ins->ver != HD_VER_RULE && ins->ver != 1);
+		m->nstep[rank]++;
+		break;
+	default:
+		m->bad = true;
+	}
+}
+
+static bool meets(const struct hd_ins *ins) { return ins->op == HD_INS_RED || ins->op == HD_INS_NORM; }
+
+/* All ranks stand at the same kind of meeting, and the sums it needs are there. */
+static bool meet(struct machine *m, const struct hd_plan *p)
+{
+	const struct hd_ins *first = &p->list[0].at[m->pc[0]];
+
+	for (uint32_t r = 0; r < p->nranks; r++) {
+		if (m->pc[r] >= p->list[r].len)
+			return false;
+		const struct hd_ins *ins = &p->list[r].at[m->pc[r]++];
+		if (ins->op != first->op || ins->stage != 0 || ins->flags)
+			return false;
+	}
+	for (uint32_t v = 0; v < p->nvns; v++)
+		if (m->grads[v] != 1)
+			return false;
+	if (first->op == HD_INS_RED)
+		return m->nred++ == 0 && m->nnorm == 0;
+	return m->nnorm++ == 0 && m->nred == 1;
+}
+
+static bool runs_right(const struct hd_plan *p)
+{
+	struct machine m = { 0 };
+
+	for (;;) {
+		uint32_t nended = 0;
+		for (uint32_t r = 0; r < p->nranks; r++) {
+			for (; m.pc[r] < p->list[r].len && !meets(&p->list[r].at[m.pc[r]]) && !m.bad; m.pc[r]++)
+				run_one(&m, p, r, &p->list[r].at[m.pc[r]]);
+			nended += m.pc[r] == p->list[r].len;
+		}
+		if (m.bad)
+			return false;
+		if (nended == p->nranks)
+			break;
+		if (!meet(&m, p))
+			return false;
+	}
+	for (uint32_t r = 0; r < p->nranks; r++)
+		if (m.nstep[r] != 1)
+			return false;
+	for (uint32_t v = 0; v < p->nvns; v++)
+		if (m.grads[v] != 1)
+			return false;
+	return m.nred == 1 && m.nnorm == 1;
+}
+
+static void copy_list(struct hd_ilist *to, const struct hd_ilist *from)
+{
+	*to = (struct hd_ilist){ .at = hd_arena_take(&arena, (size_t)from->len + 1, sizeof *to->at), .len = from->len, .cap = from->len + 1 };
+	memcpy(to->at, from->at, from->len * sizeof *to->at);
+}
+
+static void mutate(struct hd_plan *p)
+{
+	struct hd_ilist *list = &p->list[(uint32_t)random() % p->nranks];
+	uint32_t i = (uint32_t)random() % list->len, j = (uint32_t)random() % list->len;
+	struct hd_ins kept = list->at[i];
+
+	switch (random() % 7) {
+	case 0:                                  /* drop */
+		memmove(&list->at[i], &list->at[i + 1], (--list->len - i) * sizeof kept);
+		break;
+	case 1:                                  /* duplicate somewhere */
+		memmove(&list->at[j + 1], &list->at[j], (list->len++ - j) * sizeof kept);
+		list->at[j] = kept;
+		break;
+	case 2:                                  /* swap */
+		list->at[i] = list->at[j];
+		list->at[j] = kept;
+		break;
+	case 3: list->at[i].vn = (uint32_t)random() % (p->nvns + 1); break;
+	case 4: list->at[i].stage = (uint16_t)(random() % 2); break;
+	case 5: list->at[i].op = (uint8_t)(random() % (HD_INS_END + 1)); break;
+	default: p->map[(uint32_t)random() % p->nvns] = (uint32_t)random() % p->nranks; break;
+	}
+}
+
+static void mutants_are_refused_exactly_when_they_would_run_wrong(void **state)
+{
+	uint32_t naccepted = 0, nrefused = 0;
+
+	(void)state;
+	srandom(3);
+	for (int round = 0; round < 40000; round++) {
+		struct hd_plan_job job = { .nvns = 1 + (uint32_t)random() % 7, .nchunks = 3, .nstages = 1, .clips = true };
+		uint32_t nranks = 1 + (uint32_t)random() % MAX_RANKS;
+		struct hd_plan p;
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_plan_data(&p, &job, nranks, NULL, &arena, NULL), HD_OK);
+		assert_true(runs_right(&p));
+		for (uint32_t r = 0; r < nranks; r++) {
+			struct hd_ilist whole = p.list[r];
+			copy_list(&p.list[r], &whole);
+		}
+		mutate(&p);
+		bool verifies = true;                /* unused fields: refused by the format itself */
+		for (uint32_t r = 0; r < nranks; r++)
+			for (uint32_t i = 0; i < p.list[r].len; i++)
+				verifies = verifies && hd_ins_verify(&p.list[r].at[i], NULL) == HD_OK;
+		bool accepted = hd_plan_check(&p, &job, NULL, &diag) == HD_OK;
+		if (accepted != (verifies && runs_right(&p))) {
+			struct hd_text text;
+			hd_text_init(&text, &arena);
+			assert_int_equal(hd_plan_print(&p, &text), HD_OK);
+			fail_msg("round %d: %s\n%s", round, accepted ? "accepted" : diag.text, text.at);
+		}
+		naccepted += accepted;
+		nrefused += !accepted;
+		hd_arena_reset(&arena);
+	}
+	print_message("%u mutants refused, %u harmless\n", nrefused, naccepted);
+	assert_true(nrefused > 20000 && naccepted > 500);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(legal_plans_are_accepted),
+		cmocka_unit_test(every_rule_speaks_its_sentence),
+		cmocka_unit_test(a_map_outside_the_plan_and_a_plan_of_another_job_are_refused),
+		cmocka_unit_test(at_most_twenty_findings_are_listed_and_all_counted),
+		cmocka_unit_test(mutants_are_refused_exactly_when_they_would_run_wrong),
+	};
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}

@@ -1,0 +1,130 @@
+#include "plan/schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+static struct hd_arena arena;
+
+static int make_arena(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static int drop_arena(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+static struct hd_schedules parse(const char *text)
+{
+	struct hd_schedules all = { 0 };
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_schedules_parse(&all, text, strlen(text), "s.txt", &arena, &diag) == HD_OK, "%s", diag.text);
+	return all;
+}
+
+static void sizes_and_places_are_inferred(void **state)
+{
+	struct hd_schedules all = parse("# a remark\n## first one  T=3\n0: F0.0 B0.0\n1: F1.0 (F1.1&B1.0)\n\n## second\n0:\n1: F0.4\n## only a remark\n");
+
+	(void)state;
+	assert_int_equal(all.len, 2);
+	assert_string_equal(all.at[0].heading, "first one  T=3");
+	assert_true(all.at[0].nranks == 2 && all.at[0].nvns == 2 && all.at[0].nstages == 2);
+	assert_true(all.at[0].place[0] == 0 && all.at[0].place[1] == 1);
+	assert_int_equal(all.at[0].list[1].at[1].flags, HD_INS_PAIR_BEGIN);
+	assert_int_equal(all.at[0].list[1].at[2].flags, HD_INS_PAIR_END);
+	assert_true(all.at[1].nranks == 2 && all.at[1].nvns == 5 && all.at[1].list[0].len == 0 && all.at[1].place[0] == 1);
+}
+
+static void directives_must_agree_with_the_lists(void **state)
+{
+	static const struct { const char *text, *want; } cases[] = {
+		{ "p 2\nm 1\nstages 2\nplace mod\n0: F0.0\n1: F1.0\n", NULL }, { "place v\n0: F0.0 F3.0\n1: F1.0 F2.0\n", NULL },
+		{ "place 1 0\n0: F1.0\n1: F0.0\n", NULL },
+		{ "p 3\n0: F0.0\n1: F1.0\n", "s.txt:1:2: p is 3, there are lists of 2 ranks" },
+		{ "m 2\n0: F0.0\n", "s.txt:2:1: the lists above have m = 1 and 1 stages, not what their directives say" },
+		{ "stages 2\n0: F0.0\n", "s.txt:2:1: the lists above have m = 1 and 1 stages, not what their directives say" },
+		{ "place mod\n0: F1.0\n1: F0.0\n", "s.txt:3:1: the lists above run stage 0 on rank 1, not where their place says" },
+		{ "place\n0: F0.0\n", "s.txt:1:6: mod, v or the rank of each stage belongs here" },
+		{ "place 0 x\n0: F0.0\n", "s.txt:1:9: \"x\" is not a plain number up to 4095" },
+		{ "0: F0.0\np 1\n", "s.txt:2:1: directives stand before the lists" },
+		{ "1: F0.0\n", "s.txt:1:1: the list of rank 0 comes next" }, { "0: F0.0\n0: F0.1\n", "s.txt:2:1: the list of rank 1 comes next" },
+		{ "section period\n", "s.txt:1:1: sections of asynchronous lists are not available in this build" },
+		{ "hello\n", "s.txt:1:1: \"hello\" is neither a rank nor a directive" }, { "0 F0.0\n", "s.txt:1:1: a rank is followed by a colon" },
+		{ "0: F0.0 X\n", "s.txt:1:9: no instruction begins like \"X\"" }, { "0: F0.0 (F0.1&B0.0\n", "s.txt:1:9: a pair is written" },
+		{ "0: (F0.1&RED0)\n", "s.txt:1:10: RED cannot be half of a pair" }, { "0: (F0.1B0.1)\n", "s.txt:1:4: a pair is written" },
+		{ "0: (F0.&B0.1)\n", "s.txt:1:8: a number is missing: the virtual node" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct hd_schedules all;
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_schedules_parse(&all, cases[i].text, strlen(cases[i].text), "s.txt", &arena, &diag);
+		CHECK(err == (cases[i].want ? HD_E_INPUT : HD_OK), "%s: %s", cases[i].text, diag.text);
+		CHECK(!cases[i].want || !strncmp(diag.text, cases[i].want, strlen(cases[i].want)), "%s: %s", cases[i].text, diag.text);
+	}
+}
+
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	char *text = hd_arena_take(&arena, 1 << 20, 1);
+
+	if (!file || !text)
+		return NULL;
+	size_t len = fread(text, 1, (1 << 20) - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	return text;
+}
+
+/* Each block of the file, from its heading to the empty line, against what is printed. */
+static void every_stored_schedule_prints_back(void **state)
+{
+	const char *data = getenv("HEDDLE_SHARED");
+	char path[512];
+	char *text = NULL;
+
+	(void)state;
+	if (data) {
+		snprintf(path, sizeof path, "%s/data/schedules.txt", data);
+		text = read_file(path);
+	}
+	if (!text) {
+		print_message("skipped: HEDDLE_SHARED names no folder with data/schedules.txt\n");
+		skip();
+	}
+	struct hd_schedules all = parse(text);
+	assert_true(all.len >= 8);
+	for (uint32_t i = 0; i < all.len; i++) {
+		struct hd_text printed;
+		hd_text_init(&printed, &arena);
+		hd_schedule_print(&all.at[i], &printed);
+		CHECK(strstr(text, printed.at), "%s", printed.at);
+		unsigned p = 0, m = 0, stages = 0;
+		const char *sizes = strstr(all.at[i].heading, " p=");
+		assert_int_equal(sscanf(sizes, " p=%u m=%u stages=%u", &p, &m, &stages), 3);
+		CHECK(all.at[i].nranks == p && all.at[i].nvns == m && all.at[i].nstages == stages, "%s", all.at[i].heading);
+	}
+	print_message("%u schedules\n", all.len);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_and_places_are_inferred),
+		cmocka_unit_test(directives_must_agree_with_the_lists),
+		cmocka_unit_test(every_stored_schedule_prints_back),
+	};
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}
