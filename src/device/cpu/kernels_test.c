@@ -330,6 +330,24 @@ static void a_number_that_is_none_stays_none(void **state)
 	}
 }
 
+static void of_equal_logits_the_first_is_the_answer(void **state)
+{
+	const struct example two = { HD_OP_SOFTMAX_XENT, ATTR(0), { { .dim = { 2, 40 } }, { .dim = { 2 }, .ids = 40 } },
+		{ { .dim = { 2 } }, { .dim = { 2 } }, { .dim = { 2 } } }, false, 40 };
+	struct hd_call call;
+
+	(void)state;
+	call_make(&call, &two);
+	for (int row = 0; row < 2; row++) {
+		((float *)call.in[0].at)[row * 40 + 7] = ((float *)call.in[0].at)[row * 40 + 30] = 9.0f;
+		((int32_t *)call.in[1].at)[row] = row == 0 ? 7 : 30;
+	}
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
+	assert_true(((float *)call.out[2].at)[0] == 1.0f);
+	assert_true(((float *)call.out[2].at)[1] == 0.0f);
+	call_drop(&call);
+}
+
 static void only_what_the_processor_has_is_chosen(void **state)
 {
 	(void)state;
@@ -348,6 +366,7 @@ int main(void)
 		cmocka_unit_test(results_are_those_of_every_other_build),
 		cmocka_unit_test(a_slice_draws_what_the_whole_would),
 		cmocka_unit_test(a_number_that_is_none_stays_none),
+		cmocka_unit_test(of_equal_logits_the_first_is_the_answer),
 		cmocka_unit_test(only_what_the_processor_has_is_chosen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
