@@ -147,7 +147,7 @@ static enum hd_err count_epoch(struct hd_cmd *cmd, const struct hd_sampler *samp
 
 enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
 {
-	uint64_t nread, nonce;
+	uint64_t nread, nonce = 0;
 	struct hd_task *task;
 	enum hd_err err = open_task(cmd, &task);
 
@@ -289,7 +289,7 @@ enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
 	uint64_t count = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : HD_CAT_COUNT;
 	void *out[HD_MAX_FIELDS];
 	struct hd_task *task;
-	uint32_t split;
+	uint32_t split = 0;
 	enum hd_err err = open_task(cmd, &task);
 
 	if (err)
