@@ -116,7 +116,9 @@ static void a_byte_beyond_the_vocabulary_is_reported_with_its_place(void **state
 	put_text(&sim.fs, "texts/a", "abc");
 	put_text(&sim.fs, "texts/b", "abz");
 	spec.classes = 122;
-	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/b: token 122 at byte 2");
+	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/b: token 122 at byte 2, the model knows 0 to 121: give the model a vocabulary of 123 or more");
+	spec.classes = 97;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "texts/a: token 97 at byte 0");
 	spec.classes = 123;
 	hd_dataset_destroy(open_set(&sim.fs, spec));
 }
