@@ -92,6 +92,8 @@ enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 		.first_step = (uint64_t)w->step, .depth = 3, .memory_bytes = HD_PREFETCH_BYTES,
 	};
 
+	atomic_store(&w->torn, false);
+	w->again = false;
 	hd_prefetch_destroy(w->prefetch);
 	w->prefetch = NULL;
 	hd_seals_init(&w->seals, 0, 1, (uint64_t)w->step);

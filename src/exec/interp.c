@@ -43,7 +43,7 @@ static uint32_t moves(struct hd_rank *rank, uint32_t slice, struct hd_fold fold[
 	return n;
 }
 
-static void bind_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind)
+void hd_rank_bind(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
 	uint64_t first, end;
@@ -81,7 +81,7 @@ static enum hd_err forward_slice(struct hd_rank *rank, uint32_t vn, uint32_t sli
 	struct hd_worker *w = rank->worker;
 	struct hd_leaf *leaf = &w->leaf[vn];
 
-	bind_slice(rank, vn, slice, bind);
+	hd_rank_bind(rank, vn, slice, bind);
 	enum hd_err err = run(rank, HD_RUN_F, bind, diag);
 	if (err)
 		return err;
@@ -141,7 +141,7 @@ static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, stru
 	enum hd_err err = HD_OK;
 
 	for (uint32_t q = 0; q < nslices && !err; q++) {
-		bind_slice(rank, ins->vn, q, &bind);
+		hd_rank_bind(rank, ins->vn, q, &bind);
 		if (bind.rows == 0) {
 			err = fold_zeros(rank, q, diag);
 			continue;
@@ -173,10 +173,12 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	hd_barrier_wait(&rank->worker->barrier);
 	if (!hd_rank_idle(rank))
 		hd_scalars_make(rank);
-	return rank->err;
+	hd_barrier_wait(&rank->worker->barrier);
+	return HD_OK;
 }
 
-/* Sealed: NORM has met, so every sum of the step is complete on every rank. */
+/* Sealed: NORM has met twice, so every sum of the step is complete on every rank, and no
+ * rank begins to write what another one still refuses. */
 static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
@@ -187,9 +189,6 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 	(void)ins;
 	if (rank->scalars.skip)
 		return HD_OK;
-	int error = HD_FAILPOINT(STEP_UPDATE_BEFORE);
-	if (error)
-		return hd_fail_errno(diag, error, "update", "the parameters");
 	for (uint32_t c = 0; c < layout->nchunks && !err; c++) {
 		if (w->plan->owner[c] != rank->id)
 			continue;
@@ -206,8 +205,12 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 	}
 	if (!err)
 		err = rank->device->ops->wait(rank->device, token, diag);
-	error = HD_FAILPOINT(STEP_UPDATE_AFTER);
-	return !err && error ? hd_fail_errno(diag, error, "finish updating", "the parameters") : err;
+	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
+	if (!err && error)
+		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
+	if (err)
+		atomic_store(&w->torn, true);
+	return err;
 }
 
 static const struct {

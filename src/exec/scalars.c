@@ -31,38 +31,21 @@ static double leaf_sum(const struct hd_worker *w, size_t field)
 	return at[0];
 }
 
-static const char *first_bad_segment(const struct hd_worker *w, uint32_t *segment)
-{
-	const struct hd_layout *layout = &w->task->layout;
-
-	for (*segment = 0; *segment < layout->nsegments; ++*segment)
-		if (!isfinite(w->segment_sumsq[*segment]))
-			break;
-	if (*segment == layout->nsegments)
-		return "";
-	const struct hd_param *p = &w->task->train.param[layout->segment[*segment].param];
-	return hd_graph_text_of(&w->task->train, w->task->train.value[p->value].name);
-}
-
-static enum hd_err diverged(struct hd_rank *rank)
+/* Which op of which virtual node made it is found after the step, on an idle worker (diverge.h). */
+static enum hd_err diverged(struct hd_rank *rank, bool skips)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t segment, vn = 0;
-	const char *name = first_bad_segment(w, &segment);
 
-	while (vn < w->plan->nvns && isfinite(w->leaf[vn].loss))
-		vn++;
-	if (vn < w->plan->nvns)
-		return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: the loss of virtual node %u is %s; the state before the step is kept: "
-			"lower optim.lr, set optim.clip, or set optim.on_nonfinite: skip", (long long)w->step, vn,
-			isnan(w->leaf[vn].loss) ? "not a number" : "infinite");
-	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: the gradient of %s is not finite; the state before the step is kept: "
-		"lower optim.lr, set optim.clip, or set optim.on_nonfinite: skip", (long long)w->step, name);
+	if (skips)
+		return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
+			(long long)w->step, HD_MAX_SKIPS);
+	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: loss or gradient is not finite; lower optim.lr, set optim.clip, or set "
+		"optim.on_nonfinite: skip", (long long)w->step);
 }
 
 /* All sums are here: this member holds the complete step. A view of one commits at once;
  * a larger one hears the others' seals through the same function. */
-static void seal(struct hd_rank *rank)
+static enum hd_err seal(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
 	struct hd_seal seal = { .epoch = w->seals.epoch, .member = 0, .step = (uint64_t)w->step };
@@ -70,11 +53,11 @@ static void seal(struct hd_rank *rank)
 	int error = HD_FAILPOINT(STEP_SEAL);
 	enum hd_err err = error ? hd_fail_errno(&rank->diag, error, "seal", "a step") : hd_seals_add(&w->seals, &seal, &committed, &rank->diag);
 
-	error = HD_FAILPOINT(STEP_COMMIT);
-	if (!err && error)
+	error = err ? 0 : HD_FAILPOINT(STEP_COMMIT);
+	if (error)
 		err = hd_fail_errno(&rank->diag, error, "commit", "a step");
-	if (err)
-		hd_rank_fail(rank, err);
+	error = err || rank->scalars.skip ? 0 : HD_FAILPOINT(STEP_UPDATE_BEFORE);
+	return error ? hd_fail_errno(&rank->diag, error, "update", "the parameters") : err;
 }
 
 void hd_scalars_make(struct hd_rank *rank)
@@ -86,7 +69,7 @@ void hd_scalars_make(struct hd_rank *rank)
 	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
 	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);
 	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->segment_sumsq, w->task->layout.nsegments));
-	bool bad = !finite || !isfinite(norm);
+	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale));
 	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
 	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
 
@@ -98,17 +81,20 @@ void hd_scalars_make(struct hd_rank *rank)
 		.skip  = empty || bad,
 	};
 	hd_optim_corrections(&rank->scalars, (uint64_t)w->updates + 1);
-	if (bad && !empty && !skip_bad)
-		hd_rank_fail(rank, diverged(rank));
+	enum hd_err err = HD_OK;
+	if (bad && (!skip_bad || w->skips + 1 >= HD_MAX_SKIPS))
+		err = diverged(rank, skip_bad);
+	else if (rank->id == 0)
+		err = seal(rank);
+	if (err)
+		hd_rank_fail(rank, err);
 	if (rank->id == 0) {
-		if (!rank->err)
-			seal(rank);
 		w->record.loss_sum = loss;
 		w->record.weight   = weight;
 		w->record.correct  = correct;
-		w->record.gnorm    = norm;
+		w->record.gnorm    = empty ? 0 : norm;
 		w->record.lr       = rank->scalars.lr;
 		w->record.empty    = empty;
-		w->record.skipped  = bad && !empty;
+		w->record.skipped  = bad;
 	}
 }

@@ -27,6 +27,7 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 	X("run.step",          step,           I64,   NONE)           \
 	X("run.samples",       samples,        I64,   NONE)           \
 	X("run.updates",       updates,        I64,   NONE)           \
+	X("run.skips",         skips,          I64,   NONE)           \
 	X("run.epoch_loss",    epoch_loss,     F64,   SUM_F64)        \
 	X("run.epoch_weight",  epoch_weight,   F64,   SUM_F64)        \
 	X("run.epoch_correct", epoch_correct,  F64,   SUM_F64)

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "exec/diverge.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
 
@@ -300,12 +301,15 @@ static void count_step(struct hd_worker *w)
 	struct hd_step_record *r = &w->record;
 	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step + 1);
 
-	w->epoch_loss += r->loss_sum;
-	w->epoch_weight += r->weight;
-	w->epoch_correct += r->correct;
+	if (!r->skipped && !r->empty) {   /* nothing that is not finite reaches the state */
+		w->epoch_loss += r->loss_sum;
+		w->epoch_weight += r->weight;
+		w->epoch_correct += r->correct;
+	}
 	if (next_epoch != r->epoch)
 		w->epoch_loss = w->epoch_weight = w->epoch_correct = 0;
 	w->updates += !r->empty && !r->skipped;
+	w->skips = r->skipped ? w->skips + 1 : r->empty ? w->skips : 0;
 	w->samples += (int64_t)w->step_rows;
 	w->step++;
 	for (uint32_t i = 0; i < w->state.nentries; i++)
@@ -320,12 +324,20 @@ enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_reco
 
 	if (error)
 		return hd_fail_errno(diag, error, "begin", "a step");
+	if (atomic_load(&w->torn))
+		return hd_fail(diag, HD_E_INTEGRITY, "step %lld: an earlier update failed half-way: resume from the newest checkpoint", (long long)w->step);
+	err = w->again ? hd_worker_rewind(w, diag) : HD_OK;
+	if (err)
+		return err;
 	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
 	w->want_digest = digest;
 	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].wait_data_ns = 0;
 	err = hd_worker_all(w, hd_interp_run, diag);
+	w->again = err;
+	if (err == HD_E_DIVERGED)
+		hd_diverge_explain(w, diag);
 	if (err)
 		return err;
 	count_step(w);

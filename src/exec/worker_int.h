@@ -15,7 +15,8 @@
 #include "sys/clock.h"
 #include "sys/thread.h"
 
-enum { HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
+enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
+       HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 
 /* What one virtual node contributes besides its gradient. */
 struct hd_leaf { double loss, weight, correct; };
@@ -62,7 +63,7 @@ struct hd_worker {
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
 	uint64_t flat_bytes;
 	struct hd_state state;
-	int64_t step, samples, updates;   /* entries of the state table */
+	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
 	double  epoch_loss, epoch_weight, epoch_correct;
 
 	/* the adopted plan */
@@ -78,6 +79,8 @@ struct hd_worker {
 	void (*activity)(struct hd_rank *rank);
 	bool stopping;
 	atomic_bool failed;
+	atomic_bool torn;                 /* an update failed: the state is of no step */
+	bool again;                       /* the last step failed before its update: the reader must go back */
 	uint64_t step_rows;
 	bool want_digest;
 	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest;
@@ -95,6 +98,8 @@ void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
 static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
 
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
+/* What slice q of virtual node v runs on: rows, random numbers, addresses. rank->field and first_row are set. */
+void hd_rank_bind(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind);
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
