@@ -1,0 +1,118 @@
+#include "exec/testing.h"
+#include "sys/failpoint.h"
+
+/* Every failpoint of a step, on one device and several: what fails before the update leaves
+ * the state of the step's beginning, and the step can be tried again; what fails in the
+ * update refuses every further step until the state is overwritten. */
+
+static const struct { const char *name; enum hd_failpoint point; bool torn; } points[] = {
+	{ "step.begin",         HD_FP_STEP_BEGIN,         false },
+	{ "step.seal",          HD_FP_STEP_SEAL,          false },
+	{ "step.commit",        HD_FP_STEP_COMMIT,        false },
+	{ "step.update.before", HD_FP_STEP_UPDATE_BEFORE, false },
+	{ "step.update.after",  HD_FP_STEP_UPDATE_AFTER,  true },
+};
+enum { NPOINTS = sizeof points / sizeof *points };
+
+static void arm(const char *name, const char *error)
+{
+	char spec[64];
+	struct hd_diag diag = { "" };
+
+	snprintf(spec, sizeof spec, "%s:err=%s@1", name, error);
+	CHECK(hd_failpoint_arm(name[0] ? spec : "", 1, &diag) == HD_OK, "%s", diag.text);
+}
+
+static void every_failpoint_of_a_step_is_in_the_table_of_this_test(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	for (int p = 0; p < HD_FP_COUNT; p++)
+		n += !strncmp(hd_failpoint_name((enum hd_failpoint)p), "step.", 5);
+	assert_int_equal(n, NPOINTS);
+}
+
+static void a_failed_step_leaves_the_state_of_its_beginning(void **state)
+{
+	static const char *const errors[] = { "EIO", "ENOSPC", "ENOMEM" };
+
+	(void)state;
+	for (uint32_t ndevices = 1; ndevices <= 5; ndevices += 2)
+		for (size_t p = 0; p < NPOINTS; p++) {
+			struct hd_step_record want[4], record;
+			struct hd_diag diag = { "" };
+			struct hd_rig_bytes bytes;
+			struct hd_rig rig;
+			hd_rig_open(&rig, hd_rig_mlp, 26, 13, "optim: {kind: adamw}", ndevices);
+			hd_rig_step(&rig);
+			hd_rig_copy(&rig, &bytes, &rig.arena);
+			struct hd_hash before = hd_worker_digest(rig.worker);
+			for (int i = 0; i < 4; i++)
+				want[i] = hd_rig_step(&rig);
+			hd_rig_paste(&rig, &bytes, HD_NONE);
+			arm(points[p].name, errors[p % 3]);
+			enum hd_err err = hd_worker_step(rig.worker, true, &record, &diag);
+			CHECK(err != HD_OK && diag.text[0], "%s on %u devices did not fail", points[p].name, ndevices);
+			CHECK(hd_failpoint_hits(points[p].point) >= 1, "%s was not reached", points[p].name);
+			arm("", "");
+			assert_int_equal(hd_worker_at(rig.worker), 1);
+			if (points[p].torn) {
+				CHECK(hd_worker_step(rig.worker, true, &record, &diag) == HD_E_INTEGRITY, "a torn state was trained on");
+				hd_rig_paste(&rig, &bytes, HD_NONE);
+			} else
+				CHECK(hd_hash_same(hd_worker_digest(rig.worker), before), "%s on %u devices changed the state", points[p].name, ndevices);
+			for (int i = 0; i < 4; i++)
+				CHECK(hd_hash_same(hd_rig_step(&rig).digest, want[i].digest), "%s on %u devices: step %d after it differs", points[p].name,
+					ndevices, i + 1);
+			hd_rig_close(&rig);
+		}
+}
+
+/* A reader's failure is a rank's, in the middle of the list: the others still meet. */
+static const struct hd_reader_ops *under;
+static bool broken;
+static enum hd_err broken_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+{
+	if (broken && index % 5 == 0)
+		return hd_fail(diag, HD_E_IO, "the disk is gone at sample %llu", (unsigned long long)index);
+	return under->read(set, split, index, out, diag);
+}
+static void broken_destroy(struct hd_dataset *set) { under->destroy(set); }
+static struct hd_reader_ops breaks = { .name = "breaks", .about = "another reader, on a bad disk", .read = broken_read, .destroy = broken_destroy };
+
+static void a_read_that_fails_ends_the_step_with_its_message(void **state)
+{
+	struct hd_step_record record;
+
+	(void)state;
+	for (uint32_t ndevices = 1; ndevices <= 5; ndevices += 2) {
+		struct hd_diag diag = { "" };
+		struct hd_rig rig, whole;
+		hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, ndevices);
+		hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
+		struct hd_hash before = hd_worker_digest(rig.worker);
+		under = rig.task->data->ops;
+		rig.task->data->ops = &breaks;
+		broken = true;
+		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
+		assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_IO);
+		CHECK(strstr(diag.text, "the disk is gone at sample"), "%s", diag.text);
+		assert_true(hd_hash_same(hd_worker_digest(rig.worker), before));
+		broken = false;
+		for (int i = 0; i < 3; i++)
+			assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
+		hd_rig_close(&whole);
+		hd_rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_failpoint_of_a_step_is_in_the_table_of_this_test),
+		cmocka_unit_test(a_failed_step_leaves_the_state_of_its_beginning),
+		cmocka_unit_test(a_read_that_fails_ends_the_step_with_its_message),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
