@@ -42,7 +42,7 @@ struct walk {
 	uint32_t open, nback, last;       /* the virtual node begun and not finished, or NO_VN */
 	bool     normed;
 };
-enum { NO_VN = UINT32_MAX };
+#define NO_VN UINT32_MAX
 
 static void put_finding(struct hd_report *report, enum rule rule, const char *place, const char *fmt, va_list args)
 {

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "plan/tree.h"
 
-enum { HD_LEAF = UINT32_MAX };            /* source of a move: the leaf (or slice) itself */
+#define HD_LEAF UINT32_MAX                /* source of a move: the leaf (or slice) itself */
 
 /* buffer[dst] = add ? buffer[dst] + src : src. */
 struct hd_move { uint32_t dst, src; bool add; };

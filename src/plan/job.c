@@ -86,7 +86,7 @@ const char *hd_job_word(const char *words, uint32_t i, size_t *len)
 {
 	for (; i && words; i--) {
 		words = strchr(words, '|');
-		words += words != NULL;
+		words = words ? words + 1 : NULL;
 	}
 	if (!words || !*words)
 		return NULL;

@@ -375,12 +375,12 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 {
 	static const char *const jobs[] = {
 		SMALLEST,
-		"job: {epochs: 2.5, name: a.b, seed: 9223372036854775807, kernels: library}\nmodel: {use: builtin:gpt, args: {layers: 2, dropout: 0.1}}\n"
+		("job: {epochs: 2.5, name: a.b, seed: 9223372036854775807, kernels: library}\nmodel: {use: builtin:gpt, args: {layers: 2, dropout: 0.1}}\n"
 		"data: {kind: text, path: \"a \\\"quoted\\\" <path>\", split: {train: 0.5}}\nbatch: {global: 100, slices: 2, last: wrap, normalize: token}\n"
 		"optim: {kind: momentum, lr: 0.1, momentum: 0.8, clip: 0, schedule: {kind: step, every: 7, factor: 0.5}}\n"
-		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: 1500 ms}\ntrace: {digest: 5}\n",
-		"job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: idx}\nbatch: {global: 1}\n"
-		"optim: {kind: sgd}\ncheckpoint: {every: 3 steps}\n",
+		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: 1500 ms}\ntrace: {digest: 5}\n"),
+		("job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: idx}\nbatch: {global: 1}\n"
+		"optim: {kind: sgd}\ncheckpoint: {every: 3 steps}\n"),
 	};
 
 	(void)state;

@@ -31,6 +31,9 @@ static enum hd_err begin(struct reader *r, const char *heading, size_t len)
 {
 	while (len && heading[len - 1] == ' ')
 		len--;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)heading[i] < 0x20 && heading[i] != '\t')
+			return hd_scan_refuse(&r->scan, heading + i, "a control character in a heading");
 	r->now = (struct hd_schedule){ .heading = hd_arena_text(r->arena, heading, len) };
 	r->cap = count_lists(r->scan);
 	r->cap = r->cap < HD_MAX_RANKS ? r->cap : HD_MAX_RANKS;
@@ -213,8 +216,7 @@ enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_
 
 void hd_schedule_print(const struct hd_schedule *schedule, struct hd_text *text)
 {
-	if (*schedule->heading)
-		hd_text_addf(text, "## %s\n", schedule->heading);
+	hd_text_addf(text, "##%s%s\n", *schedule->heading ? " " : "", schedule->heading);
 	for (uint32_t r = 0; r < schedule->nranks; r++) {
 		hd_text_addf(text, "%u:", r);
 		hd_list_print(&schedule->list[r], text);

@@ -16,10 +16,11 @@
 
 #include "plan/plan.h"
 
-enum { HD_NO_RANK = UINT32_MAX, HD_MAX_STAGES = 65535 };
+#define HD_NO_RANK UINT32_MAX
+enum { HD_MAX_STAGES = 65535 };
 
 struct hd_schedule {
-	const char *heading;              /* what follows "## "; "" in a file without headings */
+	const char *heading;              /* what follows "## "; "" where there is none */
 	uint32_t nranks, nvns, nstages;   /* p, m, S */
 	uint32_t *place;                  /* [nstages] rank, or HD_NO_RANK where no F appears */
 	struct hd_ilist *list;            /* [nranks] */
@@ -30,6 +31,7 @@ struct hd_schedules { struct hd_schedule *at; uint32_t len; };
 /* A heading without lists (remarks at the end of a file) is left out. */
 HD_MUST_USE enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
+/* With its heading line, also an empty one, so that schedules stay apart. */
 void hd_schedule_print(const struct hd_schedule *schedule, struct hd_text *text);
 
 #endif

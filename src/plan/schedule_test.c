@@ -62,6 +62,7 @@ static void directives_must_agree_with_the_lists(void **state)
 		{ "hello\n", "s.txt:1:1: \"hello\" is neither a rank nor a directive" }, { "0 F0.0\n", "s.txt:1:1: a rank is followed by a colon" },
 		{ "0: F0.0 X\n", "s.txt:1:9: no instruction begins like \"X\"" }, { "0: F0.0 (F0.1&B0.0\n", "s.txt:1:9: a pair is written" },
 		{ "0: (F0.1&RED0)\n", "s.txt:1:10: RED cannot be half of a pair" }, { "0: (F0.1B0.1)\n", "s.txt:1:4: a pair is written" },
+		{ "## a\001b\n0: F0.0\n", "s.txt:1:5: a control character in a heading" },
 		{ "0: (F0.&B0.1)\n", "s.txt:1:8: a number is missing: the virtual node" },
 	};
 
