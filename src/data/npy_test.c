@@ -88,6 +88,21 @@ static void targets_of_mse_are_numbers(void **state)
 	check_refused(&sim.fs, spec, HD_E_INPUT, "the loss wants numbers");
 }
 
+static void targets_of_sequences_keep_their_shape(void **state)
+{
+	static const int64_t tokens[6] = { 0, 1, 2, 3, 4, 4 };
+	int32_t x[2], y[2];
+	(void)state;
+
+	put_npy("set/x.npy", DICT("<i8", "(3, 2)"), tokens, sizeof tokens);
+	put_npy("set/y.npy", DICT("<i8", "(3, 2)"), tokens, sizeof tokens);
+	struct hd_dataset *set = open_set(&sim.fs, spec_of());
+	assert_true(set->field[1].rank == 1 && set->field[1].dim[0] == 2 && set->field[1].dtype == HD_I32 && set->field[1].sample_bytes == 8);
+	read_sample(set, 0, 1, x, y);
+	assert_true(x[0] == 2 && x[1] == 3 && y[0] == 2 && y[1] == 3);
+	hd_dataset_destroy(set);
+}
+
 static void headers_are_read_strictly(void **state)
 {
 	static const struct { const char *dict; const char *says; } cases[] = {
@@ -196,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_types_of_x_become_numbers_or_tokens, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(targets_of_mse_are_numbers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(targets_of_sequences_keep_their_shape, set_up, tear_down),
 		cmocka_unit_test(headers_are_read_strictly),
 		cmocka_unit_test(versions_2_and_3_have_a_longer_length),
 		cmocka_unit_test(every_truncation_is_refused),
