@@ -24,6 +24,7 @@ struct hd_run {
 	struct hd_run_options options;
 	struct hd_task *task;
 	struct hd_worker *worker;
+	struct hd_recorder *recorder;     /* NULL: off */
 	struct hd_arena arena;            /* of the adopted plan */
 	struct hd_plan plan;
 	struct hd_times times;
@@ -106,7 +107,7 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 	enum hd_err err;
 
 	err = run->options.map ? read_plan(run, &job, diag) : hd_plan_data(&run->plan, &job, spec->ndevices, NULL, &run->arena, diag);
-	if (!err && !run->plan.cause)
+	if (!err && (!run->plan.cause || !*run->plan.cause))
 		run->plan.cause = "start of the run";
 	if (!err)
 		err = hd_worker_adopt(run->worker, &run->plan, diag);
@@ -134,6 +135,25 @@ static void tell_choices(struct hd_run *run)
 		(double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20);
 }
 
+/* A run without a recorder is a run: where none can be made, that is said. */
+static void start_recorder(struct hd_run *run)
+{
+	struct hd_recorder_spec spec = {
+		.fs = run->fs, .worker = 0, .nranks = run->options.worker.ndevices,
+		.nslots = (uint64_t)hd_job_int(run->job, HD_JOB_FLIGHT_SLOTS), .job = run->job->hash,
+	};
+	char folder[HD_PATH_CAP];
+	struct hd_diag diag = { "" };
+
+	if (!run->dir)
+		return;
+	hd_rundir_path(run->dir, "flight", folder, sizeof folder);
+	spec.folder = folder;
+	if (hd_recorder_open(&run->recorder, &spec, &diag))
+		note(run, "warning", "no flight recorder: %s", diag.text);
+	run->options.worker.recorder = run->recorder;
+}
+
 enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
 {
@@ -147,7 +167,9 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	hd_arena_init(&run->arena, 0);
 	err = hd_task_create(&run->task, job, fs, diag);
 	if (!err)
-		err = hd_worker_create(&run->worker, run->task, &options->worker, diag);
+		start_recorder(run);
+	if (!err)
+		err = hd_worker_create(&run->worker, run->task, &run->options.worker, diag);
 	if (!err)
 		err = adopt(run, diag);
 	if (!err)
@@ -164,6 +186,7 @@ void hd_run_destroy(struct hd_run *run)
 	if (!run)
 		return;
 	hd_worker_destroy(run->worker);
+	hd_recorder_close(run->recorder);
 	hd_task_destroy(run->task);
 	hd_arena_finish(&run->arena);
 	hd_free(run);

@@ -1,0 +1,76 @@
+# program.sh -- what the whole-program tests share; sourced by tests/program_*.sh.
+#
+#	expect 3 heddle run bad.yaml     runs it; the exit code must be 3; stdout in out, stderr in err
+#	says 'text'                      one of the two holds the text
+#	passed "what was shown"
+#
+# The test runs in a folder of its own that goes with it; the first failure ends it.
+# Without a program the test is skipped (exit 77).
+set -u
+SOURCE_DIR=${SOURCE_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
+HEDDLE_BIN=${HEDDLE_BIN:-$SOURCE_DIR/build/release/heddle}
+[ -x "$HEDDLE_BIN" ] || { echo "skip: no program at $HEDDLE_BIN"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset HD_FAIL
+export NO_COLOR=1
+
+heddle() { "$HEDDLE_BIN" "$@"; }
+
+failed()
+{
+	echo "FAILED: $*"
+	tail -n 15 out err 2>/dev/null
+	exit 1
+}
+
+expect()
+{
+	local want=$1 status=0
+	shift
+	"$@" >out 2>err || status=$?
+	[ $status -eq "$want" ] || failed "expected exit $want, got $status: $*"
+}
+
+says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
+passed() { echo "ok - $*"; }
+same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
+number() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,}\"]*\).*/\1/p" out | head -n 1; }      # a member of the JSON in out
+
+# Tiny jobs on made-up data; $1 steps.
+write_jobs()
+{
+	cat >mlp.yaml <<END
+job: {name: mlp, seed: 3, steps: $1}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >lenet.yaml <<END
+job: {name: lenet, seed: 4, steps: $1}
+model: {use: "builtin:lenet", args: {height: 16, width: 16, classes: 3}}
+data: {kind: synthetic, count: 50}
+batch: {global: 16, virtual_nodes: 8}
+optim: {kind: momentum, lr: 1e-2, schedule: {kind: cosine, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >gpt.yaml <<END
+job: {name: gpt, seed: 5, steps: $1}
+model: {use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 8, vocab: 32, dropout: 0.1}}
+data: {kind: synthetic, count: 60}
+batch: {global: 14, virtual_nodes: 7, normalize: token}
+optim: {kind: adam, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+}
+
+# Trains with --json and leaves the state digest in $digest.
+train()
+{
+	expect 0 heddle "$@" --json -q
+	digest=$(number digest)
+	[ ${#digest} -eq 32 ] || failed "no digest: $*"
+}

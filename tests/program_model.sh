@@ -1,0 +1,46 @@
+#!/bin/bash
+# heddle model ls, show: what is printed can be run again.
+. "$(dirname "$0")/program.sh"
+write_jobs 2
+expect 0 heddle model ls
+for name in mlp lenet gpt; do grep -q "^$name " out || failed "ls has no $name"; done
+says 'vocab      256'
+expect 0 heddle model ls --json
+says '"name":"gpt"'
+passed "ls"
+
+for name in mlp lenet gpt; do
+	expect 0 heddle model show $name
+	cp out $name.graph
+	expect 0 heddle model show $name.graph
+	cmp -s out $name.graph || failed "$name: the text parses back to another graph"
+	expect 0 heddle model show $name --gradients
+	says 'phase=W'
+	expect 0 heddle model show $name --json
+	says '"flops_backward":'
+done
+passed "show: the text of each model parses back to the same text"
+
+expect 0 heddle model show gpt.yaml --json
+says '"parameters":'
+expect 0 heddle model show mlp -s hidden=[4] -s input=[2] --json
+same "$(number parameters)" 62 "parameters of mlp 2-4-10"
+expect 0 heddle model show mlp.yaml -o saved.graph
+cat >own.yaml <<'END'
+job: {name: own, steps: 2}
+model: {use: "graph:saved.graph"}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+END
+expect 0 heddle run own.yaml -q
+passed "arguments, jobs, and a graph file that trains"
+
+expect 2 heddle model show lennet
+says 'lenet'
+echo 'graph x' >bad.graph
+echo 'input x f33 [*]' >>bad.graph
+expect 3 heddle model show bad.graph
+says 'bad.graph:2:'
+expect 2 heddle model show mlp -s hiden=[4]
+says 'hidden'
+passed "bad names, files and arguments are refused with their place"
