@@ -1,7 +1,7 @@
 /* What the parser accepts lies inside its input and fills it to the last byte. */
-#include "data/npy.h"
-
 #include <stdlib.h>
+
+#include "data/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

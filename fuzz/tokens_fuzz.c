@@ -1,7 +1,7 @@
 /* What the parser accepts lies inside its input and fills it to the last byte. */
-#include "data/tokens.h"
-
 #include <stdlib.h>
+
+#include "data/tokens.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -1,8 +1,8 @@
 /* Any bytes are refused as a flight file, or give events and names that lie inside them. */
-#include "trace/flight.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "trace/flight.h"
 
 enum { CHUNK = 64 };
 

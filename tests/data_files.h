@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/dataset.h"
 #include "sys/file_sim.h"
+#include "data/dataset.h"
 #include "tests/check.h"
 
 static inline void put_file(struct hd_fs *fs, const char *path, const void *bytes, size_t len)

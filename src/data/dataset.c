@@ -136,7 +136,8 @@ enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd_data_spec *
 	if (spec->rank == 0)
 		return hd_field_add(reader, "x", dtype, rank, dim, diag);
 	if (have != want)
-		return hd_fail(diag, HD_E_INPUT, "%s: samples have the shape %s (%" PRId64 " numbers), the model takes %s (%" PRId64 "): change model.args or data.path",
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: samples have the shape %s (%" PRId64 " numbers), the model takes %s (%" PRId64 "): change model.args or data.path",
 			name, hd_dims_text(rank, dim).at, have, hd_dims_text(spec->rank, spec->dim).at, want);
 	return hd_field_add(reader, "x", dtype, spec->rank, spec->dim, diag);
 }

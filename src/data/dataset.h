@@ -19,8 +19,8 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
-#include "graph/ir.h"
 #include "sys/file.h"
+#include "graph/ir.h"
 
 enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4 };
 

@@ -39,7 +39,8 @@ static void a_mistyped_kind_is_answered_with_the_nearest(void **state)
 
 static void impossible_splits_are_refused(void **state)
 {
-	static const struct { double train, valid; } cases[] = { { 0, 0 }, { 0, 1 }, { -0.1, 0 }, { 0.5, -0.1 }, { 0.9, 0.2 }, { (double)NAN, 0 }, { 1, (double)NAN }, { 1.1, 0 } };
+	static const struct { double train, valid; } cases[] = { { 0, 0 }, { 0, 1 }, { -0.1, 0 }, { 0.5, -0.1 }, { 0.9, 0.2 }, { (double)NAN, 0 },
+		{ 1, (double)NAN }, { 1.1, 0 } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -53,7 +54,8 @@ static void globs_match_as_shells_do(void **state)
 	static const struct { const char *pattern, *name; bool want; } cases[] = {
 		{ "*.txt", "a.txt", true }, { "*.txt", ".txt", false }, { ".*", ".txt", true }, { "*", "", true }, { "a*b*c", "aXbYbZc", true },
 		{ "a*b*c", "aXbYbZ", false }, { "?", "", false }, { "?", "a", true }, { "?", "ab", false }, { "a?c", "abc", true }, { "**", "x", true },
-		{ "abc", "abc", true }, { "abc", "abcd", false }, { "abcd", "abc", false }, { "*a", "aaab", false }, { "*ab", "aab", true }, { "", "", true }, { "", "a", false },
+		{ "abc", "abc", true }, { "abc", "abcd", false }, { "abcd", "abc", false }, { "*a", "aaab", false }, { "*ab", "aab", true }, { "", "",
+			true }, { "", "a", false },
 	};
 	(void)state;
 
@@ -114,7 +116,8 @@ static void last_part_splits_never_overlap(void **state)
 			assert_int_equal(hd_split_last(&reader, &spec, count, NULL), HD_OK);
 			uint64_t ntrain = reader.set.split[0].count, nvalid = reader.set.split[1].count;
 			CHECK(nvalid >= 1 && ntrain >= 1 && ntrain + nvalid <= count && ntrain + nvalid + 1 >= count && reader.first[1] == count - nvalid,
-				"D=%llu valid %g: %llu + %llu", (unsigned long long)count, fractions[f], (unsigned long long)ntrain, (unsigned long long)nvalid);
+				"D=%llu valid %g: %llu + %llu", (unsigned long long)count, fractions[f], (unsigned long long)ntrain,
+					(unsigned long long)nvalid);
 		}
 }
 

@@ -118,12 +118,14 @@ static enum hd_err find_folder(struct hd_reader *reader, const struct hd_data_sp
 	*folder = spec->path ? spec->path : HOME;
 	enum hd_err err = hd_fs_stat(reader->fs, *folder, &stat, &ignored);
 	if (err == HD_E_NOTFOUND)
-		return hd_fail(diag, HD_E_NOTFOUND, "the data folder %s does not exist: `apt install dataset-fashion-mnist` makes %s, or set data.path to a folder with"
+		return hd_fail(diag, HD_E_NOTFOUND,
+			"the data folder %s does not exist: `apt install dataset-fashion-mnist` makes %s, or set data.path to a folder with"
 			" train-images-idx3-ubyte and train-labels-idx1-ubyte (plain or .gz)", *folder, HOME);
 	if (err != HD_OK)
 		return hd_fs_stat(reader->fs, *folder, &stat, diag);
 	if (stat.kind != HD_FILE_FOLDER)
-		return hd_fail(diag, HD_E_INPUT, "data.path %s is a file: kind idx reads a folder with train-images-idx3-ubyte and train-labels-idx1-ubyte (plain or .gz)", *folder);
+		return hd_fail(diag, HD_E_INPUT,
+			"data.path %s is a file: kind idx reads a folder with train-images-idx3-ubyte and train-labels-idx1-ubyte (plain or .gz)", *folder);
 	return HD_OK;
 }
 

@@ -1,8 +1,8 @@
 #include "data/idx.h"
 
-#include "tests/data_files.h"
-
 #include <stdlib.h>
+
+#include "tests/data_files.h"
 
 static struct hd_fs_sim sim;
 enum { N = 40, H = 5, W = 3, CAP = 4096 };

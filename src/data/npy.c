@@ -48,7 +48,8 @@ static enum hd_err check_integers(const struct column *column, struct hd_diag *d
 		if (integer_ok(column, v))
 			continue;
 		if (column->bound)
-			return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " is out of range: the model knows 0 to %" PRId64, column->name, v,
+			return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " is out of range: the model knows 0 to %" PRId64,
+				column->name, v,
 				i / column->per_sample, column->bound - 1);
 		return hd_fail(diag, HD_E_INPUT, "%s: %" PRId64 " in sample %" PRIu64 " does not fit 32 bits", column->name, v, i / column->per_sample);
 	}
@@ -94,13 +95,15 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 
 	if (!spec->float_target) {
 		if (is_float(&y->npy))
-			return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants class numbers: save integers, or use model.loss mse", y->name, hd_dtype_text(y->npy.dtype));
+			return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants class numbers: save integers, or use model.loss mse", y->name,
+				hd_dtype_text(y->npy.dtype));
 		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1, diag);
 		y->bound = spec->classes;
 		return err == HD_OK ? check_integers(y, diag) : err;
 	}
 	if (!is_float(&y->npy))
-		return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants numbers: save float32, or use model.loss cross-entropy", y->name, hd_dtype_text(y->npy.dtype));
+		return hd_fail(diag, HD_E_INPUT, "%s holds %s, the loss wants numbers: save float32, or use model.loss cross-entropy", y->name,
+			hd_dtype_text(y->npy.dtype));
 	if (spec->classes && y->per_sample != spec->classes)
 		return hd_fail(diag, HD_E_INPUT, "%s has %" PRIu64 " numbers per sample, the model gives %u", y->name, y->per_sample, spec->classes);
 	return hd_field_add(&set->reader, "y", HD_F32, y->npy.rank > 1 ? y->npy.rank - 1 : 1, dim, diag);
@@ -118,7 +121,8 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	if ((err = open_column(set, spec->path, "x.npy", x, diag)) != HD_OK || (err = open_column(set, spec->path, "y.npy", y, diag)) != HD_OK)
 		return err;
 	if (x->npy.dim[0] != y->npy.dim[0])
-		return hd_fail(diag, HD_E_INPUT, "%s has %" PRId64 " samples, %s %" PRId64 ": they must be as many", x->name, x->npy.dim[0], y->name, y->npy.dim[0]);
+		return hd_fail(diag, HD_E_INPUT, "%s has %" PRId64 " samples, %s %" PRId64 ": they must be as many", x->name, x->npy.dim[0], y->name,
+			y->npy.dim[0]);
 	reader->set.count = (uint64_t)x->npy.dim[0];
 	if ((err = add_x(set, spec, diag)) != HD_OK || (err = add_y(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, reader->set.count, diag)) != HD_OK)

@@ -102,7 +102,8 @@ static enum hd_err take_pair(struct cursor *c, unsigned *seen, const char *name,
 		return bad_header(name, diag);
 	*seen |= bit;
 	if (bit == KEY_SHAPE)
-		return take_shape(c, npy) ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s: the header's shape cannot be read, or has more than %d extents", name, HD_NPY_RANK);
+		return take_shape(c, npy) ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s: the header's shape cannot be read, or has more than %d extents",
+			name, HD_NPY_RANK);
 	if (bit == KEY_ORDER) {
 		if (take(c, "True"))
 			return hd_fail(diag, HD_E_INPUT, "%s is in Fortran order: save it through numpy.ascontiguousarray()", name);
@@ -158,7 +159,8 @@ enum hd_err hd_npy_parse(const uint8_t *bytes, size_t len, const char *name, str
 		need = UINT64_MAX;
 	if (need != len - at - header_len)
 		return hd_fail(diag, HD_E_INPUT, "%s is %s: shape %s of %s does not fit the %zu bytes after the header", name,
-			need > len - at - header_len ? "cut off" : "too long", hd_dims_text(got.rank, got.dim).at, hd_dtype_text(got.dtype), len - at - header_len);
+			need > len - at - header_len ? "cut off" : "too long", hd_dims_text(got.rank, got.dim).at, hd_dtype_text(got.dtype),
+				len - at - header_len);
 	got.at = bytes + at + header_len;
 	*npy = got;
 	return HD_OK;

@@ -1,8 +1,8 @@
 #include "data/npy.h"
 
-#include "tests/data_files.h"
-
 #include <stdlib.h>
+
+#include "tests/data_files.h"
 
 static struct hd_fs_sim sim;
 

@@ -142,7 +142,9 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
 		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
 	if (spec->depth == 0 || step_bytes > SIZE_MAX / spec->depth)
-		return hd_fail(diag, HD_E_INVAL, "the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64 ": make batch.global smaller or the reader's memory larger",
+		return hd_fail(diag, HD_E_INVAL,
+			"the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64 ""
+			": make batch.global smaller or the reader's memory larger",
 			step_bytes, spec->memory_bytes);
 	(void)place_layout(spec, p->field_at, &p->place_bytes);
 	return HD_OK;
@@ -220,7 +222,8 @@ static enum hd_err wait_filled(struct hd_prefetch *p, const struct place *place,
 		if (p->closed)
 			return hd_fail(diag, HD_E_INTERRUPT, "reading ahead was ended before step %" PRIu64, step);
 		if (!hd_cond_wait(&p->filled, &p->lock, until_ns) && (place->state != FULL || place->step != step))
-			return hd_fail(diag, HD_E_IO, "the samples of step %" PRIu64 ", virtual node %u were not read within %u s: is the disk or the network under %s stuck?",
+			return hd_fail(diag, HD_E_IO,
+				"the samples of step %" PRIu64 ", virtual node %u were not read within %u s: is the disk or the network under %s stuck?",
 				step, vn, p->spec.limit_ms / 1000, p->spec.set->about);
 	}
 	return HD_OK;

@@ -108,7 +108,8 @@ enum hd_err hd_sampler_init(struct hd_sampler *sampler, uint64_t seed, uint64_t 
 	if (batch == 0)
 		return hd_fail(diag, HD_E_INVAL, "the global batch is 0: set batch.global to 1 or more");
 	if (last == HD_LAST_DROP && count < batch)
-		return hd_fail(diag, HD_E_INVAL, "a batch of %llu of %llu samples with batch.last: drop leaves no step: make batch.global smaller, or last: ragged",
+		return hd_fail(diag, HD_E_INVAL,
+			"a batch of %llu of %llu samples with batch.last: drop leaves no step: make batch.global smaller, or last: ragged",
 			(unsigned long long)batch, (unsigned long long)count);
 	*sampler = (struct hd_sampler){ .seed = seed, .count = count, .batch = batch, .order = order, .last = last };
 	return HD_OK;

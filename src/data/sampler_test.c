@@ -103,11 +103,13 @@ static void check_multiset(struct hd_sampler sampler, unsigned epochs)
 	for (unsigned epoch = 0; epoch < epochs; epoch++) {
 		uint64_t once = 0;
 		for (uint64_t i = 0; i < D; i++) {
-			CHECK(seen[epoch * D + i] <= 1, "D=%llu B=%llu epoch %u: %llu drawn twice", (unsigned long long)D, (unsigned long long)B, epoch, (unsigned long long)i);
+			CHECK(seen[epoch * D + i] <= 1, "D=%llu B=%llu epoch %u: %llu drawn twice", (unsigned long long)D, (unsigned long long)B,
+				epoch, (unsigned long long)i);
 			once += seen[epoch * D + i];
 		}
 		if (sampler.last != HD_LAST_WRAP || (epoch + 1) * D <= total)
-			CHECK(once == want, "D=%llu B=%llu last %d epoch %u: %llu of %llu", (unsigned long long)D, (unsigned long long)B, (int)sampler.last, epoch,
+			CHECK(once == want, "D=%llu B=%llu last %d epoch %u: %llu of %llu", (unsigned long long)D, (unsigned long long)B,
+				(int)sampler.last, epoch,
 				(unsigned long long)once, (unsigned long long)want);
 	}
 	free(seen);

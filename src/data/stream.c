@@ -18,8 +18,10 @@ static enum hd_err check_tokens(const struct hd_stream *stream, struct hd_diag *
 		const struct hd_piece *piece = &stream->piece[p];
 		for (uint64_t i = 0; i < piece->ntokens; i++)
 			if (token_at(stream, piece, i) >= stream->bound)
-				return hd_fail(diag, HD_E_INPUT, "%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give the model a vocabulary of %u or more",
-					piece->name, token_at(stream, piece, i), (uint64_t)(piece->bytes - stream->reader.source[p].bytes) + i * stream->width_bytes,
+				return hd_fail(diag, HD_E_INPUT,
+					"%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give the model a vocabulary of %u or more",
+					piece->name, token_at(stream, piece, i),
+						(uint64_t)(piece->bytes - stream->reader.source[p].bytes) + i * stream->width_bytes,
 					stream->bound - 1, token_at(stream, piece, i) + 1);
 	}
 	return HD_OK;

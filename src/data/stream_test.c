@@ -163,7 +163,8 @@ static void every_failing_call_is_reported(void **state)
 				CHECK(err == HD_OK && n > 3, "%s after %llu calls", diag.text, (unsigned long long)n);
 				break;
 			}
-			CHECK(err != HD_OK && strstr(diag.text, "texts"), "errno %d at call %llu: %d '%s'", errors[e], (unsigned long long)n, (int)err, diag.text);
+			CHECK(err != HD_OK && strstr(diag.text, "texts"), "errno %d at call %llu: %d '%s'", errors[e], (unsigned long long)n,
+				(int)err, diag.text);
 		}
 }
 

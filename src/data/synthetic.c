@@ -65,7 +65,8 @@ static enum hd_err make_table(struct synthetic *set, struct hd_diag *diag)
 	float *table;
 
 	if (set->nelems > TABLE_CAP / set->classes)
-		return hd_fail(diag, HD_E_INVAL, "synthetic data of %" PRIu64 " numbers in %u classes are too large: %d in all at most", set->nelems, set->classes, TABLE_CAP);
+		return hd_fail(diag, HD_E_INVAL, "synthetic data of %" PRIu64 " numbers in %u classes are too large: %d in all at most", set->nelems,
+			set->classes, TABLE_CAP);
 	table = hd_arena_take(&set->reader.arena, set->classes * set->nelems, sizeof *table);
 	if (!table)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for synthetic data of %" PRIu64 " numbers in %u classes", set->nelems, set->classes);

@@ -1,13 +1,14 @@
-#include "tests/data_files.h"
-
 #include <math.h>
 #include <stdlib.h>
+
+#include "tests/data_files.h"
 
 static struct hd_fs_sim sim;            /* stays empty: nothing may be opened */
 
 static struct hd_data_spec image_spec(uint64_t seed)
 {
-	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 4, .train = 0.9, .valid = 0.1, .rank = 3, .dim = { 1, 12, 12 }, .count = 400 };
+	return (struct hd_data_spec){ .kind = "synthetic", .seed = seed, .classes = 4, .train = 0.9, .valid = 0.1, .rank = 3, .dim = { 1, 12, 12 },
+		.count = 400 };
 }
 
 static struct hd_data_spec token_spec(uint64_t seed)
@@ -58,7 +59,8 @@ static void a_sample_is_a_function_of_seed_split_and_index(void **state)
 			CHECK(memcmp(x[0], x[1], nx) == 0 && memcmp(y[0], y[1], ny) == 0, "spec %zu sample %llu", s, (unsigned long long)i);
 			read_sample(c, 0, i, x[2], y[2]);
 			read_sample(a, 1, i, x[3], y[3]);
-			CHECK(memcmp(x[0], x[2], nx) != 0 && memcmp(x[0], x[3], nx) != 0, "spec %zu sample %llu: seed or split does not matter", s, (unsigned long long)i);
+			CHECK(memcmp(x[0], x[2], nx) != 0 && memcmp(x[0], x[3], nx) != 0, "spec %zu sample %llu: seed or split does not matter", s,
+				(unsigned long long)i);
 		}
 		hd_dataset_destroy(a);
 		hd_dataset_destroy(b);

@@ -8,14 +8,16 @@ enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, 
 		return hd_fail(diag, HD_E_INPUT, "%s is cut off: %zu bytes, the header of a token file alone has %d", name, len, HD_TOKENS_HEADER_BYTES);
 	uint32_t magic = hd_get32(bytes), version = hd_get32(bytes + 4), n = hd_get32(bytes + 8);
 	if (magic != HD_TOKENS_MAGIC)
-		return hd_fail(diag, HD_E_INPUT, "%s is not a token file: it begins with %u, not with %d (for plain text use data.kind text)", name, magic, HD_TOKENS_MAGIC);
+		return hd_fail(diag, HD_E_INPUT, "%s is not a token file: it begins with %u, not with %d (for plain text use data.kind text)", name,
+			magic, HD_TOKENS_MAGIC);
 	if (version != HD_TOKENS_VERSION)
 		return hd_fail(diag, HD_E_INPUT, "%s is a token file of version %u; known is %d (16-bit tokens)", name, version, HD_TOKENS_VERSION);
 	if (n > INT32_MAX)
 		return hd_fail(diag, HD_E_INPUT, "%s: the header speaks of %u tokens, above the format's limit", name, n);
 	uint64_t want = HD_TOKENS_HEADER_BYTES + 2 * (uint64_t)n;
 	if (len != want)
-		return hd_fail(diag, HD_E_INPUT, "%s is %s: %u tokens need %llu bytes, it has %zu", name, len < want ? "cut off" : "longer than its header says",
+		return hd_fail(diag, HD_E_INPUT, "%s is %s: %u tokens need %llu bytes, it has %zu", name, len < want
+			? "cut off" : "longer than its header says",
 			n, (unsigned long long)want, len);
 	*at = bytes + HD_TOKENS_HEADER_BYTES;
 	*ntokens = n;

@@ -42,7 +42,8 @@ static void extensions_have_the_layout_of_the_table(void **state)
 	hd_event_put_transfer(slot, &transfer);
 	assert_memory_equal(slot, want[0], sizeof slot);
 	assert_true(hd_event_get_transfer(slot, &transfer_back) && !hd_event_get(slot, &event));
-	assert_true(transfer_back.gate_ns == transfer.gate_ns && transfer_back.first_ns == transfer.first_ns && transfer_back.predicted_ns == transfer.predicted_ns);
+	assert_true(transfer_back.gate_ns == transfer.gate_ns && transfer_back.first_ns == transfer.first_ns
+		&& transfer_back.predicted_ns == transfer.predicted_ns);
 	assert_true(transfer_back.peer == transfer.peer && transfer_back.primitive == 15 && transfer_back.flow == transfer.flow);
 	assert_true(transfer_back.chunks == transfer.chunks && transfer_back.preempted == transfer.preempted && transfer_back.class == transfer.class);
 	hd_event_put_probe(slot, &probe);

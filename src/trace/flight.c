@@ -139,7 +139,8 @@ static enum hd_err parse_names(const uint8_t *bytes, size_t len, const char *nam
 	uint32_t used = load_word(bytes, USED);
 
 	if (at < HD_FLIGHT_HEADER_BYTES || at > len || size > len - at || used > size)
-		return hd_fail(diag, HD_E_INPUT, "%s: names at byte %" PRIu64 " (%u of %" PRIu64 " used) do not lie in its %zu bytes", name, at, used, size, len);
+		return hd_fail(diag, HD_E_INPUT, "%s: names at byte %" PRIu64 " (%u of %" PRIu64 " used) do not lie in its %zu bytes", name, at, used,
+			size, len);
 	view->names = (const char *)bytes + at;
 	view->names_used = used;
 	view->names_refused = hd_get32(bytes + REFUSED);
@@ -154,9 +155,11 @@ static enum hd_err parse_ring(const uint8_t *bytes, size_t len, const char *name
 	uint32_t nslots = hd_get32(entry + 8);
 
 	if (!hd_ring_slots_ok(nslots))
-		return hd_fail(diag, HD_E_INPUT, "%s: ring %u has %u slots, no power of two from %d to %d", name, i, nslots, HD_RING_SLOTS_LOW, HD_RING_SLOTS_HIGH);
+		return hd_fail(diag, HD_E_INPUT, "%s: ring %u has %u slots, no power of two from %d to %d", name, i, nslots, HD_RING_SLOTS_LOW,
+			HD_RING_SLOTS_HIGH);
 	if (at < HD_FLIGHT_HEADER_BYTES || at % 64 || at > len || hd_ring_bytes(nslots) > len - at)
-		return hd_fail(diag, HD_E_INPUT, "%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the file is cut off or damaged", name, i, nslots, at, len);
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: ring %u of %u slots at byte %" PRIu64 " does not lie in its %zu bytes: the file is cut off or damaged", name, i, nslots, at, len);
 	lane->kind = (uint16_t)hd_get16(entry + 12);
 	lane->index = (uint16_t)hd_get16(entry + 14);
 	memcpy(lane->name, entry + 16, HD_FLIGHT_LANE_NAME);

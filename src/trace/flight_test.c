@@ -45,7 +45,8 @@ static void what_was_formatted_reads_back(void **state)
 	(void)state;
 	parse();
 	assert_true(view.info.worker == 5 && view.info.pid == 4242 && view.info.clock == HD_FLIGHT_CLOCK_TSC && view.info.nrings == NRINGS);
-	assert_true(view.info.job[2] == 3 && view.info.boot[0] == 9 && view.info.realtime_ns == -7 && view.info.boottime_ns == 11 && view.info.trace_time == 13);
+	assert_true(view.info.job[2] == 3 && view.info.boot[0] == 9 && view.info.realtime_ns == -7 && view.info.boottime_ns == 11
+		&& view.info.trace_time == 13);
 	assert_true(view.info.first.tick == 100 && view.info.latest.ns == 200 && view.state == HD_FLIGHT_RUNNING);
 	assert_string_equal(view.info.lane[1].name, "device 1");
 	assert_string_equal(view.info.lane[2].name, "a name of 32 bytes, not one less");
@@ -60,10 +61,12 @@ static void the_layout_is_that_of_the_picture(void **state)
 {
 	(void)state;
 	assert_memory_equal(memory, "HDFLIGHT", 8);
-	assert_true(hd_get32(memory + 8) == 1 && hd_get32(memory + 48) == 5 && hd_get32(memory + 52) == 4242 && hd_get32(memory + 56) == 2 && hd_get32(memory + 60) == 3);
+	assert_true(hd_get32(memory + 8) == 1 && hd_get32(memory + 48) == 5 && hd_get32(memory + 52) == 4242 && hd_get32(memory + 56) == 2
+		&& hd_get32(memory + 60) == 3);
 	assert_true(hd_get64(memory + 72) == 11 && hd_get64(memory + 80) == 13 && hd_get64(memory + 88) == 100 && hd_get64(memory + 96) == 200);
 	assert_true(hd_get64(memory + 144) == 4096 && hd_get32(memory + 152) == 256 << 10 && hd_get32(memory + 140) == 2);
-	assert_true(hd_get64(memory + 1024 + 48) == RINGS_AT + RING_BYTES && hd_get32(memory + 1024 + 48 + 8) == NSLOTS && hd_get16(memory + 1024 + 48 + 14) == 1);
+	assert_true(hd_get64(memory + 1024 + 48) == RINGS_AT + RING_BYTES && hd_get32(memory + 1024 + 48 + 8) == NSLOTS
+		&& hd_get16(memory + 1024 + 48 + 14) == 1);
 	assert_memory_equal(memory + 1024 + 48 + 16, "device 1", 9);
 }
 
@@ -115,7 +118,8 @@ static void every_truncation_is_refused(void **state)
 static void impossible_fields_are_named(void **state)
 {
 	static const struct { size_t at; unsigned bytes; uint64_t value; const char *says; } cases[] = {
-		{ 0, 4, 0, "magic" }, { 8, 4, 2, "version 2" }, { 12, 4, 3, "state 3" }, { 56, 4, 0, "clock 0" }, { 56, 4, 4, "clock 4" }, { 136, 4, 2, "pair 2" },
+		{ 0, 4, 0, "magic" }, { 8, 4, 2, "version 2" }, { 12, 4, 3, "state 3" }, { 56, 4, 0, "clock 0" }, { 56, 4, 4, "clock 4" }, { 136, 4,
+			2, "pair 2" },
 		{ 60, 4, 65, "65 rings" }, { 144, 8, UINT64_MAX, "names at byte" }, { 144, 8, 4095, "names at byte" }, { 152, 4, LEN, "names at byte" },
 		{ 140, 4, (256 << 10) + 1, "names at byte" }, { 1024 + 8, 4, 15, "ring 0 has 15 slots" }, { 1024 + 8, 4, 0, "ring 0 has 0 slots" },
 		{ 1024 + 8, 4, 1u << 31, "ring 0 has 2147483648" }, { 1024 + 48 + 8, 4, 1 << 24, "ring 1 of 16777216 slots" }, { 1024, 8, 64, "ring 0 of 16" },

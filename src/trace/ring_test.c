@@ -12,7 +12,8 @@ static _Alignas(64) uint8_t memory[HD_RING_HEADER_BYTES + MOST * HD_SLOT_BYTES];
 /* Event number i; its slots carry i in every field that can. */
 static void put_number(struct hd_ring_writer *writer, uint64_t i, bool pair)
 {
-	struct hd_event event = { .t0 = i, .duration = i & 0xffff, .kind = pair ? HD_EVENT_SEND : HD_EVENT_OP, .flags = pair, .name = (uint32_t)i, .instr = (uint32_t)~i, .arg = i * 7 };
+	struct hd_event event = { .t0 = i, .duration = i & 0xffff, .kind = pair ? HD_EVENT_SEND : HD_EVENT_OP, .flags = pair, .name = (uint32_t)i,
+		.instr = (uint32_t)~i, .arg = i * 7 };
 	struct hd_event_transfer transfer = { .flow = i, .gate_ns = (uint32_t)i, .chunks = (uint32_t)~i };
 	uint8_t slot[HD_SLOT_BYTES], ext[HD_SLOT_BYTES];
 
@@ -49,7 +50,8 @@ static void a_snapshot_is_the_newest_events_in_order(void **state)
 			CHECK(got == want && reader.nlost == n - want, "%u slots, %llu events: %u read", nslots, (unsigned long long)n, got);
 			for (uint32_t i = 0; i < got; i++) {
 				struct hd_event event;
-				CHECK(hd_event_get(slot[i], &event) && is_whole(&event) && event.t0 == n - want + i, "%u slots, %llu events, at %u", nslots, (unsigned long long)n, i);
+				CHECK(hd_event_get(slot[i], &event) && is_whole(&event) && event.t0 == n - want + i, "%u slots, %llu events, at %u",
+					nslots, (unsigned long long)n, i);
 			}
 			assert_int_equal(hd_ring_read(&reader, slot, MOST), 0);
 		}
