@@ -143,7 +143,7 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
 	if (spec->depth == 0 || step_bytes > SIZE_MAX / spec->depth)
 		return hd_fail(diag, HD_E_INVAL,
-			"the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64 ""
+			"the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64
 			": make batch.global smaller or the reader's memory larger",
 			step_bytes, spec->memory_bytes);
 	(void)place_layout(spec, p->field_at, &p->place_bytes);
