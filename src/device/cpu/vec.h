@@ -45,13 +45,13 @@ HD_VEC2(struct vf, vf_max, struct vf, part_select((ipart)(a.p[i] > b.p[i]), a.p[
 HD_VEC1(struct vf, vi_to_float, struct vi, part_from_int(a.p[i]))
 HD_VEC1(struct vi, vf_bits, struct vf, (ipart)a.p[i])
 HD_VEC1(struct vf, vi_float_of, struct vi, (part)a.p[i])                   /* the same bits */
-HD_VEC2(struct vi, vi_add, struct vi, a.p[i] + b.p[i])
-HD_VEC2(struct vi, vi_sub, struct vi, a.p[i] - b.p[i])
+HD_VEC2(struct vi, vi_add, struct vi, (ipart)((upart)a.p[i] + (upart)b.p[i]))
+HD_VEC2(struct vi, vi_sub, struct vi, (ipart)((upart)a.p[i] - (upart)b.p[i]))
 HD_VEC2(struct vi, vi_and, struct vi, a.p[i] & b.p[i])
 HD_VEC2(struct vi, vi_or, struct vi, a.p[i] | b.p[i])
 HD_VEC2(struct vi, vi_xor, struct vi, a.p[i] ^ b.p[i])
 HD_VEC2(struct vi, vi_lt, struct vi, (ipart)(a.p[i] < b.p[i]))              /* signed */
-HD_VEC1(struct vi, vi_up23, struct vi, a.p[i] << 23)
+HD_VEC1(struct vi, vi_up23, struct vi, (ipart)((upart)a.p[i] << 23))
 HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
 #undef HD_VEC1
 #undef HD_VEC2

@@ -13,6 +13,7 @@ enum { HD_WIDTH = 8, HD_HEIGHT = 6 };        /* floats in a register; rows of re
 #define HD_HEIGHTS(X) X(2) X(4) X(6)
 typedef float part __attribute__((vector_size(32)));
 typedef int32_t ipart __attribute__((vector_size(32)));
+typedef uint32_t upart __attribute__((vector_size(32)));      /* for sums that may wrap */
 typedef uint64_t uwide __attribute__((vector_size(32)));      /* the same register as pairs */
 
 HD_INLINE part part_set(float x) { return (part)_mm256_set1_ps(x); }

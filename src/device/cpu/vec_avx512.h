@@ -13,6 +13,7 @@ enum { HD_WIDTH = 16, HD_HEIGHT = 14 };        /* floats in a register; rows of 
 #define HD_HEIGHTS(X) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
 typedef float part __attribute__((vector_size(64)));
 typedef int32_t ipart __attribute__((vector_size(64)));
+typedef uint32_t upart __attribute__((vector_size(64)));      /* for sums that may wrap */
 typedef uint64_t uwide __attribute__((vector_size(64)));      /* the same register as pairs */
 
 HD_INLINE part part_set(float x) { return (part)_mm512_set1_ps(x); }

@@ -17,6 +17,7 @@ enum { HD_WIDTH = 4, HD_HEIGHT = 4 };        /* floats in a register; rows of re
 #define HD_HEIGHTS(X) X(2) X(4)
 typedef float part __attribute__((vector_size(16)));
 typedef int32_t ipart __attribute__((vector_size(16)));
+typedef uint32_t upart __attribute__((vector_size(16)));      /* for sums that may wrap */
 typedef uint64_t uwide __attribute__((vector_size(16)));      /* the same register as pairs */
 
 HD_INLINE part part_set(float x) { return (part){ x, x, x, x }; }
