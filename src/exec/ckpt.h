@@ -65,6 +65,12 @@ struct hd_tensor_diff { const char *name; bool only_a, only_b, shapes; uint64_t 
 HD_MUST_USE enum hd_err hd_state_diff(const struct hd_state *a, const struct hd_state *b, struct hd_arena *arena,
 	struct hd_tensor_diff **out, uint32_t *ndiffering, uint32_t *ntotal, struct hd_diag *diag);
 
+/* Removes all but the newest `keep` (at least 1) folders below `parent`; the newest whole one always stays.
+ * `known_whole` (may be NULL): a folder that is known to be whole and stays; without it each is verified until
+ * one is found. `nremoved` may be NULL. */
+HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved,
+	struct hd_diag *diag);
+
 /* Parameters alone as one safetensors file. */
 HD_MUST_USE enum hd_err hd_ckpt_export(struct hd_fs *fs, const struct hd_state *state, const struct hd_ckpt_info *info,
 	const char *path, struct hd_diag *diag);

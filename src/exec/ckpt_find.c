@@ -1,0 +1,227 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "exec/ckpt_int.h"
+#include "sys/failpoint.h"
+
+enum { DIGITS = 9, NAME_CAP = 64 };
+
+/* A folder that by its name is a checkpoint; whether it is whole is another question. */
+struct found { uint64_t step; bool old; char name[NAME_CAP]; };
+
+void hd_ckpt_join(char *out, size_t cap, const char *folder, const char *name)
+{
+	struct hd_text text;
+
+	hd_text_fixed(&text, out, cap);
+	if (folder)
+		hd_text_addf(&text, "%s/", folder);
+	hd_text_add(&text, name);
+	if (text.full)
+		*out = 0;
+}
+
+bool hd_ckpt_folder_parse(const char *name, uint64_t *step, bool *old)
+{
+	char digits[24];
+	size_t n;
+
+	if (strncmp(name, HD_CKPT_FOLDER, sizeof HD_CKPT_FOLDER - 1))
+		return false;
+	name += sizeof HD_CKPT_FOLDER - 1;
+	n = strspn(name, "0123456789");
+	*old = !strcmp(name + n, HD_CKPT_OLD);
+	if (n < DIGITS || n >= sizeof digits || (n > DIGITS && name[0] == '0') || (name[n] && !*old))
+		return false;
+	memcpy(digits, name, n);
+	digits[n] = 0;
+	const char *first = digits + strspn(digits, "0");
+	return hd_num_u64(*first ? first : "0", INT64_MAX, step, NULL) == HD_OK;
+}
+
+/* Newest first; of one step the one that replaced the other. */
+static int newest_first(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->step != y->step)
+		return x->step < y->step ? 1 : -1;
+	return (x->old > y->old) - (x->old < y->old);
+}
+
+static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct found **out, uint32_t *nfound, struct hd_diag *diag)
+{
+	struct found *found;
+	uint32_t n = 0;
+	char **names;
+	size_t nnames;
+	enum hd_err err = hd_fs_list(fs, parent, arena, &names, &nnames, diag);
+
+	if (err)
+		return err;
+	found = hd_arena_take(arena, nnames + 1, sizeof *found);
+	if (!found)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the %zu names in %s", nnames, parent);
+	for (size_t i = 0; i < nnames; i++) {
+		struct found *f = &found[n];
+		if (strlen(names[i]) >= NAME_CAP || !hd_ckpt_folder_parse(names[i], &f->step, &f->old))
+			continue;
+		snprintf(f->name, sizeof f->name, "%s", names[i]);
+		n++;
+	}
+	qsort(found, n, sizeof *found, newest_first);
+	*out = found;
+	*nfound = n;
+	return HD_OK;
+}
+
+/* HD_E_NOTFOUND: no manifest, so there is no checkpoint here. */
+static enum hd_err manifest_at(struct hd_fs *fs, const char *folder)
+{
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	hd_ckpt_join(path, sizeof path, folder, HD_CKPT_MANIFEST);
+	return hd_fs_stat(fs, path, &stat, NULL);
+}
+
+enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena, struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag)
+{
+	struct hd_ckpt_info *infos;
+	struct found *found;
+	uint32_t nfound, good = 0;
+	enum hd_err err = scan(fs, parent, arena, &found, &nfound, diag);
+
+	if (err)
+		return err;
+	infos = hd_arena_take(arena, (size_t)nfound + 1, sizeof *infos);
+	if (!infos)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the %u checkpoints in %s", nfound, parent);
+	for (uint32_t i = 0; i < nfound; i++) {
+		char folder[HD_PATH_CAP];
+		struct hd_manifest manifest;
+		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
+		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL) == HD_OK)
+			infos[good++] = manifest.info;
+	}
+	*list = infos;
+	*n = good;
+	return HD_OK;
+}
+
+/* Where the checkpoints of what the user named lie: a run keeps them in ckpt/. */
+static enum hd_err parent_of(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag)
+{
+	struct hd_stat stat;
+	enum hd_err err = hd_fs_stat(fs, path, &stat, diag);
+
+	if (err)
+		return err;
+	if (stat.kind != HD_FILE_FOLDER)
+		return hd_fail(diag, HD_E_NOTFOUND, "%s is a file: give a run directory or a checkpoint folder", path);
+	if ((size_t)snprintf(parent, cap, "%s/ckpt", path) >= cap)
+		return hd_fail(diag, HD_E_INVAL, "the path %.100s... is too long", path);
+	if (hd_fs_stat(fs, parent, &stat, NULL) == HD_E_NOTFOUND)
+		snprintf(parent, cap, "%s", path);
+	return HD_OK;
+}
+
+enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, struct hd_ckpt_info *info,
+	void (*bad)(void *user, const char *folder, const char *why), void *user, struct hd_diag *diag)
+{
+	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
+	struct hd_arena arena;
+	struct found *found;
+	uint32_t nfound, nbad = 0;
+	enum hd_err err;
+
+	if (manifest_at(fs, path) == HD_OK)
+		return hd_ckpt_verify(fs, path, info, diag);
+	hd_arena_init(&arena, 0);
+	err = parent_of(fs, path, parent, sizeof parent, diag);
+	if (!err)
+		err = scan(fs, parent, &arena, &found, &nfound, diag);
+	for (uint32_t i = 0; !err && i < nfound; i++) {
+		struct hd_diag why = { "" };
+		if (from != UINT64_MAX && found[i].step != from)
+			continue;
+		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
+		if (manifest_at(fs, folder) == HD_E_NOTFOUND)
+			continue;
+		if (hd_ckpt_verify(fs, folder, info, &why) == HD_OK)
+			goto out;
+		nbad++;
+		if (bad)
+			bad(user, folder, why.text);
+	}
+	if (!err && nbad)
+		err = hd_fail(diag, HD_E_INTEGRITY, "%s: none of its %u checkpoints is whole", parent, nbad);
+	if (!err && from != UINT64_MAX)
+		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint of step %llu", parent, (unsigned long long)from);
+	if (!err)
+		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint", parent);
+out:
+	hd_arena_finish(&arena);
+	return err;
+}
+
+/* Out of sight first, so that a crash leaves no half checkpoint behind. */
+static enum hd_err remove_one(struct hd_fs *fs, const char *parent, const struct found *f, struct hd_diag *diag)
+{
+	char from[HD_PATH_CAP], to[HD_PATH_CAP], name[2 * NAME_CAP];
+	struct hd_stat stat;
+	enum hd_err err = HD_OK;
+
+	hd_ckpt_join(from, sizeof from, parent, f->name);
+	snprintf(name, sizeof name, HD_CKPT_TMP "gone-%s", f->name);
+	hd_ckpt_join(to, sizeof to, parent, name);
+	int error = HD_FAILPOINT(CKPT_GC);
+	if (error)
+		return hd_fail_errno(diag, error, "remove", from);
+	if (hd_fs_stat(fs, to, &stat, NULL) == HD_OK)
+		err = hd_fs_remove_tree(fs, to, diag);
+	if (!err)
+		err = hd_fs_rename(fs, from, to, diag);
+	return err ? err : hd_fs_remove_tree(fs, to, diag);
+}
+
+/* Is it the first whole one? Until that is met every folder is looked at in full. */
+static bool spared(struct hd_fs *fs, const char *parent, const struct found *f, const char *known_whole, bool *met)
+{
+	char folder[HD_PATH_CAP];
+	struct hd_ckpt_info info;
+
+	hd_ckpt_join(folder, sizeof folder, parent, f->name);
+	if (known_whole && !strcmp(folder, known_whole))
+		return *met = true;
+	if (known_whole || *met || hd_ckpt_verify(fs, folder, &info, NULL))
+		return false;
+	return *met = true;
+}
+
+enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved, struct hd_diag *diag)
+{
+	struct hd_arena arena;
+	struct found *found;
+	uint32_t n = 0, kept = 0, removed = 0;
+	bool met = false;
+	enum hd_err err;
+
+	hd_arena_init(&arena, 0);
+	err = scan(fs, parent, &arena, &found, &n, diag);
+	for (uint32_t i = 0; !err && i < n; i++) {
+		bool spare = spared(fs, parent, &found[i], known_whole, &met);
+		if (spare || kept + !met < keep) {        /* a place is held for the whole one */
+			kept++;
+			continue;
+		}
+		err = remove_one(fs, parent, &found[i], diag);
+		removed += !err;
+	}
+	if (!err && nremoved)
+		*nremoved = removed;
+	hd_arena_finish(&arena);
+	return err;
+}

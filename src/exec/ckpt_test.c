@@ -1,0 +1,520 @@
+#include "exec/ckpt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/ckpt_int.h"
+#include "sys/failpoint.h"
+#include "sys/file_sim.h"
+#include "tests/check.h"
+
+#define PARENT "/run/ckpt"
+
+/* A state as small as one can be that has every group and type: 2 parameters, 1 slot, 2 counters. */
+struct tiny {
+	struct hd_arena arena;
+	struct hd_state state;
+	float w[6], b[3], m[6];
+	int64_t step;
+	double loss;
+};
+
+static void tiny_fill(struct tiny *t, int64_t step)
+{
+	for (int i = 0; i < 6; i++) {
+		t->w[i] = (float)(step + 1) / (float)(3 + i);
+		t->m[i] = -1e-30f * (float)(step * i);
+	}
+	for (int i = 0; i < 3; i++)
+		t->b[i] = (float)(step - i);
+	t->step = step;
+	t->loss = 0.1 * (double)step;
+}
+
+static void tiny_add(struct tiny *t, const char *name, enum hd_dtype dtype, int64_t rows, int64_t cols, enum hd_state_group group, void *at)
+{
+	struct hd_state_entry e = { .name = name, .dtype = (uint8_t)dtype, .rank = cols ? 2 : 1, .dim = { rows, cols },
+		.group = (uint8_t)group, .at = at, .len_bytes = (uint64_t)(rows * (cols ? cols : 1)) * hd_dtype_bytes(dtype) };
+	assert_int_equal(hd_state_add(&t->state, &e, NULL), HD_OK);
+}
+
+/* `skip`: this entry is left out (-1: none); `more`: one that the others do not have. */
+static void tiny_init_without(struct tiny *t, int64_t step, int skip, bool more)
+{
+	memset(t, 0, sizeof *t);
+	hd_arena_init(&t->arena, 0);
+	hd_state_init(&t->state, &t->arena);
+	if (skip != 0)
+		tiny_add(t, "a.weight", HD_F32, 2, 3, HD_STATE_MODEL, t->w);
+	if (skip != 1)
+		tiny_add(t, "a.bias", HD_F32, 3, 0, HD_STATE_MODEL, t->b);
+	if (skip != 2)
+		tiny_add(t, "a.weight.m", HD_F32, 2, 3, HD_STATE_OPTIM, t->m);
+	if (skip != 3)
+		tiny_add(t, "run.step", HD_I64, 1, 0, HD_STATE_RUN, &t->step);
+	if (skip != 4)
+		tiny_add(t, "run.loss", HD_F64, 1, 0, HD_STATE_RUN, &t->loss);
+	if (more)
+		tiny_add(t, "b.bias", HD_F32, 3, 0, HD_STATE_MODEL, t->b);
+	tiny_fill(t, step);
+}
+
+static void tiny_init(struct tiny *t, int64_t step) { tiny_init_without(t, step, -1, false); }
+static void tiny_finish(struct tiny *t) { hd_arena_finish(&t->arena); }
+
+static struct hd_ckpt_info info_of(uint64_t step)
+{
+	return (struct hd_ckpt_info){ .step = step, .samples = 10 * step, .job_hash = { { 1, 2, 3 } }, .data_hash = { { 4 } },
+		.fingerprint = { { 5 } }, .data_count = 60, .kernels = "portable", .model = "builtin:mlp" };
+}
+
+static enum hd_err put_step(struct hd_fs *fs, int64_t step, uint32_t keep, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info = info_of((uint64_t)step);
+	struct tiny t;
+
+	tiny_init(&t, step);
+	enum hd_err err = hd_ckpt_write(fs, PARENT, &t.state, &info, keep, false, diag);
+	tiny_finish(&t);
+	return err;
+}
+
+static void must_put(struct hd_fs *fs, int64_t step, uint32_t keep)
+{
+	struct hd_diag diag = { "" };
+	CHECK(put_step(fs, step, keep, &diag) == HD_OK, "step %lld: %s", (long long)step, diag.text);
+}
+
+/* Is what `folder` holds bit for bit the tiny state of `step`? */
+static bool holds(struct hd_fs *fs, const char *folder, int64_t step)
+{
+	struct hd_ckpt_info info;
+	struct tiny got, want;
+
+	tiny_init(&got, -7);
+	tiny_init(&want, step);
+	bool same = hd_ckpt_read(fs, folder, &got.state, &info, NULL) == HD_OK && info.step == (uint64_t)step &&
+		!memcmp(got.w, want.w, sizeof got.w) && !memcmp(got.b, want.b, sizeof got.b) && !memcmp(got.m, want.m, sizeof got.m) &&
+		got.step == want.step && !memcmp(&got.loss, &want.loss, sizeof got.loss);
+	tiny_finish(&got);
+	tiny_finish(&want);
+	return same;
+}
+
+static void count_bad(void *user, const char *folder, const char *why)
+{
+	CHECK(*why && strstr(why, "step-"), "%s: no reason", folder);
+	++*(int *)user;
+}
+
+static void what_is_written_is_read_back_bit_for_bit(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	must_put(&sim.fs, 3, 0);
+	assert_true(holds(&sim.fs, PARENT "/step-000000003", 3));
+	static const char *const names[] = { "/run", PARENT, PARENT "/step-000000003" };
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_ckpt_find(&sim.fs, names[i], UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
+		assert_int_equal(info.step, 3);
+		assert_int_equal(info.samples, 30);
+		assert_int_equal(info.data_count, 60);
+		assert_string_equal(info.model, "builtin:mlp");
+		assert_string_equal(info.kernels, "portable");
+	}
+	hd_fs_sim_finish(&sim);
+}
+
+static void the_newest_stand_first_and_keep_n_stay(void **unused)
+{
+	struct hd_ckpt_info *list;
+	struct hd_arena arena;
+	struct hd_fs_sim sim;
+	uint32_t n;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	for (int64_t step = 1; step <= 5; step++)
+		must_put(&sim.fs, step, 3);
+	assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
+	assert_int_equal(n, 3);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(list[i].step, 5 - i);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
+/* All bytes of a file, for changing them. */
+static uint8_t *slurp(struct hd_fs *fs, const char *path, struct hd_arena *arena, size_t *len)
+{
+	uint8_t *bytes;
+	assert_int_equal(hd_file_read_all(fs, path, arena, 1 << 20, &bytes, len, NULL), HD_OK);
+	return bytes;
+}
+
+static void spill(struct hd_fs *fs, const char *path, const uint8_t *bytes, size_t len)
+{
+	struct hd_file file = { 0 };
+	assert_int_equal(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, NULL), HD_OK);
+	assert_int_equal(hd_file_write(&file, bytes, len, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
+}
+
+static const char *const files[] = { "model.safetensors", "optim.safetensors", "state.json", "MANIFEST.json" };
+enum { NFILES = sizeof files / sizeof *files };
+
+static void every_flipped_bit_is_refused(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_arena arena;
+	struct hd_ckpt_info info;
+
+	(void)unused;
+	for (int f = 0; f < NFILES; f++) {
+		char path[200];
+		size_t len;
+		hd_fs_sim_init(&sim);
+		hd_arena_init(&arena, 0);
+		must_put(&sim.fs, 3, 0);
+		snprintf(path, sizeof path, PARENT "/step-000000003/%s", files[f]);
+		uint8_t *bytes = slurp(&sim.fs, path, &arena, &len);
+		for (size_t bit = 0; bit < 8 * len; bit++) {
+			struct hd_diag diag = { "" };
+			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			spill(&sim.fs, path, bytes, len);
+			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, &diag) != HD_OK, "%s: bit %zu", files[f], bit);
+			CHECK(strstr(diag.text, files[f]), "%s: bit %zu: %s", files[f], bit, diag.text);
+			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+		spill(&sim.fs, path, bytes, len);
+		assert_int_equal(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL), HD_OK);
+		hd_arena_finish(&arena);
+		hd_fs_sim_finish(&sim);
+	}
+}
+
+static void every_cut_and_every_added_byte_is_refused(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_arena arena;
+	struct hd_ckpt_info info;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	must_put(&sim.fs, 3, 0);
+	for (int f = 0; f < NFILES; f++) {
+		char path[200];
+		size_t len;
+		snprintf(path, sizeof path, PARENT "/step-000000003/%s", files[f]);
+		uint8_t *bytes = slurp(&sim.fs, path, &arena, &len);
+		for (size_t cut = 0; cut < len; cut++) {
+			spill(&sim.fs, path, bytes, cut);
+			CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: cut at %zu", files[f], cut);
+		}
+		spill(&sim.fs, path, bytes, len + 1);        /* and the 0 behind it */
+		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: one byte more", files[f]);
+		assert_int_equal(hd_fs_unlink(&sim.fs, path, NULL), HD_OK);
+		CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL) != HD_OK, "%s: missing", files[f]);
+		spill(&sim.fs, path, bytes, len);
+	}
+	assert_int_equal(hd_ckpt_verify(&sim.fs, PARENT "/step-000000003", &info, NULL), HD_OK);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
+static void a_bad_one_is_told_and_the_next_older_is_taken(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+	struct hd_diag diag = { "" };
+	int bad = 0;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int64_t step = 1; step <= 3; step++)
+		must_put(&sim.fs, step, 0);
+	spill(&sim.fs, PARENT "/step-000000003/state.json", (const uint8_t *)"{}", 2);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, count_bad, &bad, NULL), HD_OK);
+	assert_int_equal(info.step, 2);
+	assert_int_equal(bad, 1);
+	assert_int_equal(hd_fs_unlink(&sim.fs, PARENT "/step-000000003/MANIFEST.json", NULL), HD_OK);
+	bad = 0;
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, count_bad, &bad, NULL), HD_OK);
+	CHECK(info.step == 2 && bad == 0, "a folder without a manifest does not exist");
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", 1, &info, count_bad, &bad, NULL), HD_OK);
+	assert_int_equal(info.step, 1);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", 9, &info, count_bad, &bad, &diag), HD_E_NOTFOUND);
+	CHECK(strstr(diag.text, "step 9"), "%s", diag.text);
+	spill(&sim.fs, PARENT "/step-000000002/state.json", (const uint8_t *)"{}", 2);
+	spill(&sim.fs, PARENT "/step-000000001/state.json", (const uint8_t *)"{}", 2);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, count_bad, &bad, NULL), HD_E_INTEGRITY);
+	assert_int_equal(bad, 2);
+	hd_fs_sim_finish(&sim);
+}
+
+static void a_missing_and_an_extra_tensor_are_named(void **unused)
+{
+	static const char *const names[] = { "a.weight", "a.bias", "a.weight.m", "run.step", "run.loss" };
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+	struct hd_diag diag;
+	struct tiny t;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	must_put(&sim.fs, 3, 0);
+	for (int skip = 0; skip < 5; skip++) {
+		diag = (struct hd_diag){ "" };
+		tiny_init_without(&t, 9, skip, false);
+		CHECK(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag) == HD_E_INTEGRITY, "without %s", names[skip]);
+		CHECK(strstr(diag.text, names[skip]), "%s", diag.text);
+		/* and the other way round: written without it, read with it */
+		info = info_of(4);
+		assert_int_equal(hd_ckpt_write(&sim.fs, "/other", &t.state, &info, 0, false, NULL), HD_OK);
+		tiny_finish(&t);
+		tiny_init(&t, 9);
+		diag = (struct hd_diag){ "" };
+		CHECK(hd_ckpt_read(&sim.fs, "/other/step-000000004", &t.state, &info, &diag) == HD_E_INTEGRITY, "without %s", names[skip]);
+		CHECK(strstr(diag.text, names[skip]) && strstr(diag.text, "missing"), "%s", diag.text);
+		tiny_finish(&t);
+		assert_int_equal(hd_fs_remove_tree(&sim.fs, "/other", NULL), HD_OK);
+	}
+	tiny_init_without(&t, 9, -1, true);
+	diag = (struct hd_diag){ "" };
+	assert_int_equal(hd_ckpt_read(&sim.fs, PARENT "/step-000000003", &t.state, &info, &diag), HD_E_INTEGRITY);
+	CHECK(strstr(diag.text, "b.bias"), "%s", diag.text);
+	tiny_finish(&t);
+	hd_fs_sim_finish(&sim);
+}
+
+/* What may stand on the disk after anything went wrong while `now` was written over `before`:
+ * the one or the other, whole, never anything else that is accepted. */
+static void old_or_new(struct hd_fs *fs, int64_t before, int64_t now, const char *how, size_t where)
+{
+	struct hd_ckpt_info info;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_ckpt_find(fs, "/run", UINT64_MAX, &info, NULL, NULL, &diag) == HD_OK, "%s %zu: %s", how, where, diag.text);
+	CHECK(info.step == (uint64_t)before || info.step == (uint64_t)now, "%s %zu: step %llu", how, where, (unsigned long long)info.step);
+	CHECK(holds(fs, info.folder, (int64_t)info.step), "%s %zu: %s is garbage", how, where, info.folder);
+}
+
+struct coin { uint32_t pattern, seed; };
+
+/* 0: none survives; 1: all; else by coin. */
+static bool survives(void *user, size_t i)
+{
+	struct coin *c = user;
+
+	if (c->pattern < 2)
+		return c->pattern == 1;
+	c->seed = c->seed * 1664525u + 1013904223u + (uint32_t)i;
+	return c->seed >> 31;
+}
+
+/* The world ends after call k, for every k, and of what was not synced all, none or any part stays. */
+static void a_crash_anywhere_leaves_the_old_or_the_new(void **unused)
+{
+	enum { PATTERNS = 8 };
+	size_t crashes = 0;
+
+	(void)unused;
+	for (uint32_t pattern = 0; pattern < PATTERNS; pattern++)
+		for (uint64_t k = 1;; k++) {
+			struct coin coin = { pattern, (uint32_t)k * 7919u + pattern };
+			struct hd_fs_sim sim;
+			hd_fs_sim_init(&sim);
+			must_put(&sim.fs, 1, 1);
+			assert_int_equal(hd_fs_sync_folder(&sim.fs, "/run", NULL), HD_OK);
+			assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
+			uint64_t from = sim.calls;
+			hd_fs_sim_fail(&sim, from + k, EIO, true);
+			enum hd_err err = put_step(&sim.fs, 2, 1, NULL);
+			bool beyond = sim.calls < from + k;
+			hd_fs_sim_fail(&sim, 0, 0, false);
+			hd_fs_sim_crash(&sim, survives, &coin);
+			old_or_new(&sim.fs, 1, 2, "crash at call", k);
+			crashes++;
+			if (beyond) {
+				assert_int_equal(err, HD_OK);
+				assert_true(holds(&sim.fs, PARENT "/step-000000002", 2));
+				hd_fs_sim_finish(&sim);
+				break;
+			}
+			/* the next run writes over the debris */
+			must_put(&sim.fs, 2, 1);
+			assert_true(holds(&sim.fs, PARENT "/step-000000002", 2));
+			hd_fs_sim_finish(&sim);
+		}
+	assert_true(crashes > 200);
+}
+
+static void any_call_may_fail_and_the_older_one_stays(void **unused)
+{
+	static const int errors[] = { ENOSPC, EIO, EACCES };
+
+	(void)unused;
+	for (size_t e = 0; e < 3; e++)
+		for (int on = 0; on < 2; on++)
+			for (uint64_t k = 1;; k++) {
+				struct hd_diag diag = { "" };
+				struct hd_fs_sim sim;
+				hd_fs_sim_init(&sim);
+				must_put(&sim.fs, 1, 0);
+				uint64_t from = sim.calls;
+				hd_fs_sim_fail(&sim, from + k, errors[e], on);
+				enum hd_err err = put_step(&sim.fs, 2, 1, &diag);
+				bool beyond = sim.calls < from + k;
+				hd_fs_sim_fail(&sim, 0, 0, false);
+				CHECK(err == HD_OK || strstr(diag.text, "/run"), "call %llu: no path in \"%s\"", (unsigned long long)k, diag.text);
+				CHECK(err == HD_OK || holds(&sim.fs, PARENT "/step-000000001", 1), "call %llu: the older one is hurt", (unsigned long long)k);
+				old_or_new(&sim.fs, 1, 2, "failure of call", k);
+				hd_fs_sim_finish(&sim);
+				if (beyond)
+					break;
+			}
+}
+
+static void a_step_written_again_is_replaced_without_a_gap(void **unused)
+{
+	(void)unused;
+	for (uint64_t k = 1;; k++) {
+		struct hd_ckpt_info info = info_of(5);
+		struct coin coin = { (uint32_t)k % 8, (uint32_t)k };
+		struct hd_fs_sim sim;
+		struct tiny t;
+		hd_fs_sim_init(&sim);
+		must_put(&sim.fs, 5, 1);
+		assert_int_equal(hd_fs_sync_folder(&sim.fs, "/run", NULL), HD_OK);
+		assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
+		tiny_init(&t, 5);
+		t.w[0] = 99;
+		info.lineage = 1;
+		uint64_t from = sim.calls;
+		hd_fs_sim_fail(&sim, from + k, EIO, true);
+		enum hd_err err = hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, true, NULL);
+		bool beyond = sim.calls < from + k;
+		hd_fs_sim_fail(&sim, 0, 0, false);
+		hd_fs_sim_crash(&sim, survives, &coin);
+		CHECK(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL) == HD_OK, "crash at call %llu", (unsigned long long)k);
+		assert_true(err || !beyond || info.lineage == 1);
+		tiny_finish(&t);
+		hd_fs_sim_finish(&sim);
+		if (beyond)
+			break;
+	}
+}
+
+static void removal_spares_the_newest_whole_one(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+	uint32_t removed;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int64_t step = 1; step <= 4; step++)
+		must_put(&sim.fs, step, 0);
+	spill(&sim.fs, PARENT "/step-000000004/state.json", (const uint8_t *)"{}", 2);
+	spill(&sim.fs, PARENT "/step-000000003/state.json", (const uint8_t *)"{}", 2);
+	assert_int_equal(hd_ckpt_gc(&sim.fs, PARENT, 1, NULL, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 3);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
+	assert_int_equal(info.step, 2);
+	hd_fs_sim_finish(&sim);
+}
+
+/* Every place named for checkpoints: the write fails (or the removal is put off), the old one stays. */
+static void every_failpoint_leaves_a_whole_one(void **unused)
+{
+	static const enum hd_failpoint points[] = { HD_FP_CKPT_BEGIN, HD_FP_CKPT_WRITE_BEFORE, HD_FP_CKPT_WRITE_AFTER, HD_FP_CKPT_FSYNC,
+		HD_FP_CKPT_MANIFEST_BEFORE, HD_FP_CKPT_MANIFEST_AFTER, HD_FP_CKPT_RENAME_BEFORE, HD_FP_CKPT_RENAME_AFTER, HD_FP_CKPT_DIRSYNC,
+		HD_FP_CKPT_GC };
+	static const char *const actions[] = { "err=ENOSPC", "short=10", "flip" };
+
+	(void)unused;
+	if (!hd_failpoint_built())
+		skip();
+	for (size_t p = 0; p < sizeof points / sizeof *points; p++)
+		for (size_t a = 0; a < (hd_failpoint_has_bytes(points[p]) ? 3u : 1u); a++) {
+			char spec[100];
+			struct hd_diag diag = { "" };
+			struct hd_fs_sim sim;
+			hd_fs_sim_init(&sim);
+			must_put(&sim.fs, 1, 0);
+			snprintf(spec, sizeof spec, "%s:%s", hd_failpoint_name(points[p]), actions[a]);
+			assert_int_equal(hd_failpoint_arm(spec, 1, NULL), HD_OK);
+			enum hd_err err = put_step(&sim.fs, 2, 1, &diag);
+			CHECK(hd_failpoint_hits(points[p]) > 0, "%s is not reached", spec);
+			assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
+			CHECK(a || points[p] == HD_FP_CKPT_GC || err == HD_E_REFUSED, "%s: %d", spec, err);
+			assert_true(err == HD_OK || strstr(diag.text, "/run"));
+			if (a == 0 || points[p] == HD_FP_CKPT_GC)
+				old_or_new(&sim.fs, 1, 2, spec, 0);
+			else
+				CHECK(hd_ckpt_verify(&sim.fs, PARENT "/step-000000002", &(struct hd_ckpt_info){ 0 }, NULL) != HD_OK, "%s was accepted", spec);
+			hd_fs_sim_finish(&sim);
+		}
+}
+
+static void read_back_refuses_what_the_disk_spoiled(void **unused)
+{
+	struct hd_ckpt_info info = info_of(2);
+	struct hd_fs_sim sim;
+	struct tiny t;
+
+	(void)unused;
+	if (!hd_failpoint_built())
+		skip();
+	hd_fs_sim_init(&sim);
+	must_put(&sim.fs, 1, 0);
+	tiny_init(&t, 2);
+	assert_int_equal(hd_failpoint_arm("ckpt.write.before:flip@1", 1, NULL), HD_OK);
+	enum hd_err err = hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, true, NULL);
+	assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
+	assert_int_equal(err, HD_E_INTEGRITY);
+	assert_true(holds(&sim.fs, PARENT "/step-000000001", 1));
+	tiny_finish(&t);
+	hd_fs_sim_finish(&sim);
+}
+
+static void another_version_is_said(void **unused)
+{
+	static const char text[] = "{\"format\":\"heddle-checkpoint\",\"version\":2,\"more\":1}";
+	struct hd_manifest manifest;
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+
+	(void)unused;
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_manifest_parse(&manifest, &arena, "M", text, sizeof text - 1, &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "version 2") && strstr(diag.text, "reads version 1"), "%s", diag.text);
+	hd_arena_finish(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read_back_bit_for_bit),
+		cmocka_unit_test(the_newest_stand_first_and_keep_n_stay),
+		cmocka_unit_test(every_flipped_bit_is_refused),
+		cmocka_unit_test(every_cut_and_every_added_byte_is_refused),
+		cmocka_unit_test(a_bad_one_is_told_and_the_next_older_is_taken),
+		cmocka_unit_test(a_missing_and_an_extra_tensor_are_named),
+		cmocka_unit_test(a_crash_anywhere_leaves_the_old_or_the_new),
+		cmocka_unit_test(any_call_may_fail_and_the_older_one_stays),
+		cmocka_unit_test(a_step_written_again_is_replaced_without_a_gap),
+		cmocka_unit_test(removal_spares_the_newest_whole_one),
+		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
+		cmocka_unit_test(read_back_refuses_what_the_disk_spoiled),
+		cmocka_unit_test(another_version_is_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
