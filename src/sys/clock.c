@@ -1,3 +1,4 @@
+#define _GNU_SOURCE        /* of the C library: CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME */
 #include "sys/clock.h"
 
 #include <assert.h>
@@ -18,6 +19,9 @@ static int64_t read_ns(clockid_t which)
 
 static int64_t real_now(struct hd_clock *clock) { (void)clock; return read_ns(CLOCK_MONOTONIC); }
 static int64_t real_wall(struct hd_clock *clock) { (void)clock; return read_ns(CLOCK_REALTIME); }
+
+uint64_t hd_clock_raw_ns(void) { return (uint64_t)read_ns(CLOCK_MONOTONIC_RAW); }
+int64_t hd_clock_boot_ns(void) { return read_ns(CLOCK_BOOTTIME); }
 
 static void real_wait(struct hd_clock *clock, int64_t at_ns)
 {

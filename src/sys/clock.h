@@ -36,6 +36,8 @@ struct hd_clock_sim {
 };
 
 void hd_clock_real(struct hd_clock *clock);
+uint64_t hd_clock_raw_ns(void);           /* stamps of traces: like now_ns, but nobody speeds it up or slows it down */
+int64_t hd_clock_boot_ns(void);           /* since the machine was started, sleep included */
 void hd_clock_sim(struct hd_clock_sim *sim, int64_t now_ns, int64_t wall_ns);
 void hd_clock_sim_advance(struct hd_clock_sim *sim, int64_t by_ns);        /* both clocks; by_ns >= 0 */
 void hd_clock_sim_jump(struct hd_clock_sim *sim, int64_t by_ns);           /* the wall clock only, either way */

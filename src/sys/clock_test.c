@@ -38,6 +38,21 @@ static void a_simulated_wait_moves_the_time_to_its_deadline(void **state)
 	assert_int_equal(hd_clock_wall_ns(&sim.clock), 100);
 }
 
+static void raw_and_boot_time_do_not_go_back(void **state)
+{
+	uint64_t raw = hd_clock_raw_ns();
+	int64_t boot = hd_clock_boot_ns();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		uint64_t raw_next = hd_clock_raw_ns();
+		int64_t boot_next = hd_clock_boot_ns();
+		assert_true(raw_next >= raw && boot_next >= boot && raw > 0 && boot > 0);
+		raw = raw_next;
+		boot = boot_next;
+	}
+}
+
 static void wall_time_is_written_as_rfc_3339(void **state)
 {
 	/* seconds from date(1): date -u -d 2026-01-31T23:59:59Z +%s */
@@ -62,6 +77,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_machines_clock_does_not_go_back),
 		cmocka_unit_test(a_simulated_wait_moves_the_time_to_its_deadline),
+		cmocka_unit_test(raw_and_boot_time_do_not_go_back),
 		cmocka_unit_test(wall_time_is_written_as_rfc_3339),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "sys/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "sys/cgroup.h"
+#include "sys/file.h"
 
 enum { HUGE_BYTES = 2 << 20, MEMINFO = 8192, STATUS = 8192 };
 
@@ -60,6 +62,27 @@ enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memor
 	if (how & HD_MEMORY_TOUCH)
 		touch(at, len);
 	*memory = (struct hd_memory){ at, len };
+	return HD_OK;
+}
+
+enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory, struct hd_diag *diag)
+{
+	int id = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	void *at = MAP_FAILED;
+
+	if (id < 0)
+		return hd_fail_errno(diag, errno, "create", path);
+	int error = posix_fallocate(id, 0, (off_t)bytes);        /* answers the error, and does not set errno */
+	if (!error) {
+		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, id, 0);
+		error = at == MAP_FAILED ? errno : 0;
+	}
+	close(id);                        /* nothing was written through it: the map holds the file */
+	if (error) {
+		unlink(path);
+		return hd_fail_errno(diag, error, "map", path);
+	}
+	*memory = (struct hd_memory){ at, bytes };
 	return HD_OK;
 }
 

@@ -8,8 +8,10 @@
  * 2. The limit of the process is the smallest of the machine's memory, the cgroup's limit
  *    (v1 or v2, any ancestor that is visible) and RLIMIT_AS.
  * 3. A block that cannot be had is HD_E_NOMEM with the numbers.
+ * 4. A shared block is a file: what was stored in it survives the process however it
+ *    ends, but not the machine.
  *
- * Ownership: hd_memory_take() pairs with hd_memory_give(). Threads: any. */
+ * Ownership: hd_memory_take() and hd_memory_share() pair with hd_memory_give(). Threads: any. */
 #ifndef HD_SYS_MEMORY_H
 #define HD_SYS_MEMORY_H
 
@@ -24,6 +26,9 @@ struct hd_memory { void *at; size_t len_bytes; };          /* len_bytes: rounded
 enum hd_memory_how { HD_MEMORY_LAZY = 0, HD_MEMORY_TOUCH = 1 };
 
 HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag);
+/* A new file at `path` (0600, of `bytes` zeros, its blocks reserved so that no store meets a full disk).
+ * HD_E_EXISTS: there is one. Always the system's files: other processes are to find it. */
+HD_MUST_USE enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
 void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and given ones */
 
 struct hd_memory_info {

@@ -1,7 +1,14 @@
 #include "sys/memory.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/check.h"
 
@@ -43,6 +50,44 @@ static void touched_memory_counts_and_is_given_back(void **state)
 	assert_true(after.rss_bytes + BIG / 2 <= during.rss_bytes);
 	assert_true(after.rss_peak_bytes + (4 << 20) >= during.rss_bytes);       /* the kernel counts in batches */
 	assert_true(before.machine_bytes >= before.limit_bytes && before.limit_bytes >= before.free_bytes && before.free_bytes > 0);
+}
+
+static void a_shared_block_outlives_the_process_that_wrote_it(void **state)
+{
+	enum { LEN = 3 * 4096 + 17 };
+	char folder[] = "/tmp/hd_memory_XXXXXX", path[64], got[LEN];
+	struct hd_memory memory = { 0 };
+	struct hd_diag diag = { "" };
+	struct stat stat;
+	int status = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/shared", folder);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (hd_memory_share(path, LEN, &memory, &diag))
+			_exit(1);
+		((char *)memory.at)[0] = 7;
+		((char *)memory.at)[LEN - 1] = 9;
+		raise(SIGKILL);
+	}
+	assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+	int id = open(path, O_RDONLY);
+	assert_true(fstat(id, &stat) == 0 && stat.st_size == LEN && (stat.st_mode & 0777) == 0600);
+	assert_int_equal(read(id, got, LEN), LEN);
+	close(id);
+	assert_true(got[0] == 7 && got[LEN - 1] == 9 && got[1] == 0);
+	assert_int_equal(hd_memory_share(path, LEN, &memory, &diag), HD_E_EXISTS);
+	assert_null(memory.at);
+	unlink(path);
+	assert_int_equal(hd_memory_share(path, LEN, &memory, &diag), HD_OK);
+	hd_memory_give(&memory);
+	unlink(path);
+	rmdir(folder);
+	assert_int_equal(hd_memory_share(path, LEN, &memory, &diag), HD_E_NOTFOUND);
+	CHECK(strstr(diag.text, path), "%s", diag.text);
 }
 
 static void more_than_there_is_is_refused_with_numbers(void **state)
@@ -98,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_is_zero_aligned_and_writable_to_its_end),
 		cmocka_unit_test(touched_memory_counts_and_is_given_back),
+		cmocka_unit_test(a_shared_block_outlives_the_process_that_wrote_it),
 		cmocka_unit_test(more_than_there_is_is_refused_with_numbers),
 		cmocka_unit_test(the_address_space_limit_counts),
 		cmocka_unit_test(limits_are_read_as_the_kernel_writes_them),

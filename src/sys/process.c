@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "sys/cgroup.h"
 #include "sys/clock.h"
 #include "sys/file.h"
 
@@ -264,4 +265,30 @@ void hd_proc_finish(struct hd_proc *proc)
 	while (!err && proc->host && hd_proc_wait(proc, HD_NS_PER_S, &code, NULL) == HD_E_AGAIN)
 		;
 	proc->host = NULL;
+}
+
+/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+static bool take_uuid(const char *text, uint8_t id[16])
+{
+	size_t n = 0;
+
+	for (; *text && *text != '\n' && n < 32; text++) {
+		if (*text == '-')
+			continue;
+		const char *digits = "0123456789abcdef", *digit = strchr(digits, *text);
+		if (!digit)
+			return false;
+		id[n / 2] = (uint8_t)(id[n / 2] << 4 | (digit - digits));
+		n++;
+	}
+	return n == 32;
+}
+
+void hd_proc_self(struct hd_proc_self *self)
+{
+	char text[64];
+
+	*self = (struct hd_proc_self){ .pid = (uint32_t)getpid() };
+	if (!hd_proc_text("/proc/sys/kernel/random/boot_id", text, sizeof text) || !take_uuid(text, self->boot))
+		memset(self->boot, 0, sizeof self->boot);
 }

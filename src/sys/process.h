@@ -20,6 +20,10 @@
 
 #include "base/err.h"
 
+/* Who we are, for files that other processes read. */
+struct hd_proc_self { uint32_t pid; uint8_t boot[16]; };      /* boot: the kernel's id of this boot; zeros where it has none */
+void hd_proc_self(struct hd_proc_self *self);
+
 struct hd_host;
 
 struct hd_spawn {

@@ -190,6 +190,20 @@ static void the_recorder_remembers_and_answers_from_its_script(void **state)
 	assert_int_equal(strlen(sim.proc[2].args), HD_HOST_SIM_ARGS - 1);
 }
 
+static void we_know_our_number_and_boot(void **state)
+{
+	struct hd_proc_self self, again;
+	uint8_t zeros[16] = { 0 };
+
+	(void)state;
+	hd_proc_self(&self);
+	hd_proc_self(&again);
+	assert_int_equal(self.pid, getpid());
+	assert_memory_equal(self.boot, again.boot, sizeof self.boot);
+	if (access("/proc/sys/kernel/random/boot_id", R_OK) == 0)
+		assert_memory_not_equal(self.boot, zeros, sizeof zeros);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +215,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
 		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),
 		cmocka_unit_test(the_recorder_remembers_and_answers_from_its_script),
+		cmocka_unit_test(we_know_our_number_and_boot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
