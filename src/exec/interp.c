@@ -19,9 +19,12 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	assert(rank->ivn < rank->script.nvns_here);
 	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &rank->first_row, &end);
 	rank->rows = end - rank->first_row;
+	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
 	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, rank->field, &nrows, diag);
-	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	rank->wait_data_ns += waited_ns;
+	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
 	assert(err || nrows == rank->rows);
 	return err;
 }
@@ -225,8 +228,18 @@ static const struct {
 	[HD_INS_STEP] = { update,   false },
 };
 
+/* With slices F runs inside B, and once for each: what is said is the order of size. */
+static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
+{
+	const struct hd_worker *w = rank->worker;
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->rows) : HD_NONE;
+
+	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
+}
+
 void hd_interp_run(struct hd_rank *rank)
 {
+	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_ilist *list = &rank->worker->plan->list[rank->id];
 
 	rank->ivn = 0;
@@ -235,9 +248,11 @@ void hd_interp_run(struct hd_rank *rank)
 		assert(ins->op < HD_INS_END && rows[ins->op].run);       /* the checker refuses others by name */
 		if (hd_rank_idle(rank) && !rows[ins->op].meets)
 			continue;
+		uint64_t began = hd_recorder_now(recorder);
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
 		if (err)
 			hd_rank_fail(rank, err);
+		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 	}
 	if (rank->worker->want_digest && !hd_rank_idle(rank))
 		hd_digest_segments(rank);

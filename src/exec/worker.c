@@ -89,6 +89,9 @@ static enum hd_err make_programs(struct hd_worker *w, struct hd_diag *diag)
 		err = map_fields(w, &task->train, &w->input_field, diag);
 	if (!err)
 		err = map_fields(w, &task->infer, &w->infer_field, diag);
+	for (uint32_t v = 0; v < w->train.nvariants; v++)
+		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train, (enum hd_run_phase)phase, w->train.rows[v]).bytes;
 	w->train_out = readouts(&task->train);
 	w->infer_out = readouts(&task->infer);
 	return err;
@@ -334,7 +337,9 @@ enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_reco
 	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].wait_data_ns = 0;
+	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->step);
 	err = hd_worker_all(w, hd_interp_run, diag);
+	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, !err);
 	w->again = err;
 	if (err == HD_E_DIVERGED)
 		hd_diverge_explain(w, diag);

@@ -22,6 +22,7 @@
 #define HD_EXEC_WORKER_H
 
 #include "data/prefetch.h"
+#include "exec/recorder.h"
 #include "exec/task.h"
 #include "graph/state.h"
 #include "plan/plan.h"
@@ -34,6 +35,7 @@ struct hd_worker_spec {
 	enum hd_kernels kernels;
 	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
 	bool spin;
+	struct hd_recorder *recorder;     /* borrowed; NULL: off */
 };
 
 /* What one step said. Sums over the global batch; f64 values folded along the tree. */

@@ -52,6 +52,7 @@ struct hd_worker {
 	struct hd_arena arena, plan_arena;
 	struct hd_program train, infer;
 	struct hd_readout train_out, infer_out;
+	uint64_t touched_bytes[2][HD_MAX_VARIANTS];       /* of F and of B, for the recorder */
 	const struct hd_device_ops *ops;
 	struct hd_rank *rank;             /* [spec.ndevices] */
 	struct hd_barrier barrier;
