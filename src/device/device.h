@@ -87,7 +87,8 @@ struct hd_device_ops {
 	enum hd_err (*read)(struct hd_device *device, void *to, const void *from, uint64_t len_bytes, uint64_t *token);
 	/* Prepares kernels for every (op, shape) of the program. May be slow; the program must outlive the device's use of it. */
 	enum hd_err (*load)(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
-	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient. */
+	/* Runs a phase of one slice. Asynchronous. B also applies bind->fold to each complete gradient.
+	 * A thread's first call may allocate what kernels keep per thread, one of 0 rows too. */
 	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 		const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
 	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no contraction. */

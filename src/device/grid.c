@@ -286,11 +286,11 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 	uint32_t variant = hd_program_variant(program, bind->rows);
 	bool good = true;
 
+	grid->kernels.init();             /* the leader may be another thread than the one that loaded */
 	if (bind->rows == 0)
 		return done(grid, token);
 	if (!loaded || variant == HD_NONE)
 		return hd_fail(diag, HD_E_BUG, "device %s: a slice of %llu rows was not prepared", device->ops->name, (unsigned long long)bind->rows);
-	grid->kernels.init();             /* the leader may be another thread than the one that loaded */
 	for (uint32_t i = 0; i < program->norder[phase] && good; i++) {
 		uint32_t inode = program->order[phase][i];
 		const struct hd_node *node = &program->graph->node[inode];

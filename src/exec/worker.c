@@ -190,6 +190,17 @@ static enum hd_err check_fits(const struct hd_worker *w, struct hd_diag *diag)
 		(double)t.inputs / mib, w->spec.ndevices, (double)limit / mib);
 }
 
+/* What a library keeps per thread is taken now, not in the first step. */
+static void warm_up(struct hd_rank *rank)
+{
+	const struct hd_bind nothing = { .rows = 0 };
+	uint64_t token = 0;
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, HD_RUN_F, &nothing, &token, &rank->diag);
+
+	if (err)
+		hd_rank_fail(rank, err);
+}
+
 static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -199,7 +210,7 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 		snprintf(name, sizeof name, "dev %u", r);
 		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
 	}
-	return err;
+	return err ? err : hd_worker_all(w, warm_up, diag);
 }
 
 enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
