@@ -1,0 +1,229 @@
+#include "base/json_writer.h"
+#include "cmd/ckpt_diff.h"
+#include "cmd/session.h"
+
+enum { KEEP_DEFAULT = 1 };
+
+static void tell_bad(void *user, const char *folder, const char *why)
+{
+	(void)user;
+	fprintf(stderr, "!! %s is refused: %s\n", folder, why);
+}
+
+enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state, struct hd_ckpt_info *info)
+{
+	enum hd_err err = hd_ckpt_find(&cmd->fs, path, UINT64_MAX, info, tell_bad, NULL, &cmd->diag);
+
+	return err ? err : hd_ckpt_load(&cmd->fs, info->folder, &cmd->arena, state, info, &cmd->diag);
+}
+
+static enum hd_err parent_of(struct hd_cmd *cmd, char *parent, size_t cap)
+{
+	const char *path = cmd->args.pos[0];
+	struct hd_stat stat;
+	struct hd_text text;
+
+	hd_text_fixed(&text, parent, cap);
+	hd_text_addf(&text, "%s/ckpt", path);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", path);
+	if (hd_fs_stat(&cmd->fs, parent, &stat, NULL) == HD_E_NOTFOUND) {
+		hd_text_fixed(&text, parent, cap);
+		hd_text_add(&text, path);
+	}
+	return HD_OK;
+}
+
+static void put_hash(struct hd_json_writer *w, const char *key, struct hd_hash hash)
+{
+	char hex[HD_HASH_HEX];
+
+	hd_hash_hex(hash, hex);
+	hd_json_put_text(w, key, hex);
+}
+
+static void put_info(struct hd_json_writer *w, const struct hd_ckpt_info *info)
+{
+	hd_json_put_text(w, "folder", info->folder);
+	hd_json_put_i64(w, "step", (int64_t)info->step);
+	hd_json_put_i64(w, "samples", (int64_t)info->samples);
+	hd_json_put_i64(w, "bytes", (int64_t)info->len_bytes);
+	put_hash(w, "digest", info->digest);
+	put_hash(w, "job_hash", info->job_hash);
+	hd_json_put_text(w, "model", info->model);
+	hd_json_put_text(w, "kernels", info->kernels);
+	put_hash(w, "kernel_fingerprint", info->fingerprint);
+	put_hash(w, "data_hash", info->data_hash);
+	hd_json_put_i64(w, "data_count", (int64_t)info->data_count);
+	hd_json_put_i64(w, "lineage", info->lineage);
+	hd_json_put_text(w, "program", info->program);
+}
+
+static const char *hex_of(struct hd_hash hash, char hex[HD_HASH_HEX])
+{
+	hd_hash_hex(hash, hex);
+	return hex;
+}
+
+enum hd_err hd_cmd_ckpt_ls(struct hd_cmd *cmd)
+{
+	char parent[HD_PATH_CAP], hex[HD_HASH_HEX];
+	struct hd_ckpt_info *list;
+	uint32_t n;
+	enum hd_err err = parent_of(cmd, parent, sizeof parent);
+
+	if (!err)
+		err = hd_ckpt_list(&cmd->fs, parent, &cmd->arena, &list, &n, &cmd->diag);
+	if (err)
+		return err;
+	if (!cmd->args.has[HD_OPT_JSON])
+		printf("%12s %12s %10s  %-32s  %s\n", "step", "samples", "MiB", "digest", "folder");
+	for (uint32_t i = 0; i < n; i++) {
+		struct hd_json_writer w;
+		struct hd_text text;
+		if (!cmd->args.has[HD_OPT_JSON]) {
+			printf("%12llu %12llu %10.2f  %s  %s\n", (unsigned long long)list[i].step, (unsigned long long)list[i].samples,
+				(double)list[i].len_bytes / 0x1p20, hex_of(list[i].digest, hex), list[i].folder);
+			continue;
+		}
+		hd_text_init(&text, &cmd->arena);
+		hd_json_writer_init(&w, &text);
+		hd_json_open_object(&w, NULL);
+		put_info(&w, &list[i]);
+		hd_json_close(&w);
+		printf("%s\n", text.at);
+	}
+	return HD_OK;
+}
+
+static void show_json(struct hd_cmd *cmd, const struct hd_state *state, const struct hd_ckpt_info *info)
+{
+	struct hd_json_writer w;
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	put_info(&w, info);
+	hd_json_open_array(&w, "tensors");
+	for (uint32_t i = 0; i < state->nentries; i++) {
+		const struct hd_state_entry *e = &state->entry[i];
+		hd_json_open_object(&w, NULL);
+		hd_json_put_text(&w, "name", e->name);
+		hd_json_put_text(&w, "dtype", hd_dtype_text((enum hd_dtype)e->dtype));
+		hd_json_open_array(&w, "shape");
+		for (int k = 0; k < e->rank; k++)
+			hd_json_put_i64(&w, NULL, e->dim[k]);
+		hd_json_close(&w);
+		put_hash(&w, "digest", hd_state_tensor_digest(e));
+		hd_json_close(&w);
+	}
+	hd_json_close(&w);
+	hd_json_close(&w);
+	printf("%s\n", text.at);
+}
+
+enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
+{
+	struct hd_ckpt_info info;
+	struct hd_state state;
+	char a[HD_HASH_HEX], b[HD_HASH_HEX];
+	enum hd_err err = hd_ckpt_open(cmd, cmd->args.pos[0], &state, &info);
+
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON]) {
+		show_json(cmd, &state, &info);
+		return HD_OK;
+	}
+	printf("folder   %s\nmodel    %s\nstep     %llu (%llu samples)\ndigest   %s\njob      %s, lineage %u\n", info.folder, info.model,
+		(unsigned long long)info.step, (unsigned long long)info.samples, hex_of(info.digest, a), hex_of(info.job_hash, b), info.lineage);
+	printf("data     %s, %llu samples\nkernels  %s, %s\nwritten  by %s, %.2f MiB\n\n", hex_of(info.data_hash, a), (unsigned long long)info.data_count,
+		info.kernels, hex_of(info.fingerprint, b), info.program, (double)info.len_bytes / 0x1p20);
+	printf("%-40s %-5s %-20s %s\n", "tensor", "type", "shape", "digest");
+	for (uint32_t i = 0; i < state.nentries; i++) {
+		const struct hd_state_entry *e = &state.entry[i];
+		char room[HD_MAX_DIMS * 24];
+		struct hd_text shape;
+		hd_text_fixed(&shape, room, sizeof room);
+		for (int k = 0; k < e->rank; k++)
+			hd_text_addf(&shape, "%s%lld", k ? "x" : "", (long long)e->dim[k]);
+		printf("%-40s %-5s %-20s %s\n", e->name, hd_dtype_text((enum hd_dtype)e->dtype), e->rank ? room : "scalar",
+			hex_of(hd_state_tensor_digest(e), a));
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_ckpt_verify(struct hd_cmd *cmd)
+{
+	char hex[HD_HASH_HEX];
+	struct hd_ckpt_info info;
+	enum hd_err err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], UINT64_MAX, &info, tell_bad, NULL, &cmd->diag);
+
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON])
+		printf("{\"ok\":true,\"step\":%llu,\"digest\":\"%s\"}\n", (unsigned long long)info.step, hex_of(info.digest, hex));
+	else
+		printf("ok  %s  step %llu  %.2f MiB  %s\n", info.folder, (unsigned long long)info.step, (double)info.len_bytes / 0x1p20,
+			hex_of(info.digest, hex));
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)
+{
+	char hex[HD_HASH_HEX];
+	struct hd_ckpt_info info;
+	enum hd_err err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], UINT64_MAX, &info, tell_bad, NULL, &cmd->diag);
+
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON])
+		printf("{\"step\":%llu,\"digest\":\"%s\"}\n", (unsigned long long)info.step, hex_of(info.digest, hex));
+	else
+		printf("%s\n", hex_of(info.digest, hex));
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
+{
+	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] : cmd->args.text[HD_OPT_OUTPUT];
+	struct hd_ckpt_info info;
+	struct hd_state state;
+
+	if (!path)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give --safetensors FILE");
+	enum hd_err err = hd_ckpt_open(cmd, cmd->args.pos[0], &state, &info);
+	if (!err)
+		err = hd_ckpt_export(&cmd->fs, &state, &info, path, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step, path);
+	return err;
+}
+
+enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
+{
+	uint64_t keep = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : KEEP_DEFAULT;
+	char parent[HD_PATH_CAP];
+	struct hd_ckpt_info *list;
+	uint32_t n, removed = 0;
+	enum hd_err err = parent_of(cmd, parent, sizeof parent);
+
+	if (!err && (keep < 1 || keep > UINT32_MAX))
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--count is from 1 to %u: the newest whole checkpoint always stays", UINT32_MAX);
+	if (!err)
+		err = hd_ckpt_list(&cmd->fs, parent, &cmd->arena, &list, &n, &cmd->diag);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_DRY_RUN])
+		removed = n > keep ? n - (uint32_t)keep : 0;
+	else
+		err = hd_ckpt_gc(&cmd->fs, parent, (uint32_t)keep, NULL, &removed, &cmd->diag);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON])
+		printf("{\"removed\":%u,\"dry_run\":%s}\n", removed, cmd->args.has[HD_OPT_DRY_RUN] ? "true" : "false");
+	else
+		printf("%s %u of the checkpoints in %s\n", cmd->args.has[HD_OPT_DRY_RUN] ? "would remove" : "removed", removed, parent);
+	return HD_OK;
+}
