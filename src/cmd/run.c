@@ -47,7 +47,7 @@ static void take_options(struct hd_cmd *cmd, struct hd_run_options *options)
 	options->stop = hd_session_wish;
 }
 
-/* Everything is checked and built before a folder is made: a refused job leaves nothing behind. */
+/* Everything is checked and built, nothing is written. */
 static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options, struct hd_ui *ui)
 {
 	struct hd_run *run = NULL;
@@ -99,8 +99,11 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
-	if (!err)
-		err = hd_session_train(cmd, &ui, run, &dir);
+	if (err) {
+		hd_rundir_discard(&dir);
+		return err;
+	}
+	err = hd_session_train(cmd, &ui, run, &dir);
 	hd_run_destroy(run);
 	hd_rundir_close(&dir);
 	return err;

@@ -86,6 +86,7 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 	const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag)
 {
 	char path[sizeof dir->path], sub[HD_PATH_CAP];
+	struct hd_stat stat;
 	enum hd_err err;
 
 	*dir = (struct hd_rundir){ .fs = fs };
@@ -93,6 +94,7 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 		return hd_fail(diag, HD_E_INVAL, "the path of the run is longer than %zu bytes", sizeof path - HD_MAX_NAME);
 	if (out)
 		snprintf(path, sizeof path, "%s", out);
+	bool fresh = !out || hd_fs_stat(fs, out, &stat, NULL) == HD_E_NOTFOUND;
 	err = out ? given_folder(fs, out, diag) : fresh_folder(fs, parent, name, path, sizeof path, diag);
 	if (!err) {
 		snprintf(sub, sizeof sub, "%s/job.yaml", path);
@@ -103,7 +105,9 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 		snprintf(sub, sizeof sub, "%s/%s", path, folders[i]);
 		err = hd_fs_mkdirs(fs, sub, diag);
 	}
-	return err ? err : hd_rundir_open(dir, fs, clock, path, diag);
+	err = err ? err : hd_rundir_open(dir, fs, clock, path, diag);
+	dir->fresh = fresh && !err;
+	return err;
 }
 
 void hd_rundir_close(struct hd_rundir *dir)
@@ -116,6 +120,15 @@ void hd_rundir_close(struct hd_rundir *dir)
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		err = hd_file_close(files[i], NULL) ? HD_E_IO : err;
 	dir->lines_lost |= err != HD_OK;
+}
+
+void hd_rundir_discard(struct hd_rundir *dir)
+{
+	bool fresh = dir->fresh;
+
+	hd_rundir_close(dir);
+	if (fresh && hd_fs_remove_tree(dir->fs, dir->path, NULL))
+		dir->lines_lost = true;
 }
 
 enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag)

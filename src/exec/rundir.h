@@ -25,6 +25,7 @@ struct hd_rundir {
 	struct hd_file lock, metrics, events;
 	int64_t began_ns;                 /* zero of "t" */
 	bool lines_lost;                  /* said once */
+	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 };
 
 /* New: `out` or, when NULL, a fresh name below `parent`/runs. `job_yaml` is copied in as given. */
@@ -32,6 +33,8 @@ HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs
 	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
+/* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
+void hd_rundir_discard(struct hd_rundir *dir);
 
 void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap);
 HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag);

@@ -109,7 +109,7 @@ void hd_file_unmap(struct hd_fs *fs, struct hd_map *map);                       
 
 /* names */
 HD_MUST_USE enum hd_err hd_fs_rename(struct hd_fs *fs, const char *from, const char *to, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_fs_mkdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_fs_mkdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);       /* mode 0700: what a run writes is its owner's */
 HD_MUST_USE enum hd_err hd_fs_mkdirs(struct hd_fs *fs, const char *path, struct hd_diag *diag);     /* with parents; fine if it is there */
 HD_MUST_USE enum hd_err hd_fs_unlink(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_rmdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);      /* an empty one */

@@ -123,7 +123,7 @@ static int real_map(struct hd_fs *fs, int id, struct hd_map *map)
 static void real_unmap(struct hd_fs *fs, const struct hd_map *map) { (void)fs; munmap((void *)(uintptr_t)map->bytes, map->len); }
 
 static int real_rename(struct hd_fs *fs, const char *from, const char *to) { (void)fs; return rename(from, to) ? -errno : 0; }
-static int real_mkdir(struct hd_fs *fs, const char *path) { (void)fs; return mkdir(path, 0777) ? -errno : 0; }
+static int real_mkdir(struct hd_fs *fs, const char *path) { (void)fs; return mkdir(path, 0700) ? -errno : 0; }
 
 static int real_remove(struct hd_fs *fs, const char *path, bool folder)
 {
