@@ -11,7 +11,7 @@ SOURCE_DIR=${SOURCE_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 HEDDLE_BIN=${HEDDLE_BIN:-$SOURCE_DIR/build/release/heddle}
 [ -x "$HEDDLE_BIN" ] || { echo "skip: no program at $HEDDLE_BIN"; exit 77; }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset HD_FAIL
 export NO_COLOR=1

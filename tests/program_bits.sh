@@ -1,0 +1,81 @@
+#!/bin/bash
+# The promise, through the program: devices, threads, maps, stops and crashes change no bit of
+# the result; another seed and one flipped bit are noticed.
+. "$(dirname "$0")/program.sh"
+steps=5
+write_jobs $steps
+
+for job in mlp lenet gpt; do
+	train run $job.yaml --devices 1 --threads 1 --out $job
+	declare whole_$job=$digest
+	for devices in 1 2 3 5 8; do
+		for threads in 1 2 3 4; do
+			train run $job.yaml --devices $devices --threads $threads --out again
+			rm -rf again
+			whole=whole_$job
+			same "$digest" "${!whole}" "$job on $devices devices of $threads threads"
+		done
+	done
+	same "$(heddle ckpt digest $job)" "$digest" "$job: the checkpoint's digest is the run's"
+done
+passed "mlp, lenet, gpt: equal digests on 1, 2, 3, 5, 8 devices of 1 to 4 threads"
+
+# Virtual nodes dealt out by hand: rank 1 has the first alone, rank 0 the odd ones, rank 2 the other even ones.
+train run mlp.yaml --devices 3 --out plans
+{
+	echo 'plan 0'
+	echo 'cause "dealt by hand"'
+	echo 'stages 1'
+	grep '^workers' plans/plan/0000.plan
+	echo "map 0:1 $(for v in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '%d:%d ' $v $((v % 2 ? 0 : 2)); done)" | sed 's/ $//'
+	grep '^owner' plans/plan/0000.plan
+	for rank in 0 1 2; do
+		case $rank in 0) list='1 3 5 7 9 11' ;; 1) list=0 ;; *) list='2 4 6 8 10 12' ;; esac
+		printf '%d:' $rank
+		for v in $list; do printf ' LD0.%d F0.%d B0.%d' $v $v $v; done
+		echo " RED0 NORM STEP0"
+	done
+} >hand.plan
+train run mlp.yaml --devices 3 --plan hand.plan --out by-hand
+same "$digest" "$whole_mlp" "a map made by hand"
+grep -q '4:2' by-hand/plan/0000.plan || failed "the plan that was kept is not the one given"
+sed 's/LD0.7 F0.7 B0.7 //' hand.plan >short.plan
+expect 2 heddle run mlp.yaml --devices 3 --plan short.plan --out refused
+passed "any map of virtual nodes gives the same digest; a plan that forgets one is refused"
+
+HEDDLE_JOB_SEED=9 train run mlp.yaml --out by-env
+environment=$digest
+train run mlp.yaml -s job.seed=9 --out by-set
+same "$environment" "$digest" "HEDDLE_JOB_SEED and -s job.seed"
+expect 5 heddle ckpt diff by-env mlp
+expect 0 heddle ckpt diff by-env by-set
+passed "the environment overrides as -s does; another seed is another state (exit 5)"
+
+# A long run stopped by a signal somewhere, continued for two steps more.
+"$HEDDLE_BIN" run gpt.yaml -s job.steps=100000 -s 'checkpoint.every=1 h' --out stopped -q 2>err &
+run=$!
+until [ "$(cat stopped/metrics.ndjson 2>/dev/null | wc -l)" -ge 3 ]; do kill -0 $run 2>/dev/null || failed "the run ended by itself"; done
+kill -TERM $run
+status=0
+wait $run || status=$?
+[ $status -eq 75 ] || failed "SIGTERM: expected exit 75, got $status"
+at=$(wc -l <stopped/metrics.ndjson)
+train resume stopped --steps $((at + 2)) --devices 3
+stopped=$digest
+train run gpt.yaml -s job.steps=100000 --steps $((at + 2)) -s 'checkpoint.every=1 h' --out undisturbed
+same "$stopped" "$digest" "stopped by SIGTERM at step $at and resumed"
+passed "SIGTERM: exit 75, and the resumed run is the undisturbed one"
+
+# One bit of one weight, with the hash in the manifest made to fit: the state digest still tells.
+file=mlp/ckpt/step-00000000$steps/model.safetensors
+old=$(sha256sum $file | cut -d ' ' -f 1)
+size=$(stat -c %s $file)
+byte=$(tail -c 1 $file | od -An -tu1)
+printf "$(printf '\\x%02x' $((byte ^ 1)))" | dd of=$file bs=1 seek=$((size - 1)) conv=notrunc 2>/dev/null
+new=$(sha256sum $file | cut -d ' ' -f 1)
+[ "$old" != "$new" ] || failed "nothing was flipped"
+sed -i "s/$old/$new/" mlp/ckpt/step-00000000$steps/MANIFEST.json
+grep -q "$new" mlp/ckpt/step-00000000$steps/MANIFEST.json || failed "the manifest has no SHA-256 to repair"
+expect 5 heddle ckpt verify mlp/ckpt/step-00000000$steps
+says digest
+passed "one flipped bit under a repaired SHA-256 is reported by the state digest"

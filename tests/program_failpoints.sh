@@ -1,0 +1,38 @@
+#!/bin/bash
+# Killed at each named place, then resumed: the state is that of an undisturbed run.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+names=$(sed -n 's/^\tX([A-Z_]*, *"\([a-z.]*\)".*/\1/p' "$SOURCE_DIR/src/sys/failpoint.h")
+[ "$(echo "$names" | wc -l)" -ge 17 ] || failed "the names of failpoint.h were not found"
+train run gpt.yaml --out whole
+whole=$digest
+
+# At which time the place is reached: late enough that a checkpoint is there.
+nth()
+{
+	case $1 in
+	ckpt.write.* | ckpt.fsync) echo 8 ;;
+	events.write) echo 12 ;;
+	ckpt.gc) echo 1 ;;
+	*) echo 3 ;;
+	esac
+}
+
+for name in $names; do
+	rm -rf killed
+	HD_FAIL="$name:kill@$(nth "$name")" expect 137 heddle run gpt.yaml --devices 2 --out killed -q
+	train resume killed --devices 3
+	same "$digest" "$whole" "killed at $name"
+	[ -z "$(find killed -name '*.tmp*')" ] || failed "$name: something temporary is left: $(find killed -name '*.tmp*')"
+	expect 0 heddle ckpt verify killed
+done
+passed "killed at each of $(echo "$names" | wc -l) places and resumed: the digest of the undisturbed run"
+
+for name in metrics.write events.write; do
+	rm -rf killed
+	HD_FAIL="$name:err=ENOSPC" expect 0 heddle run gpt.yaml --out killed
+	says 'could not be written'
+	same "$(heddle ckpt digest killed)" "$whole" "$name fails"
+done
+passed "lines that cannot be written cost a warning and no bit"

@@ -1,0 +1,35 @@
+#!/bin/bash
+# heddle resume: the same bits from any step, and what it refuses.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+for job in mlp lenet gpt; do
+	train run $job.yaml --out whole-$job
+	whole=$digest
+	for at in 1 2 3 4 5; do
+		train run $job.yaml --steps $at --out $job-$at
+		train resume $job-$at --devices $((at % 3 + 1))
+		same "$digest" "$whole" "$job resumed at step $at"
+	done
+done
+passed "mlp, lenet, gpt: resumed at any step, on other devices, the state is that of an undisturbed run"
+
+train resume whole-mlp
+passed "a finished run has nothing left to do"
+
+train run mlp.yaml --steps 4 --out from
+train resume from --from 3
+expect 0 heddle ckpt diff from whole-mlp
+passed "--from takes an older checkpoint"
+
+train run mlp.yaml --steps 3 --out other
+expect 2 heddle resume other -s optim.lr=0.5
+says 'another job'
+says '--new-semantics'
+expect 0 heddle resume other -s optim.lr=0.5 --new-semantics -q
+expect 5 heddle ckpt diff other whole-mlp
+passed "a changed result key is refused, and taken with --new-semantics"
+
+expect 3 heddle resume nowhere
+says 'not a run directory'
+passed "what is no run is refused"

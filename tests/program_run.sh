@@ -1,0 +1,49 @@
+#!/bin/bash
+# heddle run: what it leaves, what it prints, what its options do.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+expect 0 heddle run mlp.yaml
+says 'step 6/6'
+says 'state    '
+for name in job.yaml job.resolved.json metrics.ndjson events.ndjson ckpt plan lock report.html ckpt/step-000000006; do
+	[ -e runs/mlp/$name ] || failed "runs/mlp has no $name"
+done
+cmp -s mlp.yaml runs/mlp/job.yaml || failed "job.yaml is not as given"
+[ "$(wc -l <runs/mlp/metrics.ndjson)" -eq 6 ] || failed "a line of metrics for each step"
+grep -q '"kind":"job_end"' runs/mlp/events.ndjson || failed "no job_end"
+[ "$(stat -c %a runs/mlp)" = 700 ] || failed "the run directory is open to others"
+passed "a run leaves job, metrics, events, plan, checkpoints and report"
+
+expect 0 heddle run mlp.yaml -q
+[ ! -s err ] || failed "--quiet talks"
+[ -d runs/mlp-2 ] || failed "a taken name gets -2"
+passed "a taken name gets -2, and --quiet is quiet"
+
+expect 0 heddle run mlp.yaml --steps 4 --out short --json -q
+same "$(number step)" 4 "--steps"
+expect 0 heddle run mlp.yaml -v --out loud
+[ "$(grep -c '^step ' err)" -eq 6 ] || failed "-v prints each step"
+expect 0 heddle run mlp.yaml --events -q --out told
+grep -q '"kind":"checkpoint_done"' out || failed "--events prints events"
+passed "--steps, --out, --json, -v, --events"
+
+rm -rf elsewhere
+mkdir elsewhere
+expect 0 heddle run mlp.yaml -C elsewhere -q
+[ -d elsewhere/runs/mlp ] || failed "-C DIR"
+before=$(ls runs)
+expect 0 heddle run mlp.yaml --dry-run
+says 'nothing was started'
+expect 0 heddle run mlp.yaml --show-config
+says '"origin":"default"'
+same "$(ls runs)" "$before" "--dry-run and --show-config start nothing"
+passed "-C, --dry-run, --show-config"
+
+expect 0 heddle run --new fresh.yaml
+expect 0 heddle config check fresh.yaml
+expect 2 heddle run --new fresh.yaml
+says 'is there already'
+expect 2 heddle run
+says 'takes a job file'
+passed "--new writes a job file that is good, once"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Every verb row names a whole-program test that is there and runs that verb; --help of
+# each verb works and shows its options; what is mistyped is answered with what was meant.
+. "$(dirname "$0")/program.sh"
+rows=$(sed -n 's/^\t{ "\([a-z ]*\)", .*/\1/p' "$SOURCE_DIR/src/cmd/verbs.c")
+[ "$(echo "$rows" | wc -l)" -ge 25 ] || failed "the rows of verbs.c were not found"
+while read -r verb; do
+	test=$(awk -v row="{ \"$verb\"," 'index($0, row) { on = 1 } on && match($0, /program_[a-z_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
+		"$SOURCE_DIR/src/cmd/verbs.c")
+	[ -f "$SOURCE_DIR/tests/$test" ] || failed "heddle $verb: its test $test is not there"
+	grep -Eq "(heddle|train) ($verb( |\$)|\\\$)|heddle $verb" "$SOURCE_DIR/tests/$test" || failed "tests/$test does not run heddle $verb"
+	expect 0 heddle $verb --help
+	says "usage: heddle $verb"
+	expect 2 heddle $verb --no-such-option
+	says 'there is no option --no-such-option'
+done <<<"$rows"
+passed "$(echo "$rows" | wc -l) verbs: each has its test and its help"
+
+expect 0 heddle --help
+while read -r verb; do says "  $verb"; done <<<"$rows"
+expect 2 heddle
+expect 2 heddle rnu
+says 'run'
+expect 2 heddle ckpt lss
+says 'ls'
+expect 2 heddle run x.yaml --stpes 3
+says 'did you mean --steps?'
+expect 2 heddle run x.yaml --steps many
+says '--steps many'
+expect 2 heddle eval --steps 3 x
+says 'does not take --steps'
+expect 2 heddle config check a b
+says 'takes JOB'
+passed "wrong verbs, options, values and counts are answered with what is right"
