@@ -116,7 +116,7 @@ static enum hd_err find(const char *word, enum hd_opt *opt, const char **value, 
 static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, int *i, struct hd_diag *diag)
 {
 	const char *value;
-	enum hd_opt opt;
+	enum hd_opt opt = HD_NOPTS;
 	enum hd_err err = find(argv[*i], &opt, &value, diag);
 
 	if (err)
