@@ -36,7 +36,7 @@ expect()
 says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
 passed() { echo "ok - $*"; }
 same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
-number() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,}\"]*\).*/\1/p" out | head -n 1; }      # a member of the JSON in out
+number() { grep -o "\"$1\":\"\{0,1\}[^,}\"]*" out | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }      # the first such member of the JSON in out
 
 # Tiny jobs on made-up data; $1 steps.
 write_jobs()
