@@ -140,7 +140,7 @@ static void start_recorder(struct hd_run *run)
 {
 	struct hd_recorder_spec spec = {
 		.fs = run->fs, .worker = 0, .nranks = run->options.worker.ndevices,
-		.nslots = (uint64_t)hd_job_int(run->job, HD_JOB_FLIGHT_SLOTS), .job = run->job->hash,
+		.nslots = (uint64_t)hd_job_int(run->job, HD_JOB_FLIGHT_SLOTS), .job = run->task->job_hash,
 	};
 	char folder[HD_PATH_CAP];
 	struct hd_diag diag = { "" };
@@ -198,7 +198,7 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 {
 	struct hd_ckpt_info info = {
 		.step = hd_worker_at(run->worker), .samples = (uint64_t)*(int64_t *)hd_state_find(hd_worker_state(run->worker), "run.samples")->at,
-		.job_hash = run->job->hash, .data_hash = run->task->data->hash, .data_count = run->task->data->count,
+		.job_hash = run->task->job_hash, .data_hash = run->task->data->hash, .data_count = run->task->data->count,
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
 	};
 
@@ -255,7 +255,7 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_sema
 
 	if (err)
 		return err;
-	if (!hd_hash_same(info.job_hash, run->job->hash) && !new_semantics)
+	if (!hd_hash_same(info.job_hash, run->task->job_hash) && !new_semantics)
 		return hd_fail(diag, HD_E_INVAL, "%s belongs to another job: a key that fixes the result differs (heddle config show); "
 			"restore the key, or continue as another lineage with --new-semantics", folder);
 	if (info.data_count != run->task->data->count || !hd_hash_same(info.data_hash, run->task->data->hash))
@@ -264,7 +264,7 @@ enum hd_err hd_run_restore(struct hd_run *run, const char *folder, bool new_sema
 	err = hd_ckpt_read(run->fs, folder, hd_worker_state(run->worker), &info, diag);
 	if (err)
 		return err;
-	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->job->hash);
+	run->lineage = info.lineage + !hd_hash_same(info.job_hash, run->task->job_hash);
 	if (!hd_hash_same(info.fingerprint, hd_worker_fingerprint(run->worker)))
 		note(run, "warning", "the kernels of this machine differ from those the run began with: bits are promised from here on, not across");
 	return hd_worker_rewind(run->worker, diag);

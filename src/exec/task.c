@@ -172,11 +172,35 @@ static void find_rows(struct hd_task *task)
 			}
 }
 
+static enum hd_err identify(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
+{
+	struct hd_graph graph;
+	struct hd_hasher hasher;
+	struct hd_text text;
+
+	task->job_hash = task->job->hash;
+	if (strncmp(hd_job_text(task->job, HD_JOB_MODEL), "graph:", 6) != 0)
+		return HD_OK;
+	hd_text_init(&text, &task->arena);
+	enum hd_err err = hd_task_graph(task->job, fs, &task->arena, &graph, diag);
+	if (!err)
+		err = hd_graph_print(&graph, &text, diag);
+	if (err)
+		return err;
+	hd_hasher_init(&hasher);
+	hd_hasher_add(&hasher, task->job->hash.byte, sizeof task->job->hash.byte);
+	hd_hasher_add(&hasher, text.at, text.len);
+	task->job_hash = hd_hasher_end(&hasher);
+	return HD_OK;
+}
+
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
 	enum hd_err err = build_graphs(task, fs, diag);
 
+	if (!err)
+		err = identify(task, fs, diag);
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
 	if (!err)

@@ -7,6 +7,8 @@
  *    same forward nodes with dropout off; both have the same parameters.
  * 2. The set of slice sizes that can occur is known here (`rows`), so that every
  *    kernel is prepared before the first step.
+ * 3. Who the job is (job_hash) includes the content of its graph file: the path alone
+ *    would let an edited graph resume another's checkpoint.
  *
  * Ownership: create/destroy; everything lies in the task's own arena. */
 #ifndef HD_EXEC_TASK_H
@@ -30,7 +32,7 @@ struct hd_task {
 	uint64_t nsteps;                  /* steps the job asks for */
 	uint64_t rows[HD_MAX_VARIANTS];   /* of training slices, largest first */
 	uint32_t nrows;
-	uint64_t samples_per_step;
+	struct hd_hash job_hash;          /* the job's, joined with the text of a graph file if it names one */
 };
 
 HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs, struct hd_diag *diag);
