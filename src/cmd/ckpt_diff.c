@@ -180,8 +180,11 @@ static void print_context(const struct side *a, const struct side *b)
 
 static void print_divergence(const struct divergence *d)
 {
-	if (d->known)
-		printf("first divergent step: %llu (%llu digests before it agree)\n", (unsigned long long)d->step, (unsigned long long)d->compared);
+	if (d->known && d->compared)
+		printf("first divergent step: %llu (of those with digests; step %llu still agrees)\n", (unsigned long long)d->step,
+			(unsigned long long)d->after);
+	else if (d->known)
+		printf("first divergent step: %llu (of those with digests; no earlier one is in both)\n", (unsigned long long)d->step);
 	else if (d->compared)
 		printf("digest logs agree in %llu steps, to step %llu\n", (unsigned long long)d->compared, (unsigned long long)d->after);
 }

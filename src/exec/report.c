@@ -169,7 +169,7 @@ static const char style[] =
 	".axis{stroke:var(--soft);fill:none}.line{stroke:var(--line);fill:none;stroke-width:1.5;stroke-linejoin:round}.dot{fill:var(--dot)}"
 	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;border-top:1px solid var(--rule);"
 	"vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
+	"th,td.k{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
 	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
 
 static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct story *s)
@@ -214,7 +214,7 @@ static void print_events(struct hd_text *page, const struct story *s)
 		hd_text_add(page, "<table><tr><th>time, s</th><th>step</th><th>kind</th><th></th></tr>");
 	for (uint64_t i = s->nevents - shown; i < s->nevents; i++) {
 		const struct event_row *e = &s->event[i % MAX_EVENTS];
-		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td>", e->t, (unsigned long long)e->step);
+		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td class=\"k\">", e->t, (unsigned long long)e->step);
 		hd_html_text(page, e->kind);
 		hd_text_add(page, "</td><td>");
 		hd_html_text(page, e->text);
