@@ -9,6 +9,8 @@
 #include "sys/failpoint.h"
 #include "sys/memory.h"
 
+enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
+
 void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
 {
 	if (!rank->err)
@@ -16,11 +18,33 @@ void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
 	atomic_store(&rank->worker->failed, true);
 }
 
+/* The barrier counts all ranks, so none may come to it before all exist: a thread that could
+ * not be started would leave the others waiting for ever. False: the launch was called off. */
+static bool await_launch(struct hd_worker *w)
+{
+	hd_lock_take(&w->launch_lock);
+	while (!w->launched)
+		hd_cond_wait(&w->launch_cond, &w->launch_lock, hd_clock_now_ns(&w->clock) + HD_LAUNCH_LOOK_NS);
+	hd_lock_give(&w->launch_lock);
+	return !w->stopping;
+}
+
+static void launch(struct hd_worker *w, bool go)
+{
+	hd_lock_take(&w->launch_lock);
+	w->launched = true;
+	w->stopping = !go;
+	hd_cond_wake(&w->launch_cond);
+	hd_lock_give(&w->launch_lock);
+}
+
 static void rank_main(void *user)
 {
 	struct hd_rank *rank = user;
 	struct hd_worker *w = rank->worker;
 
+	if (!await_launch(w))
+		return;
 	for (;;) {
 		hd_barrier_wait(&w->barrier);
 		if (w->stopping)
@@ -210,6 +234,7 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 		snprintf(name, sizeof name, "dev %u", r);
 		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
 	}
+	launch(w, !err);
 	return err ? err : hd_worker_all(w, warm_up, diag);
 }
 
@@ -225,6 +250,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_arena_init(&w->arena, 0);
 	hd_arena_init(&w->plan_arena, 0);
 	hd_clock_real(&w->clock);
+	hd_lock_init(&w->launch_lock);
+	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
 	hd_thread_arith_set();
 	err = make_programs(w, diag);
@@ -258,10 +285,10 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 
 static void stop_ranks(struct hd_worker *w)
 {
-	bool any = w->spec.ndevices > 1 && w->rank && w->rank[w->spec.ndevices - 1].thread.started;
+	bool meeting = w->launched && !w->stopping && w->spec.ndevices > 1;
 
 	w->stopping = true;
-	if (any)
+	if (meeting)
 		hd_barrier_wait(&w->barrier);
 	for (uint32_t r = 1; r < w->spec.ndevices && w->rank; r++)
 		hd_thread_join(&w->rank[r].thread);
@@ -299,6 +326,8 @@ void hd_worker_destroy(struct hd_worker *w)
 	}
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
 		hd_device_destroy(w->rank[r].device);
+	hd_cond_finish(&w->launch_cond);
+	hd_lock_finish(&w->launch_lock);
 	hd_arena_finish(&w->plan_arena);
 	hd_arena_finish(&w->arena);
 	hd_free(w);

@@ -13,6 +13,7 @@
 #include "exec/worker.h"
 #include "plan/folds.h"
 #include "sys/clock.h"
+#include "sys/lock.h"
 #include "sys/thread.h"
 
 enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
@@ -78,7 +79,9 @@ struct hd_worker {
 
 	/* one activity of all ranks between two meetings */
 	void (*activity)(struct hd_rank *rank);
-	bool stopping;
+	bool stopping, launched;          /* launched: all ranks exist (or none will); under launch_lock */
+	struct hd_lock launch_lock;
+	struct hd_cond launch_cond;
 	atomic_bool failed;
 	atomic_bool torn;                 /* an update failed: the state is of no step */
 	bool again;                       /* the last step failed before its update: the reader must go back */
