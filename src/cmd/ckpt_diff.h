@@ -4,8 +4,8 @@
 #ifndef HD_CMD_CKPT_DIFF_H
 #define HD_CMD_CKPT_DIFF_H
 
-#include "cmd/verbs.h"
 #include "exec/ckpt.h"
+#include "cmd/verbs.h"
 
 /* The newest whole checkpoint of a run directory, or the checkpoint itself; refused ones are told on stderr. */
 HD_MUST_USE enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state, struct hd_ckpt_info *info);

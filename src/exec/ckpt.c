@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/ckpt_int.h"
 #include "hd_version.h"
 #include "sys/failpoint.h"
+#include "exec/ckpt_int.h"
 
 /* What one call of hd_ckpt_write() works on. */
 struct writing {

@@ -19,8 +19,8 @@
 #define HD_EXEC_CKPT_H
 
 #include "base/text.h"
-#include "graph/state.h"
 #include "sys/file.h"
+#include "graph/state.h"
 
 /* What a checkpoint says of itself besides the tensors. */
 struct hd_ckpt_info {

@@ -12,8 +12,8 @@
 #ifndef HD_EXEC_CKPT_INT_H
 #define HD_EXEC_CKPT_INT_H
 
-#include "exec/ckpt.h"
 #include "sys/crypto.h"
+#include "exec/ckpt.h"
 
 /*        id      name                  group        */
 #define HD_CKPT_FILES(X)                             \

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/ckpt_int.h"
 #include "graph/safetensors.h"
+#include "exec/ckpt_int.h"
 
 /* Files are read, not mapped: a disk that fails under a mapping kills the process, a
  * read that fails is an error that names the file. */

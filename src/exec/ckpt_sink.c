@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "exec/ckpt_int.h"
-#include "graph/safetensors.h"
 #include "sys/failpoint.h"
+#include "graph/safetensors.h"
+#include "exec/ckpt_int.h"
 
 enum { BUFFER_BYTES = 1 << 20, NMETA = 4 };
 

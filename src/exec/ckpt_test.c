@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/ckpt_int.h"
 #include "sys/failpoint.h"
 #include "sys/file_sim.h"
+#include "exec/ckpt_int.h"
 #include "tests/check.h"
 
 #define PARENT "/run/ckpt"

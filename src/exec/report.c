@@ -93,7 +93,14 @@ static void take_event(struct story *s, const struct hd_json *line)
 		s->dot[s->ndots++ % MAX_DOTS] = (struct hd_dot){ step, loss };
 }
 
-struct lines { char line[LINE_CAP]; size_t len; bool too_long; struct hd_arena arena; struct story *story; void (*take)(struct story *, const struct hd_json *); };
+struct lines {
+	char line[LINE_CAP];
+	size_t len;
+	bool too_long;
+	struct hd_arena arena;                    /* of the line */
+	struct story *story;
+	void (*take)(struct story *, const struct hd_json *);
+};
 
 static void end_line(struct lines *l)
 {
@@ -161,14 +168,18 @@ out:
 
 static const char style[] =
 	":root{color-scheme:light dark;--ink:#1b1f24;--soft:#5c6670;--paper:#fff;--card:#f6f7f9;--rule:#dfe3e8;--line:#1f6feb;--dot:#d9480f}"
-	"@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64}}"
+	"@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;"
+	"--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64}}"
 	"body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:920px;margin:2rem auto;padding:0 1rem}"
 	"h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 .4rem}small,.note,.empty{color:var(--soft);font-weight:400}"
-	".note{font-size:.85rem;margin:.2rem 0 0}section{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:1rem;margin:1rem 0}"
-	"svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--rule);fill:none}"
+	".note{font-size:.85rem;margin:.2rem 0 0}"
+	"section{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:1rem;margin:1rem 0}"
+	"svg{width:100%;height:auto;display:block}"
+	"svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--rule);fill:none}"
 	".axis{stroke:var(--soft);fill:none}.line{stroke:var(--line);fill:none;stroke-width:1.5;stroke-linejoin:round}.dot{fill:var(--dot)}"
 	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;border-top:1px solid var(--rule);"
-	"vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
+	"vertical-align:top;overflow-wrap:anywhere}"
+	"th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
 	"th,td.k{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
 	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
 

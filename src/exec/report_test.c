@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/report_int.h"
 #include "sys/file_sim.h"
+#include "exec/report_int.h"
 #include "tests/check.h"
 
 static struct hd_arena arena;
