@@ -66,6 +66,15 @@ static double cores_used(const struct hd_worker_spec *spec)
 	return spec->ndevices * spec->nthreads < cores.n ? spec->ndevices * spec->nthreads : cores.n;
 }
 
+/* A job shorter than the measurement is lengthened: nothing of it is kept. */
+static void take_steps(struct hd_job *job, uint64_t nsteps)
+{
+	struct hd_job_value *steps = &job->value[HD_JOB_STEPS];
+
+	if (steps->is_none || steps->i < (int64_t)nsteps)
+		*steps = (struct hd_job_value){ .type = steps->type, .origin = HD_FROM_OPTION, .i = (int64_t)nsteps, .text = "" };
+}
+
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -82,6 +91,7 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_session_devices(cmd, job, &options.worker);
 	options.stop_at = repeat + HD_BENCH_WARMUP;
+	take_steps(job, options.stop_at);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)
