@@ -141,7 +141,7 @@ enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *b
 
 static double seconds(const struct hd_rundir *dir)
 {
-	return (double)((hd_clock_now_ns(dir->clock) - dir->began_ns) / 1000000) * 1e-3;
+	return (double)((hd_clock_now_ns(dir->clock) - dir->began_ns) / 1000000) / 1000.0;
 }
 
 /* A lost line is not worth a lost run: the checkpoint, not the log, is the result. */
