@@ -177,10 +177,12 @@ static const char style[] =
 	"svg{width:100%;height:auto;display:block}"
 	"svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--rule);fill:none}"
 	".axis{stroke:var(--soft);fill:none}.line{stroke:var(--line);fill:none;stroke-width:1.5;stroke-linejoin:round}.dot{fill:var(--dot)}"
-	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;border-top:1px solid var(--rule);"
+	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;"
+	"border-top:1px solid var(--rule);"
 	"vertical-align:top;overflow-wrap:anywhere}"
 	"th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-	"th,td.k{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
+	"th,td.k{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}"
+	"dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
 	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
 
 static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct story *s)
