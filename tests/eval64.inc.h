@@ -65,7 +65,8 @@ static void conv64(const struct hd_node *n, const struct shape64 *s, const struc
 		for (int64_t k = 0; k < w[0]; k++)
 			for (int64_t r = 0; r < w[2]; r++)
 				for (int64_t c = 0; c < w[3]; c++) {
-					int64_t col = e % x[3] + a[3] - c, row = e / x[3] % x[2] + a[2] - r, ch = e / (x[3] * x[2]) % x[1], img = e / (x[3] * x[2] * x[1]);
+					int64_t col = e % x[3] + a[3] - c, row = e / x[3] % x[2] + a[2] - r, ch = e / (x[3] * x[2]) % x[1],
+						img = e / (x[3] * x[2] * x[1]);
 					if (row % a[0] || col % a[1] || row < 0 || col < 0 || row / a[0] >= y->dim[2] || col / a[1] >= y->dim[3])
 						continue;
 					out[0][((img * w[0] + k) * y->dim[2] + row / a[0]) * y->dim[3] + col / a[1]] +=

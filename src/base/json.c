@@ -285,7 +285,8 @@ enum hd_err hd_json_as_u64(const struct hd_json *json, uint64_t max, uint64_t *o
 	else if (json->kind != HD_JSON_TEXT)
 		return wrong(json, "a whole number or a string of digits", diag);
 	else if (json->text[strspn(json->text, "0123456789")] || hd_num_u64(json->text, max, &v, &why))
-		return hd_fail(diag, HD_E_INPUT, "%s is \"%.40s\", not digits of a number up to %" PRIu64, hd_json_path(json, path, sizeof path), json->text, max);
+		return hd_fail(diag, HD_E_INPUT, "%s is \"%.40s\", not digits of a number up to %" PRIu64, hd_json_path(json, path, sizeof path),
+			json->text, max);
 	*out = v;
 	return HD_OK;
 }

@@ -40,7 +40,8 @@ static void what_is_no_integer_is_refused_and_changes_nothing(void **state)
 
 static void ranges_are_kept_to_the_last_unit(void **state)
 {
-	static const char *const beyond[] = { "9223372036854775808", "-9223372036854775809", "9223372036854776k", "18446744073709551616", "99999999999999999999G" };
+	static const char *const beyond[] = { "9223372036854775808", "-9223372036854775809", "9223372036854776k", "18446744073709551616",
+		"99999999999999999999G" };
 	struct hd_diag diag = { "" };
 	int64_t v = 99;
 	uint64_t u = 99;

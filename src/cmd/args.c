@@ -150,6 +150,7 @@ enum hd_err hd_args_parse(struct hd_args *args, const struct hd_verb *verb, int 
 	if (err || args->has[HD_OPT_HELP])
 		return err;
 	if (args->npos < verb->npos_min || args->npos > verb->npos_max)
-		return hd_fail(diag, HD_E_INVAL, "`heddle %s` takes %s; see `heddle %s --help`", verb->name, *verb->args ? verb->args : "no arguments", verb->name);
+		return hd_fail(diag, HD_E_INVAL, "`heddle %s` takes %s; see `heddle %s --help`", verb->name,
+			*verb->args ? verb->args : "no arguments", verb->name);
 	return HD_OK;
 }

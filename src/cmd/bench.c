@@ -1,9 +1,9 @@
 #include "cmd/session.h"
 
 #include "base/json_writer.h"
+#include "sys/thread.h"
 #include "device/peak.h"
 #include "exec/times.h"
-#include "sys/thread.h"
 
 enum { HD_BENCH_REPEAT = 20, HD_BENCH_WARMUP = 3 };
 
@@ -28,8 +28,10 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 
 	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("step      %.3f ms median, %.3f least, %.3f p90 of %llu\n", median, least, hd_times_quantile(&b->times, 0.9), (unsigned long long)b->times.n);
-		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores reach\n", flops * 1e-9, rate * 1e-9, rate / peak * 100, peak * 1e-9);
+		printf("step      %.3f ms median, %.3f least, %.3f p90 of %llu\n", median, least, hd_times_quantile(&b->times, 0.9),
+			(unsigned long long)b->times.n);
+		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores reach\n", flops * 1e-9, rate * 1e-9,
+			rate / peak * 100, peak * 1e-9);
 		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n", spec->ndevices, spec->nthreads,
 			hd_worker_path(hd_run_worker(run)), b->first, b->last, hex);
 		return;

@@ -72,7 +72,8 @@ static void fish(FILE *to)
 	for (const struct hd_verb *v = hd_verbs; v->name; v++) {
 		size_t len = strcspn(v->name, " ");
 		if (v->name[len])
-			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", (int)len, v->name, v->name + len + 1, v->about);
+			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -f -a %s -d '%s'\n", (int)len, v->name,
+				v->name + len + 1, v->about);
 		for (const enum hd_opt *o = v->opts; *o != HD_NOPTS; o++)
 			fprintf(to, "complete -c heddle -n '__fish_seen_subcommand_from %.*s' -l %s%s\n", (int)len, v->name, hd_opts[*o].name,
 				hd_opts[*o].kind == HD_TAKES_FLAG ? "" : " -r");

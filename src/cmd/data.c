@@ -218,7 +218,8 @@ enum hd_err hd_cmd_data_order(struct hd_cmd *cmd)
 	uint64_t steps = hd_sampler_steps(&task->sampler), step = cmd->args.count[HD_OPT_STEP], epoch = cmd->args.count[HD_OPT_EPOCH];
 	const uint64_t limit = UINT64_C(1) << HD_STEP_BITS;
 	if (cmd->args.has[HD_OPT_EPOCH] && step >= steps)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step %llu: a data epoch has %llu steps, counted from 0", (unsigned long long)step, (unsigned long long)steps);
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step %llu: a data epoch has %llu steps, counted from 0", (unsigned long long)step,
+			(unsigned long long)steps);
 	else if (step >= limit || epoch >= limit / steps)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--step, --epoch: steps are numbered below 2^%d", HD_STEP_BITS);
 	else if (cmd->args.has[HD_OPT_JSON])

@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/session.h"
-#include "exec/report.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/report.h"
+#include "cmd/session.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
  * device and on all of them, and believes only what it has compared: the states,
@@ -135,7 +135,8 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to 1024");
 	err = hd_signal_install(&cmd->diag);
 	if (!cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "  %s\n  data     %s\n", demo->about, real ? "Fashion-MNIST, installed" : "generated images: install dataset-fashion-mnist for real ones");
+		fprintf(stderr, "  %s\n  data     %s\n", demo->about,
+			real ? "Fashion-MNIST, installed" : "generated images: install dataset-fashion-mnist for real ones");
 	if (!err)
 		err = train_once(cmd, yaml, 1, &one);
 	if (!err)

@@ -1,19 +1,19 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "cmd/build.h"
-#include "cmd/session.h"
-#include "data/prefetch.h"
+#include "sys/failpoint.h"
+#include "sys/memory.h"
+#include "sys/thread.h"
 #include "graph/autodiff.h"
 #include "graph/model.h"
 #include "graph/pass.h"
 #include "graph/safetensors.h"
 #include "graph/text.h"
+#include "data/prefetch.h"
 #include "plan/plan.h"
 #include "plan/tree.h"
-#include "sys/failpoint.h"
-#include "sys/memory.h"
-#include "sys/thread.h"
+#include "cmd/build.h"
+#include "cmd/session.h"
 
 /* ---- limits: a number that a user can run into, and why it is there */
 
@@ -137,7 +137,9 @@ static enum hd_err fingerprint(const struct hd_program *program, const struct hd
 
 static enum hd_err look_at_kernels(struct report *r, struct hd_cmd *cmd)
 {
-	static const struct { const char *path, *what; } paths[] = { { "avx512", "kernels avx512" }, { "avx2", "kernels avx2" }, { "portable", "kernels plain" } };
+	static const struct { const char *path, *what; } paths[] = {
+		{ "avx512", "kernels avx512" }, { "avx2", "kernels avx2" }, { "portable", "kernels plain" },
+	};
 	struct hd_program *program = hd_arena_take(&cmd->arena, 1, sizeof *program);
 	struct hd_graph graph;
 	struct hd_layout layout;

@@ -31,7 +31,8 @@ void hd_help_all(FILE *to)
 
 void hd_help_verb(const struct hd_verb *verb, FILE *to)
 {
-	fprintf(to, "usage: heddle %s%s%s%s\n\n%s.\n", verb->name, verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args, verb->about);
+	fprintf(to, "usage: heddle %s%s%s%s\n\n%s.\n", verb->name, verb->opts[0] != HD_NOPTS ? " [OPTIONS]" : "", *verb->args ? " " : "", verb->args,
+		verb->about);
 	if (*verb->more)
 		fprintf(to, "\n%s\n", verb->more);
 	if (verb->opts[0] != HD_NOPTS)

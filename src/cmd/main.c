@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/verbs.h"
 #include "sys/failpoint.h"
 #include "sys/thread.h"
 #include "sys/tty.h"
+#include "cmd/verbs.h"
 
 static int fail(const struct hd_diag *diag, enum hd_err err)
 {

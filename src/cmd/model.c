@@ -1,12 +1,12 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "cmd/session.h"
 #include "graph/autodiff.h"
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/text.h"
+#include "cmd/session.h"
 
 static void list_json(struct hd_cmd *cmd)
 {
@@ -167,7 +167,8 @@ static void print_json(const struct hd_graph *g, const struct size *size, struct
 
 static enum hd_err print_text(struct hd_cmd *cmd, const struct hd_graph *g, const struct size *size, struct hd_text *text)
 {
-	hd_text_addf(text, "# %llu parameters in %u tensors, %.3f MiB\n# one sample: %.6g MFLOP forward, %.6g MFLOP backward, %.6g MB moved if nothing is cached\n",
+	hd_text_addf(text, "# %llu parameters in %u tensors, %.3f MiB\n"
+		"# one sample: %.6g MFLOP forward, %.6g MFLOP backward, %.6g MB moved if nothing is cached\n",
 		(unsigned long long)size->params, g->nparams, (double)(size->params * sizeof(float)) / 0x1p20, size->forward * 1e-6,
 		size->backward * 1e-6, size->moved * 1e-6);
 	return hd_graph_print(g, text, &cmd->diag);

@@ -12,8 +12,8 @@
 
 #include <stdatomic.h>
 
-#include "graph/ir.h"
 #include "sys/file.h"
+#include "graph/ir.h"
 
 struct hd_npy_out {
 	struct hd_file file;

@@ -154,7 +154,10 @@ static enum hd_err read_prompt(struct sampler *s, const char *prompt, uint64_t c
 		size_t len = strcspn(prompt, " ");
 		snprintf(number, sizeof number, "%.*s", (int)(len < HD_NUM_CAP ? len : HD_NUM_CAP - 1), prompt);
 		err = hd_num_u64(number, UINT32_MAX, &token, NULL);
-		err = err ? hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt: \"%s\" is no token number (these data have no text)", number) : add_token(s, token, cap);
+		if (err)
+			err = hd_fail(&s->cmd->diag, HD_E_INVAL, "--prompt: \"%s\" is no token number (these data have no text)", number);
+		else
+			err = add_token(s, token, cap);
 		prompt += len;
 	}
 	if (!err && s->n == 0)
@@ -210,7 +213,8 @@ static enum hd_err set_up(struct sampler *s, struct hd_cmd *cmd, const struct hd
 			s->ifield = f;
 		}
 	if (!x || x->dtype != HD_I32 || x->rank != 1 || logits == HD_NONE)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--prompt is for models of text; this one reads %s: leave --prompt out for a .npy of its outputs", task->data->about);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--prompt is for models of text; this one reads %s: leave --prompt out for a .npy of its outputs", task->data->about);
 	s->context = (uint32_t)x->dim[0];
 	s->vocab = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	s->bytes = !strcmp(hd_job_text(&session->job, HD_JOB_DATA_KIND), "text");

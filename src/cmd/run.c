@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "cmd/session.h"
 #include "sys/signal.h"
+#include "cmd/session.h"
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "exec/report.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/report.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
 
@@ -92,7 +92,8 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has cores:N, cores:NxT, reference:N and null:N", text);
 	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
 	if (hd_num_u64(number, 1024, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, 256, &t, NULL) || t == 0)))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": write a number from 1 to 1024, as 4, cores:4 or cores:2x2 (two devices of two threads)", text);
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"devices \"%s\": write a number from 1 to 1024, as 4, cores:4 or cores:2x2 (two devices of two threads)", text);
 	spec->ndevices = (uint32_t)d;
 	spec->nthreads = (uint32_t)t;
 	return HD_OK;

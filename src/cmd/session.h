@@ -5,8 +5,8 @@
 #ifndef HD_CMD_SESSION_H
 #define HD_CMD_SESSION_H
 
-#include "cmd/verbs.h"
 #include "exec/run.h"
+#include "cmd/verbs.h"
 
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);

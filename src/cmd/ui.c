@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "cmd/session.h"
 #include "sys/tty.h"
+#include "cmd/session.h"
 
 enum { HD_QUIET_LINES_NS = 1000000000, HD_REWRITE_NS = 100000000, HD_PLAIN_FACTOR = 10 };
 

@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "cmd/args.h"
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "cmd/args.h"
 
 /* What every verb is handed. */
 struct hd_cmd {

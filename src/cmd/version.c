@@ -1,7 +1,7 @@
 #include "cmd/build.h"
 
-#include "base/json_writer.h"
 #include "hd_version.h"
+#include "base/json_writer.h"
 
 const struct hd_build hd_build = { HD_VERSION, HD_VERSION_GIT, HD_VERSION_PRESET, HD_VERSION_COMPILER, HD_VERSION_LIBRARIES, HD_VERSION_ROOMS };
 

@@ -1,6 +1,7 @@
 /* The step loop never allocates: run() of every phase, folds, sums and updates take nothing
  * from the heap, and give nothing back, once a program is loaded. */
 #include "device/optim.h"
+
 #include "device/testing.h"
 #include "tests/guard_malloc.inc.h"
 
@@ -50,7 +51,8 @@ static void no_step_of_our_own_kernels_allocates(void **state)
 		for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++)
 			for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
 				uint64_t n = count_model(kinds[k], HD_KERNELS_PORTABLE, &hd_stage_models[m], nthreads);
-				CHECK(n == 0, "%s, %s, %u threads: %llu calls of the allocator", kinds[k], hd_stage_models[m].name, nthreads, (unsigned long long)n);
+				CHECK(n == 0, "%s, %s, %u threads: %llu calls of the allocator", kinds[k], hd_stage_models[m].name, nthreads,
+					(unsigned long long)n);
 			}
 }
 

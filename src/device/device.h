@@ -21,9 +21,9 @@
 #define HD_DEVICE_DEVICE_H
 
 #include "base/hash.h"
+#include "graph/layout.h"
 #include "device/kernel.h"
 #include "device/memplan.h"
-#include "graph/layout.h"
 
 struct hd_device;
 struct hd_step_scalars;                   /* optim.h */

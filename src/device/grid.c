@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sys/memory.h"
+#include "sys/thread.h"
 #include "device/optim.h"
 #include "device/program.h"
 #include "device/team.h"
-#include "sys/memory.h"
-#include "sys/thread.h"
 
 /* Below both, a call takes some 10 us on one core, no more than waking and awaiting the others. */
 #define ALONE_FLOPS 400e3

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "device/program.h"
 #include "graph/autodiff.h"
 #include "graph/model.h"
 #include "graph/pass.h"
+#include "device/program.h"
 #include "tests/check.h"
 
 struct hd_stage {

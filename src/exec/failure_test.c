@@ -1,5 +1,5 @@
-#include "exec/testing.h"
 #include "sys/failpoint.h"
+#include "exec/testing.h"
 
 /* Every failpoint of a step, on one device and several: what fails before the update leaves
  * the state of the step's beginning, and the step can be tried again; what fails in the

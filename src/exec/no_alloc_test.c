@@ -37,7 +37,8 @@ static void no_step_with_portable_kernels_allocates(void **state)
 			for (size_t o = 0; o < 2; o++) {
 				struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = ndevices, .kernels = HD_KERNELS_PORTABLE };
 				uint64_t n = count_steps(models[m].model, optims[o], spec);
-				CHECK(n == 0, "%s, %u devices: %llu calls of the allocator in %d steps", models[m].name, ndevices, (unsigned long long)n, NSTEPS);
+				CHECK(n == 0, "%s, %u devices: %llu calls of the allocator in %d steps", models[m].name, ndevices,
+					(unsigned long long)n, NSTEPS);
 			}
 }
 

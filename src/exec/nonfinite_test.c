@@ -162,7 +162,8 @@ static void skip_moves_only_the_counters(void **state)
 		assert_int_equal(hd_worker_at(rig.worker), 2);
 		const struct hd_state *s = hd_worker_state(rig.worker);
 		for (uint32_t i = 0; i < s->nentries; i++) {
-			bool moves = !strcmp(s->entry[i].name, "run.step") || !strcmp(s->entry[i].name, "run.samples") || !strcmp(s->entry[i].name, "run.skips");
+			bool moves = !strcmp(s->entry[i].name, "run.step") || !strcmp(s->entry[i].name, "run.samples") ||
+				!strcmp(s->entry[i].name, "run.skips");
 			bool same = memcmp(s->entry[i].at, before.at[i], s->entry[i].len_bytes) == 0;
 			CHECK(same != moves, "%s %s", s->entry[i].name, same ? "stayed" : "changed");
 		}

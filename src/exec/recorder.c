@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "plan/ins.h"
 #include "sys/clock.h"
 #include "sys/memory.h"
 #include "sys/process.h"
+#include "plan/ins.h"
 
 enum { TICK_EVERY_NS = 1000000000, PATH_CAP = 1024, NAME_CAP = PATH_CAP + 16 };
 

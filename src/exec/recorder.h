@@ -16,8 +16,8 @@
 #define HD_EXEC_RECORDER_H
 
 #include "base/hash.h"
-#include "sys/file.h"
 #include "trace/flight.h"
+#include "sys/file.h"
 
 enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000 };
 

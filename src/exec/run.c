@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "base/json_writer.h"
 #include "base/num.h"
-#include "exec/times.h"
 #include "plan/check.h"
 #include "plan/plan.h"
+#include "exec/times.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */

@@ -14,9 +14,9 @@
 #define HD_EXEC_RUNDIR_H
 
 #include "base/text.h"
-#include "exec/worker.h"
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "exec/worker.h"
 
 struct hd_rundir {
 	struct hd_fs *fs;                 /* borrowed */

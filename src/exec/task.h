@@ -14,11 +14,11 @@
 #ifndef HD_EXEC_TASK_H
 #define HD_EXEC_TASK_H
 
-#include "data/dataset.h"
-#include "data/sampler.h"
+#include "graph/layout.h"
 #include "device/optim.h"
 #include "device/program.h"
-#include "graph/layout.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
 #include "plan/job.h"
 
 struct hd_task {

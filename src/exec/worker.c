@@ -5,9 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "exec/diverge.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
+#include "exec/diverge.h"
 
 enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
 

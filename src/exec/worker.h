@@ -21,11 +21,11 @@
 #ifndef HD_EXEC_WORKER_H
 #define HD_EXEC_WORKER_H
 
+#include "graph/state.h"
 #include "data/prefetch.h"
+#include "plan/plan.h"
 #include "exec/recorder.h"
 #include "exec/task.h"
-#include "graph/state.h"
-#include "plan/plan.h"
 
 struct hd_worker;
 

@@ -8,13 +8,13 @@
 
 #include <stdatomic.h>
 
-#include "exec/forward.h"
-#include "exec/seal.h"
-#include "exec/worker.h"
-#include "plan/folds.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
 #include "sys/thread.h"
+#include "plan/folds.h"
+#include "exec/forward.h"
+#include "exec/seal.h"
+#include "exec/worker.h"
 
 enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
        HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };

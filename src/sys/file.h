@@ -113,7 +113,8 @@ HD_MUST_USE enum hd_err hd_fs_mkdir(struct hd_fs *fs, const char *path, struct h
 HD_MUST_USE enum hd_err hd_fs_mkdirs(struct hd_fs *fs, const char *path, struct hd_diag *diag);     /* with parents; fine if it is there */
 HD_MUST_USE enum hd_err hd_fs_unlink(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_rmdir(struct hd_fs *fs, const char *path, struct hd_diag *diag);      /* an empty one */
-HD_MUST_USE enum hd_err hd_fs_remove_tree(struct hd_fs *fs, const char *path, struct hd_diag *diag);     /* links are removed, not followed; at most HD_TREE_DEPTH deep */
+/* links are removed, not followed; at most HD_TREE_DEPTH deep */
+HD_MUST_USE enum hd_err hd_fs_remove_tree(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_stat(struct hd_fs *fs, const char *path, struct hd_stat *stat, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_sync_folder(struct hd_fs *fs, const char *path, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_fs_list(struct hd_fs *fs, const char *path, struct hd_arena *arena, char ***names, size_t *n,

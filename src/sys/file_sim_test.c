@@ -251,7 +251,8 @@ static void the_nth_call_fails_and_leaves_no_mixture(void **state)
 			hd_fs_sim_fail(&sim, n, cases[c].error, false);
 			enum hd_err err = hd_file_write_atomic(&sim.fs, "/m", "newer", 5, &diag);
 			bool reached = sim.calls - before >= n;
-			CHECK(!reached || (err == cases[c].code && diag.text[0]), "call %llu, errno %d: %d %s", (unsigned long long)n, cases[c].error, err, diag.text);
+			CHECK(!reached || (err == cases[c].code && diag.text[0]), "call %llu, errno %d: %d %s", (unsigned long long)n, cases[c].error,
+				err, diag.text);
 			get(&sim, "/m", text);
 			CHECK(!strcmp(text, "old!") || !strcmp(text, "newer"), "call %llu: %s", (unsigned long long)n, text);
 			assert_int_equal(hd_fs_list(&sim.fs, "/", &arena, &names, &n_names, NULL), HD_OK);

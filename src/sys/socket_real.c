@@ -54,7 +54,8 @@ static enum hd_err parse(const char *addr, struct address *out, struct hd_diag *
 	if (!strncmp(addr, "unix:", 5)) {
 		size_t len = strlen(addr + 5);
 		if (!len || len >= sizeof out->un.sun_path)
-			return hd_fail(diag, HD_E_INVAL, "%s: the path of a socket has 1 to %zu bytes; choose a shorter one", addr, sizeof out->un.sun_path - 1);
+			return hd_fail(diag, HD_E_INVAL, "%s: the path of a socket has 1 to %zu bytes; choose a shorter one", addr,
+				sizeof out->un.sun_path - 1);
 		out->un.sun_family = AF_UNIX;
 		memcpy(out->un.sun_path, addr + 5, len + 1);
 		out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);

@@ -1,8 +1,8 @@
-#include "device/peak.h"
+#include "device/cpu/peak.h"
 
 #include <string.h>
 
-#include "device/cpu/peak.h"
+#include "device/peak.h"
 
 enum { TRIALS = 5, TRIAL_NS = 10000000 };
 

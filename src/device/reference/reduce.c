@@ -112,7 +112,8 @@ static void layernorm_dg(const struct hd_call *call, uint64_t first, uint64_t la
 	for (uint64_t u = first; u < last; u++) {
 		double sum = 0;
 		for (uint64_t n = 0; n < rows; n++)
-			sum += (double)hd_ref_in(call, 0)[n * c + u] * ((double)hd_ref_in(call, 1)[n * c + u] - (double)stats[2 * n]) * (double)stats[2 * n + 1];
+			sum += (double)hd_ref_in(call, 0)[n * c + u] *
+				((double)hd_ref_in(call, 1)[n * c + u] - (double)stats[2 * n]) * (double)stats[2 * n + 1];
 		hd_ref_out(call, 0)[u] = (float)sum;
 	}
 }
