@@ -181,7 +181,8 @@ static const char style[] =
 	"border-top:1px solid var(--rule);"
 	"vertical-align:top;overflow-wrap:anywhere}"
 	"th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-	"th,td.k{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}"
+	"th,td.k{white-space:nowrap}"
+	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}"
 	"dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
 	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
 
