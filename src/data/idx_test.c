@@ -248,8 +248,7 @@ static void fashion_mnist_is_read_from_debians_folder(void **state)
 
 	hd_fs_real(&real);
 	if (hd_fs_stat(&real, "/usr/share/datasets/fashion-mnist", &stat, NULL) != HD_OK) {
-		print_message("no dataset-fashion-mnist here\n");
-		skip();
+		SKIP("dataset-fashion-mnist is not installed");
 	}
 	struct hd_dataset *set = open_set(&real, spec);
 	uint32_t test = hd_dataset_split(set, "test");

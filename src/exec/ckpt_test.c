@@ -441,7 +441,7 @@ static void every_failpoint_leaves_a_whole_one(void **unused)
 
 	(void)unused;
 	if (!hd_failpoint_built())
-		skip();
+		SKIP("this build has no failpoints");
 	for (size_t p = 0; p < sizeof points / sizeof *points; p++)
 		for (size_t a = 0; a < (hd_failpoint_has_bytes(points[p]) ? 3u : 1u); a++) {
 			char spec[100];
@@ -472,7 +472,7 @@ static void read_back_refuses_what_the_disk_spoiled(void **unused)
 
 	(void)unused;
 	if (!hd_failpoint_built())
-		skip();
+		SKIP("this build has no failpoints");
 	hd_fs_sim_init(&sim);
 	must_put(&sim.fs, 1, 0);
 	tiny_init(&t, 2);

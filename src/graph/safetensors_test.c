@@ -254,10 +254,8 @@ static void the_reference_library_agrees(void **state)
 	remove(theirs);
 	remove(program);
 	remove(folder);
-	if (absent) {
-		print_message("the Python package safetensors is not there: set HEDDLE_PYTHON to an interpreter that has it\n");
-		skip();
-	}
+	if (absent)
+		SKIP("no Python package safetensors: set HEDDLE_PYTHON to an interpreter that has it");
 }
 
 int main(void)

@@ -102,8 +102,7 @@ static void every_stored_schedule_prints_back(void **state)
 		text = read_file(path);
 	}
 	if (!text) {
-		print_message("skipped: HEDDLE_SHARED names no folder with data/schedules.txt\n");
-		skip();
+		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
 	}
 	struct hd_schedules all = parse(text);
 	assert_true(all.len >= 8);

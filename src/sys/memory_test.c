@@ -123,7 +123,7 @@ static void the_address_space_limit_counts(void **state)
 	assert_true(info.free_bytes < 200 << 20);
 }
 #else
-static void the_address_space_limit_counts(void **state) { (void)state; skip(); }       /* the sanitizer's shadow is larger than any limit */
+static void the_address_space_limit_counts(void **state) { (void)state; SKIP("the sanitizer's shadow is larger than any limit"); }
 #endif
 
 static void limits_are_read_as_the_kernel_writes_them(void **state)
