@@ -17,23 +17,6 @@ enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *
 	return err ? err : hd_ckpt_load(&cmd->fs, info->folder, &cmd->arena, state, info, &cmd->diag);
 }
 
-static enum hd_err parent_of(struct hd_cmd *cmd, char *parent, size_t cap)
-{
-	const char *path = cmd->args.pos[0];
-	struct hd_stat stat;
-	struct hd_text text;
-
-	hd_text_fixed(&text, parent, cap);
-	hd_text_addf(&text, "%s/ckpt", path);
-	if (text.full)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", path);
-	if (hd_fs_stat(&cmd->fs, parent, &stat, NULL) == HD_E_NOTFOUND) {
-		hd_text_fixed(&text, parent, cap);
-		hd_text_add(&text, path);
-	}
-	return HD_OK;
-}
-
 static void put_hash(struct hd_json_writer *w, const char *key, struct hd_hash hash)
 {
 	char hex[HD_HASH_HEX];
@@ -70,7 +53,7 @@ enum hd_err hd_cmd_ckpt_ls(struct hd_cmd *cmd)
 	char parent[HD_PATH_CAP], hex[HD_HASH_HEX];
 	struct hd_ckpt_info *list;
 	uint32_t n;
-	enum hd_err err = parent_of(cmd, parent, sizeof parent);
+	enum hd_err err = hd_ckpt_parent(&cmd->fs, cmd->args.pos[0], parent, sizeof parent, &cmd->diag);
 
 	if (!err)
 		err = hd_ckpt_list(&cmd->fs, parent, &cmd->arena, &list, &n, &cmd->diag);
@@ -207,7 +190,7 @@ enum hd_err hd_cmd_ckpt_gc(struct hd_cmd *cmd)
 	char parent[HD_PATH_CAP];
 	struct hd_ckpt_info *list;
 	uint32_t n, removed = 0;
-	enum hd_err err = parent_of(cmd, parent, sizeof parent);
+	enum hd_err err = hd_ckpt_parent(&cmd->fs, cmd->args.pos[0], parent, sizeof parent, &cmd->diag);
 
 	if (!err && (keep < 1 || keep > UINT32_MAX))
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--count is from 1 to %u: the newest whole checkpoint always stays", UINT32_MAX);

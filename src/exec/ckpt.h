@@ -43,6 +43,10 @@ HD_MUST_USE enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, cons
 HD_MUST_USE enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
 	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag);
 
+/* Where the checkpoints of what a user named lie: for a run, the checkpoint.dir of its job (ckpt/ by default,
+ * or an absolute path); else the folder itself. */
+HD_MUST_USE enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag);
+
 /* A run directory, its ckpt folder or a checkpoint folder -> the newest valid checkpoint (of step `from`
  * unless UINT64_MAX). `bad` is called for each one that was refused, with the reason. HD_E_NOTFOUND: there
  * is none at all; HD_E_INTEGRITY: there are some, none is whole. */

@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/num.h"
-#include "sys/failpoint.h"
 #include "exec/ckpt_int.h"
+#include "sys/failpoint.h"
 
 enum { DIGITS = 9, NAME_CAP = 64 };
 
@@ -111,8 +112,26 @@ enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *
 	return HD_OK;
 }
 
-/* Where the checkpoints of what the user named lie: a run keeps them in ckpt/. */
-static enum hd_err parent_of(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag)
+/* checkpoint.dir of the resolved job: inside the run, or absolute. A folder that is no run has none. */
+static void dir_of_run(struct hd_fs *fs, const char *path, char *parent, size_t cap)
+{
+	const struct hd_json *job, *ckpt;
+	const char *dir = "ckpt";
+	char name[HD_PATH_CAP];
+	struct hd_arena arena;
+	uint8_t *bytes;
+	size_t len;
+
+	hd_arena_init(&arena, 0);
+	hd_ckpt_join(name, sizeof name, path, "job.resolved.json");
+	if (!hd_file_read_all(fs, name, &arena, HD_JSON_BYTES, &bytes, &len, NULL) &&
+	    !hd_json_parse(&arena, name, (const char *)bytes, len, &job, NULL) && (ckpt = hd_json_find(job, "checkpoint")))
+		(void)!hd_json_get_text(ckpt, "dir", &dir, NULL);
+	hd_ckpt_join(parent, cap, dir[0] == '/' ? NULL : path, dir);
+	hd_arena_finish(&arena);
+}
+
+enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag)
 {
 	struct hd_stat stat;
 	enum hd_err err = hd_fs_stat(fs, path, &stat, diag);
@@ -121,7 +140,8 @@ static enum hd_err parent_of(struct hd_fs *fs, const char *path, char *parent, s
 		return err;
 	if (stat.kind != HD_FILE_FOLDER)
 		return hd_fail(diag, HD_E_NOTFOUND, "%s is a file: give a run directory or a checkpoint folder", path);
-	if ((size_t)snprintf(parent, cap, "%s/ckpt", path) >= cap)
+	dir_of_run(fs, path, parent, cap);
+	if (!*parent)
 		return hd_fail(diag, HD_E_INVAL, "the path %.100s... is too long", path);
 	if (hd_fs_stat(fs, parent, &stat, NULL) == HD_E_NOTFOUND)
 		snprintf(parent, cap, "%s", path);
@@ -140,7 +160,7 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 	if (manifest_at(fs, path) == HD_OK)
 		return hd_ckpt_verify(fs, path, info, diag);
 	hd_arena_init(&arena, 0);
-	err = parent_of(fs, path, parent, sizeof parent, diag);
+	err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
 	if (!err)
 		err = scan(fs, parent, &arena, &found, &nfound, diag);
 	for (uint32_t i = 0; !err && i < nfound; i++) {
