@@ -35,7 +35,7 @@ static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_s
 				uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
 				return hd_hash(w->segment_digest[k] + first, n * sizeof(struct hd_hash));
 			}
-	assert(!"an entry of the table lies in a flat vector or is a counter");
+	assert(false);                  /* an entry of the table lies in a flat vector or is a counter */
 	return (struct hd_hash){ { 0 } };
 }
 

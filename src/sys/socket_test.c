@@ -207,8 +207,7 @@ static void only_addresses_of_this_machine_are_taken(void **state)
 {
 	static const char *const bad[] = { "", "unix:", "tcp:0.0.0.0:80", "tcp:10.0.0.1:80", "tcp:127.0.0.1:", "tcp:127.0.0.1:70000", "tcp:127.0.0.1:-1",
 					   "tcp:127.0.0.1:8x", "tcp:[::]:80", "http://x",
-					   "unix:/tmp/a-path-that-is-longer-than-the-hundred-and-eight-bytes-that-"
-					   "the-kernel-holds-ready-for-the-name-of-a-socket" };
+					   "unix:/tmp/a-path-longer-than-the-107-bytes-that-the-kernel-holds-ready-for-the-name-of-a-socket-in-one-folder" };
 	struct hd_net net;
 	struct hd_sock sock = { 0 };
 	char longer[300];
