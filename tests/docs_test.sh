@@ -29,5 +29,7 @@ expect 'see `src/base/hsah.h`\n'           'README.md:1: no such file: src/base/
 expect 'see [it](docs/no.md)\n'            'README.md: no such link: docs/no.md'
 expect 'call `hd_hsah()`\n'                'README.md:1: nothing is called hd_hsah'
 expect '```sh\ntrue\n```\n'                '' 1
+expect '```sh\necho x >made\ntest -f dev && cat made\n```\n' '' 1
+[ ! -e "$work/made" ] || { echo "the commands of a document write into the tree"; exit 1; }
 expect '```sh\nfalse\n```\n'               'README.md: failed: false' 1
 echo "wrong verbs, paths, links, names and commands are named"

@@ -7,7 +7,8 @@
 #  2. every path in back-ticks that begins with a folder of the tree exists
 #     (`<name>`, `*` and `...` in it mean any), and so does every relative link;
 #  3. every function, struct or macro in back-ticks (`hd_...`, `HD_...`) occurs in the sources;
-#  4. the commands of a block that begins with ```sh run exit 0 when HD_DOCS_RUN=1.
+#  4. the commands of a block that begins with ```sh exit 0 when HD_DOCS_RUN=1; they run in a
+#     new folder with links to what the tree holds.
 # Architecture decision records name rejected ways too: of them only links are checked.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -75,10 +76,12 @@ for document in ${documents[@]+"${documents[@]}"}; do
 		check_name "$document" "$line" "$text"
 	done < <(code "$document")
 	[ "${HD_DOCS_RUN:-0}" = 1 ] || continue
+	scratch=$(mktemp -d)
+	ln -s "$PWD"/* "$scratch"
 	while IFS= read -r command; do
-		(eval "$command") >/tmp/hd-docs-$$.log 2>&1 || { cat /tmp/hd-docs-$$.log; complain "$document: failed: $command"; }
+		(cd "$scratch" && eval "$command") >"$scratch/.log" 2>&1 || { cat "$scratch/.log"; complain "$document: failed: $command"; }
 	done < <(awk '/^```sh/ { sh = 1; next } /^```/ { sh = 0 } sh && NF && !/^#/' "$document")
-	rm -f /tmp/hd-docs-$$.log
+	rm -rf "$scratch"
 done
 [ $failed -eq 0 ] && echo "${#documents[@]} documents checked"
 exit $failed
