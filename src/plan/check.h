@@ -6,7 +6,9 @@
  *
  * Rules are rows of a table (id as in the plan documents: K1 ...), each with the
  * sentence it says and a test that provokes it. Instructions for which this build
- * has no runtime are refused here, by name, not at run time.
+ * has no runtime are refused here, by name, not at run time. The rules about those
+ * instructions (K5, K8-K11, K13-K15, K19, K21-K27, K29, K30: transfers, versions,
+ * several stages) join the table with their runtime.
  *
  * All errors up to HD_MAX_FINDINGS are listed: "plan: rank 2, #14 F0.3: <sentence>". */
 #ifndef HD_PLAN_CHECK_H
