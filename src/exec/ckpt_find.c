@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "base/num.h"
-#include "exec/ckpt_int.h"
 #include "sys/failpoint.h"
+#include "exec/ckpt_int.h"
 
 enum { DIGITS = 9, NAME_CAP = 64 };
 
