@@ -11,9 +11,11 @@ enum { HD_PREFETCH_BYTES = 256 << 20 };      /* steps read ahead are cheap; a th
 static enum hd_err give_buffers(struct hd_worker *w, struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
 {
 	struct hd_device *d = rank->device;
-	float **buffer = hd_arena_take(&w->arena, need + 1, sizeof *buffer);
 	enum hd_err err = HD_OK;
 
+	if (rank->buffer && need <= rank->buffer_cap)
+		return HD_OK;
+	float **buffer = hd_arena_take(&w->arena, need + 1, sizeof *buffer);
 	if (!buffer)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u gradient buffers", need);
 	for (uint32_t i = 0; i < rank->buffer_cap; i++)
@@ -74,17 +76,22 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 
 	if (!err && plan->nranks != w->spec.ndevices)
 		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", plan->nranks, w->spec.ndevices);
+	if (err)
+		return err;               /* the plan it had still stands */
+	w->plan = NULL;                   /* from here on its scripts and joins are gone */
 	hd_arena_reset(&w->plan_arena);
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
 		err = script_of(w, &w->rank[r], plan, diag);
 	if (!err)
 		err = join_of(w, plan, diag);
 	if (!err)
+		err = hd_worker_reread(w, diag);
+	if (!err)
 		w->plan = plan;
-	return err ? err : hd_worker_rewind(w, diag);
+	return err;
 }
 
-enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 {
 	struct hd_prefetch_spec spec = {
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
@@ -92,10 +99,17 @@ enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 		.first_step = (uint64_t)w->step, .depth = 3, .memory_bytes = HD_PREFETCH_BYTES,
 	};
 
-	atomic_store(&w->torn, false);
-	w->again = false;
+	w->again = true;                  /* until there is a reader */
 	hd_prefetch_destroy(w->prefetch);
 	w->prefetch = NULL;
 	hd_seals_init(&w->seals, 0, 1, (uint64_t)w->step);
-	return hd_prefetch_create(&w->prefetch, &spec, diag);
+	enum hd_err err = hd_prefetch_create(&w->prefetch, &spec, diag);
+	w->again = err;
+	return err;
+}
+
+enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+{
+	atomic_store(&w->torn, false);
+	return hd_worker_reread(w, diag);
 }

@@ -1,3 +1,4 @@
+#include "base/alloc.h"
 #include "sys/failpoint.h"
 #include "exec/testing.h"
 
@@ -71,6 +72,69 @@ static void a_failed_step_leaves_the_state_of_its_beginning(void **state)
 		}
 }
 
+/* A plan moves work, not bits: it cannot mend what an update left half-way. */
+static void a_new_plan_does_not_mend_a_torn_state(void **state)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	if (!hd_failpoint_built())
+		SKIP("this build has no failpoints");
+	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
+	arm("step.update.after", "EIO");
+	assert_int_not_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_OK);
+	arm("", "");
+	assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_OK);
+	assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_INTEGRITY);
+	hd_rig_close(&rig);
+}
+
+/* Any request of adoption may fail: then steps are refused in words, and the next adoption mends it. */
+static void a_plan_that_could_not_be_adopted_leaves_none(void **state)
+{
+	struct hd_step_record record;
+	struct hd_rig rig, whole;
+	uint32_t failed = 0;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
+	hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
+	for (uint64_t n = 1; n < 50; n++) {
+		struct hd_diag diag = { "" };
+		hd_alloc_arm(n);
+		enum hd_err err = hd_worker_adopt(rig.worker, &rig.plan, &diag);
+		hd_alloc_arm(0);
+		if (!err)
+			break;
+		if (!rig.worker->plan) {
+			diag.text[0] = 0;
+			failed++;
+			assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_INVAL);
+			CHECK(strstr(diag.text, "no plan"), "%s", diag.text);
+		}
+	}
+	assert_true(failed > 0);
+	assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
+	hd_rig_close(&whole);
+	hd_rig_close(&rig);
+}
+
+static void plans_adopted_again_and_again_take_no_more_memory(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 3);
+	size_t used = rig.worker->arena.used_bytes;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(hd_worker_adopt(rig.worker, &rig.plan, &diag), HD_OK);
+	assert_int_equal(rig.worker->arena.used_bytes, used);
+	hd_rig_close(&rig);
+}
+
 /* A reader's failure is a rank's, in the middle of the list: the others still meet. */
 static const struct hd_reader_ops *under;
 static bool broken;
@@ -94,6 +158,7 @@ static void a_read_that_fails_ends_the_step_with_its_message(void **state)
 		hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, ndevices);
 		hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
 		struct hd_hash before = hd_worker_digest(rig.worker);
+		hd_rig_hush(&rig);
 		under = rig.task->data->ops;
 		rig.task->data->ops = &breaks;
 		broken = true;
@@ -101,6 +166,7 @@ static void a_read_that_fails_ends_the_step_with_its_message(void **state)
 		assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_IO);
 		CHECK(strstr(diag.text, "the disk is gone at sample"), "%s", diag.text);
 		assert_true(hd_hash_same(hd_worker_digest(rig.worker), before));
+		hd_rig_hush(&rig);
 		broken = false;
 		for (int i = 0; i < 3; i++)
 			assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
@@ -114,6 +180,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_failpoint_of_a_step_is_in_the_table_of_this_test),
 		cmocka_unit_test(a_failed_step_leaves_the_state_of_its_beginning),
+		cmocka_unit_test(a_new_plan_does_not_mend_a_torn_state),
+		cmocka_unit_test(a_plan_that_could_not_be_adopted_leaves_none),
+		cmocka_unit_test(plans_adopted_again_and_again_take_no_more_memory),
 		cmocka_unit_test(a_read_that_fails_ends_the_step_with_its_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

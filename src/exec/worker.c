@@ -369,7 +369,9 @@ enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_reco
 		return hd_fail_errno(diag, error, "begin", "a step");
 	if (atomic_load(&w->torn))
 		return hd_fail(diag, HD_E_INTEGRITY, "step %lld: an earlier update failed half-way: resume from the newest checkpoint", (long long)w->step);
-	err = w->again ? hd_worker_rewind(w, diag) : HD_OK;
+	if (!w->plan)
+		return hd_fail(diag, HD_E_INVAL, "step %lld: the worker has no plan: none was adopted, or the last one could not be", (long long)w->step);
+	err = w->again ? hd_worker_reread(w, diag) : HD_OK;
 	if (err)
 		return err;
 	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);

@@ -53,7 +53,9 @@ HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct
 	const struct hd_worker_spec *spec, struct hd_diag *diag);
 void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; takes NULL */
 
-/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first. */
+/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first: one that is
+ * refused there changes nothing; after any other failure steps are refused until a plan was adopted. The state
+ * stays as it is: what invariant 3 refuses is refused under a new plan too. */
 HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan, struct hd_diag *diag);
 
 /* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */

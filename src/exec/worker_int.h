@@ -69,7 +69,7 @@ struct hd_worker {
 	double  epoch_loss, epoch_weight, epoch_correct;
 
 	/* the adopted plan */
-	const struct hd_plan *plan;       /* borrowed */
+	const struct hd_plan *plan;       /* borrowed; NULL: none, or the last one could not be adopted */
 	struct hd_join *join;
 	uint32_t njoins, nitems, result;
 	float **item;                     /* [nitems] roots, then joins (in place of their left operand) */
@@ -101,6 +101,8 @@ HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)
 void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
 static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
 
+/* adopt.c: a reader at the step of the state, which stays as it is: a torn one stays torn. */
+HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
 /* What slice q of virtual node v runs on: rows, random numbers, addresses. rank->field and first_row are set. */
 void hd_rank_bind(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind);
