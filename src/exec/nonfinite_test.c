@@ -33,6 +33,7 @@ static void spoil(struct hd_rig *rig, float value, uint64_t every)
 {
 	struct hd_diag diag = { "" };
 
+	hd_rig_hush(rig);
 	if (rig->task->data->ops != &spoiled)
 		spoiler.under = rig->task->data->ops;
 	rig->task->data->ops = &spoiled;
@@ -88,6 +89,7 @@ static void a_step_tried_again_has_the_bits_of_the_undisturbed_one(void **state)
 	hd_rig_step(&rig);
 	spoil(&rig, NAN, 7);
 	assert_int_equal(step(&rig, &record, &diag), HD_E_DIVERGED);
+	hd_rig_hush(&rig);
 	spoiler.off = true;
 	for (int i = 0; i < 4; i++) {
 		struct hd_step_record a = hd_rig_step(&whole), b = hd_rig_step(&rig);
@@ -167,6 +169,7 @@ static void skip_moves_only_the_counters(void **state)
 			bool same = memcmp(s->entry[i].at, before.at[i], s->entry[i].len_bytes) == 0;
 			CHECK(same != moves, "%s %s", s->entry[i].name, same ? "stayed" : "changed");
 		}
+		hd_rig_hush(&rig);
 		spoiler.off = true;
 		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
 		record = hd_rig_step(&rig);
@@ -222,6 +225,7 @@ static void a_step_of_masked_labels_moves_only_step_and_samples(void **state)
 		struct hd_rig_bytes before;
 		hd_rig_copy(&rig, &before, &rig.arena);
 		spoil(&rig, 0, 1);
+		hd_rig_hush(&rig);
 		spoiler.labels = true;
 		assert_int_equal(hd_worker_rewind(rig.worker, &diag), HD_OK);
 		CHECK(step(&rig, &record, &diag) == HD_OK, "%s", diag.text);
@@ -261,6 +265,8 @@ static void a_mean_over_tokens_does_not_depend_on_how_rows_are_dealt(void **stat
 	for (size_t v = 0; v < 3; v++) {
 		hd_rig_open(&whole, gpt, 24, 1, "optim: {kind: sgd, lr: 0.1, clip: 0}", 1);
 		hd_rig_open(&parts, gpt, 24, vns[v], "optim: {kind: sgd, lr: 0.1, clip: 0}", 2);
+		hd_rig_hush(&whole);
+		hd_rig_hush(&parts);
 		spoiler.under = whole.task->data->ops;
 		whole.task->data->ops = parts.task->data->ops = &ragged;
 		assert_int_equal(hd_worker_rewind(whole.worker, &diag), HD_OK);

@@ -72,6 +72,14 @@ static inline void hd_rig_close(struct hd_rig *rig)
 	hd_arena_finish(&rig->arena);
 }
 
+/* Ends the threads that read ahead: a test changes what a reader looks at only between this
+ * and the next hd_worker_rewind(), which a step that follows a failed one does by itself. */
+static inline void hd_rig_hush(struct hd_rig *rig)
+{
+	hd_prefetch_destroy(rig->worker->prefetch);
+	rig->worker->prefetch = NULL;
+}
+
 static inline struct hd_step_record hd_rig_step(struct hd_rig *rig)
 {
 	struct hd_step_record record;
