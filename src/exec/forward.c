@@ -68,13 +68,12 @@ static void blocks(struct hd_rank *rank)
 	}
 }
 
-static double fold(struct hd_arena *arena, const struct hd_leaf *block, size_t n, size_t field)
+/* `at`: room for n numbers. */
+static double fold(double *at, const struct hd_leaf *block, size_t n, size_t field)
 {
-	double *at = hd_arena_take(arena, n, sizeof *at);
-
-	for (size_t i = 0; at && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		at[i] = *(const double *)((const char *)&block[i] + field);
-	return at ? hd_tree_sum(at, n) : 0;
+	return hd_tree_sum(at, n);
 }
 
 enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *job, struct hd_metrics *metrics, struct hd_diag *diag)
@@ -86,18 +85,22 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 	if (job->logits && w->infer_out.logits == HD_NONE)
 		return hd_fail(diag, HD_E_INVAL, "the graph has no output \"logits\": nothing to predict");
 	hd_arena_init(&arena, 0);
-	w->block = hd_arena_take(&arena, nblocks + 1, 4 * sizeof *w->block);
-	if (!w->block)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks", (unsigned long long)nblocks);
+	w->block = hd_arena_take(&arena, nblocks + 1, sizeof *w->block);
+	double *at = hd_arena_take(&arena, nblocks + 1, sizeof *at);
+	if (!w->block || !at) {
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks", (unsigned long long)nblocks);
+		goto out;
+	}
 	w->forward = job;
 	atomic_store(&w->next_block, 0);
 	err = hd_worker_all(w, blocks, diag);
 	if (!err)
 		*metrics = (struct hd_metrics){
-			fold(&arena, w->block, nblocks, offsetof(struct hd_leaf, loss)),
-			fold(&arena, w->block, nblocks, offsetof(struct hd_leaf, weight)),
-			fold(&arena, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, loss)),
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, weight)),
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
 		};
+out:
 	hd_arena_finish(&arena);
 	w->block = NULL;
 	return err;

@@ -1,5 +1,6 @@
 #include "exec/testing.h"
 
+#include "base/alloc.h"
 #include "base/lanes.h"
 
 /* Evaluation: metrics with the same bits on any number of devices, equal to a plain loop,
@@ -158,6 +159,32 @@ static void a_model_with_dropout_evaluates_without_it(void **state)
 	hd_rig_close(&rig);
 }
 
+/* Any request may fail: then that is said, and no metric of zeros is made up. */
+static void a_metric_for_which_there_is_no_memory_is_an_error(void **state)
+{
+	static const char many[] = "model: {use: builtin:mlp, args: {hidden: [3]}}\ndata: {kind: synthetic, count: 3000}\n";
+	struct hd_metrics want, got = { 0 };
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+	uint64_t n = 1;
+
+	(void)state;
+	hd_rig_open(&rig, many, 4, 4, NULL, 1);
+	struct hd_forward_job job = { .split = 0, .count = rig.task->data->split[0].count };
+	assert_int_equal(hd_worker_forward(rig.worker, &job, &want, &diag), HD_OK);
+	for (;; n++) {
+		hd_alloc_arm(n);
+		enum hd_err err = hd_worker_forward(rig.worker, &job, &got, &diag);
+		hd_alloc_arm(0);
+		if (!err)
+			break;
+		CHECK(err == HD_E_NOMEM, "request %llu: %d", (unsigned long long)n, err);
+	}
+	assert_true(n > 1);
+	assert_memory_equal(&want, &got, sizeof want);
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -165,6 +192,7 @@ int main(void)
 		cmocka_unit_test(any_number_of_rows_is_evaluated_without_padding),
 		cmocka_unit_test(evaluation_changes_no_bit_of_the_training),
 		cmocka_unit_test(a_model_with_dropout_evaluates_without_it),
+		cmocka_unit_test(a_metric_for_which_there_is_no_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
