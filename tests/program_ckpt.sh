@@ -48,6 +48,8 @@ says '"identical":false'
 expect 3 heddle ckpt diff one absent
 expect 0 heddle ckpt diff $newest one/ckpt/step-000000005 --ulp 9223372036854775807
 says 'NEAR ENOUGH'
+expect 2 heddle ckpt diff one three --ulp 9223372036854775808
+says '--ulp 9223372036854775808: 9223372036854775808 is more than 9223372036854775807'
 passed "ckpt diff: 0, 5, 3"
 
 expect 0 heddle ckpt export one --safetensors weights.safetensors

@@ -47,3 +47,38 @@ says 'is there already'
 expect 2 heddle run
 says 'takes a job file'
 passed "--new writes a job file that is good, once"
+
+before=$(ls runs)
+expect 2 heddle run mlp.yaml --steps 0
+says '--steps is at least 1'
+expect 2 heddle resume runs/mlp --steps 0
+says '--steps is at least 1'
+same "$(ls runs)" "$before" "--steps 0 starts nothing"
+passed "--steps 0 is refused"
+
+# what a terminal gets: a rewritten line only where colours are allowed
+on_terminal() { script -qec "$HEDDLE_BIN run mlp.yaml --steps 2 ${1-}" /dev/null >screen </dev/null; }
+rewritten() { grep -q "$(printf '\033')\\[K" screen; }
+if command -v script >/dev/null; then
+	NO_COLOR= TERM=xterm on_terminal
+	rewritten || failed "a terminal is not rewritten"
+	NO_COLOR=1 TERM=xterm on_terminal
+	! rewritten || failed "rewriting under NO_COLOR"
+	NO_COLOR= TERM=dumb on_terminal
+	! rewritten || failed "rewriting a dumb terminal"
+	NO_COLOR= TERM=xterm on_terminal '--color never'
+	! rewritten || failed "rewriting under --color never"
+	passed "lines are rewritten on a terminal with colours, and nowhere else"
+else
+	echo "skip: what a terminal gets (needs script)"
+fi
+
+expect 0 heddle help run
+cp out first
+expect 0 heddle run --help
+same "$(cat out)" "$(cat first)" "help run and run --help"
+expect 0 heddle help ckpt ls
+says 'usage: heddle ckpt ls'
+expect 2 heddle help rnu
+says 'did you mean "run"'
+passed "help of one verb"

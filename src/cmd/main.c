@@ -19,6 +19,24 @@ static bool wants_help(int argc, char **argv)
 	return argc < 2 || !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
 }
 
+/* `heddle help`, or of one verb: `heddle help run`, `heddle help ckpt ls`. */
+static int help(int argc, char **argv)
+{
+	const struct hd_verb *verb;
+	struct hd_diag diag = { "" };
+	int used;
+
+	if (argc < 3) {
+		hd_help_all(argc < 2 ? stderr : stdout);
+		return argc < 2 ? 2 : 0;
+	}
+	enum hd_err err = hd_verb_find(argc - 2, argv + 2, &verb, &used, &diag);
+	if (err)
+		return fail(&diag, err);
+	hd_help_verb(verb, stdout);
+	return 0;
+}
+
 static void look_at_terminal(struct hd_cmd *cmd)
 {
 	static const char *const words[] = { "auto", "always", "never" };
@@ -29,7 +47,7 @@ static void look_at_terminal(struct hd_cmd *cmd)
 		if (!strcmp(color, words[i]))
 			wish = (enum hd_tty_color)i;
 	cmd->colour = hd_tty_colored(2, wish);
-	cmd->rewrite = hd_tty_is(2) && wish != HD_COLOR_NEVER && !cmd->args.has[HD_OPT_VERBOSE] && !cmd->args.has[HD_OPT_QUIET];
+	cmd->rewrite = hd_tty_is(2) && cmd->colour && !cmd->args.has[HD_OPT_VERBOSE] && !cmd->args.has[HD_OPT_QUIET];
 }
 
 int main(int argc, char **argv)
@@ -38,10 +56,8 @@ int main(int argc, char **argv)
 	const struct hd_verb *verb;
 	int used;
 
-	if (wants_help(argc, argv)) {
-		hd_help_all(argc < 2 ? stderr : stdout);
-		return argc < 2 ? 2 : 0;
-	}
+	if (wants_help(argc, argv))
+		return help(argc, argv);
 	if (!strcmp(argv[1], "--version"))
 		argv[1] = (char *)"version";
 	hd_arena_init(&cmd.arena, 0);

@@ -40,11 +40,14 @@ static enum hd_err put_resolved(struct hd_cmd *cmd, struct hd_rundir *dir, const
 	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
 }
 
-static void take_options(struct hd_cmd *cmd, struct hd_run_options *options)
+static enum hd_err take_options(struct hd_cmd *cmd, struct hd_run_options *options)
 {
+	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
 	options->map = cmd->args.text[HD_OPT_PLAN];
 	options->stop = hd_session_wish;
+	return HD_OK;
 }
 
 /* Everything is checked and built, nothing is written. */
@@ -83,9 +86,10 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		return HD_OK;
 	}
 	err = hd_session_devices(cmd, job, &options.worker);
+	if (!err)
+		err = take_options(cmd, &options);
 	if (err)
 		return err;
-	take_options(cmd, &options);
 	hd_ui_init(&ui, cmd, job, &options.worker);
 	options.watch = hd_ui_watch(&ui);
 	if (cmd->args.has[HD_OPT_DRY_RUN])
@@ -136,7 +140,8 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	}
 	if (!err)
 		err = hd_session_devices(cmd, job, &options.worker);
-	take_options(cmd, &options);
+	if (!err)
+		err = take_options(cmd, &options);
 	if (!err) {
 		hd_ui_init(&ui, cmd, job, &options.worker);
 		options.watch = hd_ui_watch(&ui);
