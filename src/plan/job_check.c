@@ -145,6 +145,20 @@ static enum hd_err check_optim(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* A way up would lead out of the run directory, or say another folder than it seems to. */
+static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
+{
+	const char *dir = hd_job_text(reader->job, HD_JOB_CKPT_DIR);
+
+	hd_job_at(reader, HD_JOB_CKPT_DIR);
+	for (const char *part = dir; part; part = strchr(part, '/')) {
+		part += *part == '/';
+		if (strcspn(part, "/") == 2 && !strncmp(part, "..", 2))
+			return hd_job_refuse(reader, "checkpoint.dir is \"%.80s\"; write a folder inside the run directory or an absolute path, without ..", dir);
+	}
+	return HD_OK;
+}
+
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
@@ -247,7 +261,8 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
-		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available, check_model,
+		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
+		check_ckpt_dir, check_model,
 	};
 	enum hd_err err = HD_OK;
 

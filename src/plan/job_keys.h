@@ -56,7 +56,7 @@ X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "sto
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto, 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
-X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path")
+X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duration, or steps: 200 steps")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
