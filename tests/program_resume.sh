@@ -35,9 +35,11 @@ says 'not a run directory'
 passed "what is no run is refused"
 
 train run mlp.yaml --steps 3 --out away -s checkpoint.dir="$PWD/elsewhere"
-[ ! -e away/ckpt/step-000000003 ] && [ -e elsewhere/step-000000003 ]
+[ ! -e away/ckpt/step-000000003 ] && [ -e elsewhere/away/step-000000003 ]
 expect 0 heddle ckpt ls away
 says '       3 '
 train resume away
+expect 0 heddle ckpt diff away whole-mlp
+train run mlp.yaml --steps 3 --out other2 -s optim.lr=0.5 -s checkpoint.dir="$PWD/elsewhere"
 expect 0 heddle ckpt diff away whole-mlp
 passed "checkpoints in a folder of their own are found by resume and by every ckpt verb"

@@ -165,12 +165,24 @@ static bool stands_already(struct writing *w)
 		hd_hash_same(there.job_hash, info->job_hash) && hd_hash_same(there.fingerprint, info->fingerprint) && there.lineage == info->lineage;
 }
 
+static enum hd_err refuse_others(struct writing *w)
+{
+	struct hd_manifest there;
+
+	if (hd_ckpt_manifest_read(w->fs, w->final, &w->arena, &there, NULL) || hd_ckpt_owns(&w->manifest.info, &there.info))
+		return HD_OK;
+	return hd_fail(w->diag, HD_E_INVAL, "%s is a checkpoint of another job and is not replaced; give each run a checkpoint.dir of its own", w->final);
+}
+
 static enum hd_err write_new(struct writing *w, bool read_back)
 {
 	struct hd_ckpt_info read;
 	struct hd_stat stat;
-	enum hd_err err = write_folder(w);
+	enum hd_err err = refuse_others(w);
 
+	if (err)
+		return err;
+	err = write_folder(w);
 	if (!err && read_back)
 		err = hd_ckpt_verify(w->fs, w->tmp, &read, w->diag);
 	if (!err)
@@ -206,7 +218,7 @@ enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, const struct hd_
 	hd_ckpt_join(w.manifest.info.folder, sizeof w.manifest.info.folder, NULL, w.final);
 	*info = w.manifest.info;
 	/* What was written is whole; an old one that cannot be removed costs space, and is tried again. */
-	if (keep && hd_ckpt_gc(fs, parent, keep, info->folder, NULL, NULL))
+	if (keep && hd_ckpt_gc_own(fs, parent, keep, info, NULL))
 		err = HD_OK;
 out:
 	hd_arena_finish(&w.arena);

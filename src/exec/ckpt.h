@@ -13,6 +13,8 @@
  *    was loaded. A bad one is reported and the next older one is taken.
  * 3. A failed write (no space, no permission) leaves the older checkpoints alone.
  * 4. Removal (keep N) never touches the newest valid one.
+ * 5. A folder of checkpoints belongs to one run: the writer neither replaces nor
+ *    removes one of another job, unless its own lineage grew out of that.
  *
  * Ownership: reports lie in the arena given. Threads: one writer per folder. */
 #ifndef HD_EXEC_CKPT_H
@@ -43,8 +45,14 @@ HD_MUST_USE enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, cons
 HD_MUST_USE enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
 	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag);
 
-/* Where the checkpoints of what a user named lie: for a run, the checkpoint.dir of its job (ckpt/ by default,
- * or an absolute path); else the folder itself. */
+/* Where the checkpoints of run directory `run` lie, `dir` being its job's checkpoint.dir: inside the run, or, of an
+ * absolute one, in the folder below it that the run has taken; HD_E_NOTFOUND: it has taken none yet. */
+HD_MUST_USE enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag);
+/* The same for the writer: takes one (named like the run, -2, -3 ...) if it has none. */
+HD_MUST_USE enum hd_err hd_ckpt_claim(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag);
+
+/* Where the checkpoints of what a user named lie: for a run, hd_ckpt_place() of its job (ckpt/ by default); else the
+ * folder itself. */
 HD_MUST_USE enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, size_t cap, struct hd_diag *diag);
 
 /* A run directory, its ckpt folder or a checkpoint folder -> the newest valid checkpoint (of step `from`

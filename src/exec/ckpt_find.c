@@ -112,7 +112,7 @@ enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *
 	return HD_OK;
 }
 
-/* checkpoint.dir of the resolved job: inside the run, or absolute. A folder that is no run has none. */
+/* By checkpoint.dir of the resolved job. A folder that is no run has none, nor a run that wrote none yet. */
 static void dir_of_run(struct hd_fs *fs, const char *path, char *parent, size_t cap)
 {
 	const struct hd_json *job, *ckpt;
@@ -127,7 +127,8 @@ static void dir_of_run(struct hd_fs *fs, const char *path, char *parent, size_t 
 	if (!hd_file_read_all(fs, name, &arena, HD_JSON_BYTES, &bytes, &len, NULL) &&
 	    !hd_json_parse(&arena, name, (const char *)bytes, len, &job, NULL) && (ckpt = hd_json_find(job, "checkpoint")))
 		(void)!hd_json_get_text(ckpt, "dir", &dir, NULL);
-	hd_ckpt_join(parent, cap, dir[0] == '/' ? NULL : path, dir);
+	if (hd_ckpt_place(fs, path, dir, parent, cap, NULL))
+		hd_ckpt_join(parent, cap, NULL, path);
 	hd_arena_finish(&arena);
 }
 
@@ -221,7 +222,29 @@ static bool spared(struct hd_fs *fs, const char *parent, const struct found *f, 
 	return *met = true;
 }
 
-enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved, struct hd_diag *diag)
+bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *there)
+{
+	return hd_hash_same(mine->job_hash, there->job_hash) || there->lineage < mine->lineage;
+}
+
+/* One whose manifest does not say whose it is counts as another's. */
+static void leave_others(struct hd_fs *fs, const char *parent, struct found *found, uint32_t *n, struct hd_arena *arena, const struct hd_ckpt_info *mine)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < *n; i++) {
+		char folder[HD_PATH_CAP];
+		struct hd_manifest manifest;
+		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
+		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL) == HD_OK && hd_ckpt_owns(mine, &manifest.info))
+			found[kept++] = found[i];
+	}
+	*n = kept;
+}
+
+/* `mine`: only folders it owns; the folder it names is known to be whole. NULL: all. */
+static enum hd_err collect(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *mine, const char *known_whole,
+	uint32_t *nremoved, struct hd_diag *diag)
 {
 	struct hd_arena arena;
 	struct found *found;
@@ -231,6 +254,8 @@ enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, cons
 
 	hd_arena_init(&arena, 0);
 	err = scan(fs, parent, &arena, &found, &n, diag);
+	if (!err && mine)
+		leave_others(fs, parent, found, &n, &arena, mine);
 	for (uint32_t i = 0; !err && i < n; i++) {
 		bool spare = spared(fs, parent, &found[i], known_whole, &met);
 		if (spare || kept + !met < keep) {        /* a place is held for the whole one */
@@ -244,4 +269,14 @@ enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, cons
 		*nremoved = removed;
 	hd_arena_finish(&arena);
 	return err;
+}
+
+enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved, struct hd_diag *diag)
+{
+	return collect(fs, parent, keep, NULL, known_whole, nremoved, diag);
+}
+
+enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *written, struct hd_diag *diag)
+{
+	return collect(fs, parent, keep, written, written->folder, NULL, diag);
 }

@@ -78,6 +78,12 @@ HD_MUST_USE enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint
 HD_MUST_USE enum hd_err hd_ckpt_manifest_read(struct hd_fs *fs, const char *folder, struct hd_arena *arena, struct hd_manifest *manifest,
 	struct hd_diag *diag);
 
+/* May the writer of `mine` replace and remove `there`? Its own job's, or one of an earlier lineage. */
+bool hd_ckpt_owns(const struct hd_ckpt_info *mine, const struct hd_ckpt_info *there);
+/* hd_ckpt_gc() among what the writer of `written` owns. */
+HD_MUST_USE enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep, const struct hd_ckpt_info *written,
+	struct hd_diag *diag);
+
 /* "folder/name", or "name" where folder is NULL; "" when it does not fit: a path that is cut could name another file. */
 void hd_ckpt_join(char *out, size_t cap, const char *folder, const char *name);
 

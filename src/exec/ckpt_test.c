@@ -412,6 +412,59 @@ static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 	}
 }
 
+/* Two jobs in one folder: what the one writes harms nothing of the other; a lineage continues its ancestor's. */
+static void another_job_s_checkpoints_are_neither_replaced_nor_removed(void **unused)
+{
+	struct hd_ckpt_info info = info_of(2);
+	struct hd_diag diag = { "" };
+	struct hd_fs_sim sim;
+	struct tiny t;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int64_t step = 1; step <= 3; step++)
+		must_put(&sim.fs, step, 0);
+	tiny_init(&t, 2);
+	t.w[0] = 99;
+	info.job_hash.byte[0] ^= 1;
+	assert_int_equal(hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, false, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "another job"), "%s", diag.text);
+	info.step = 4;
+	assert_int_equal(hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, false, NULL), HD_OK);
+	assert_true(holds(&sim.fs, PARENT "/step-000000001", 1) && holds(&sim.fs, PARENT "/step-000000002", 2) && holds(&sim.fs, PARENT "/step-000000003", 3));
+	info = info_of(2);
+	info.job_hash.byte[0] ^= 2;
+	info.lineage = 1;
+	assert_int_equal(hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 3, false, NULL), HD_OK);
+	assert_false(holds(&sim.fs, PARENT "/step-000000002", 2));
+	tiny_finish(&t);
+	hd_fs_sim_finish(&sim);
+}
+
+/* An absolute checkpoint.dir serves many runs, of one name too: each has a folder of its own, and finds it again. */
+static void every_run_takes_a_folder_of_its_own(void **unused)
+{
+	static const char *const runs[] = { "/a/job", "/b/job", "/c/job/", "." };
+	static const char *const want[] = { "/store/job", "/store/job-2", "/store/job-3", "/store/run" };
+	char parent[HD_PATH_CAP];
+	struct hd_fs_sim sim;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int again = 0; again < 2; again++)
+		for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+			assert_int_equal(hd_fs_mkdirs(&sim.fs, runs[i], NULL), HD_OK);
+			assert_int_equal(hd_ckpt_place(&sim.fs, runs[i], "/store", parent, sizeof parent, NULL), again ? HD_OK : HD_E_NOTFOUND);
+			assert_int_equal(hd_ckpt_claim(&sim.fs, runs[i], "/store", parent, sizeof parent, NULL), HD_OK);
+			assert_string_equal(parent, want[i]);
+		}
+	assert_int_equal(hd_ckpt_claim(&sim.fs, "/a/job", "/stor", parent, sizeof parent, NULL), HD_OK);
+	assert_string_equal(parent, "/stor/job");
+	assert_int_equal(hd_ckpt_claim(&sim.fs, "/a/job", "ckpt", parent, sizeof parent, NULL), HD_OK);
+	assert_string_equal(parent, "/a/job/ckpt");
+	hd_fs_sim_finish(&sim);
+}
+
 static void removal_spares_the_newest_whole_one(void **unused)
 {
 	struct hd_fs_sim sim;
@@ -554,6 +607,8 @@ int main(void)
 		cmocka_unit_test(a_crash_anywhere_leaves_the_old_or_the_new),
 		cmocka_unit_test(any_call_may_fail_and_the_older_one_stays),
 		cmocka_unit_test(a_step_written_again_is_replaced_without_a_gap),
+		cmocka_unit_test(another_job_s_checkpoints_are_neither_replaced_nor_removed),
+		cmocka_unit_test(every_run_takes_a_folder_of_its_own),
 		cmocka_unit_test(removal_spares_the_newest_whole_one),
 		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
 		cmocka_unit_test(read_back_refuses_what_the_disk_spoiled),

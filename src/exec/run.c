@@ -214,12 +214,9 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 
 	if (!run->dir || run->last_ckpt_step == info.step + 1)
 		return HD_OK;
-	const char *where = hd_job_text(run->job, HD_JOB_CKPT_DIR);
-	if (where[0] == '/')
-		snprintf(parent, sizeof parent, "%s", where);
-	else
-		hd_rundir_path(run->dir, where, parent, sizeof parent);
-	enum hd_err err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
+	enum hd_err err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
+	if (!err)
+		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
 		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
 	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
 	if (err)
