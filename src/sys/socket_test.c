@@ -205,9 +205,10 @@ static void every_row_keeps_the_contract(void **state)
 
 static void only_addresses_of_this_machine_are_taken(void **state)
 {
+	static const char too_long[] = "unix:/tmp/a-path-that-is-longer-than-the-hundred-and-eight-bytes-that-the-kernel-"
+		"holds-ready-for-the-name-of-a-socket";
 	static const char *const bad[] = { "", "unix:", "tcp:0.0.0.0:80", "tcp:10.0.0.1:80", "tcp:127.0.0.1:", "tcp:127.0.0.1:70000", "tcp:127.0.0.1:-1",
-					   "tcp:127.0.0.1:8x", "tcp:[::]:80", "http://x",
-					   "unix:/tmp/a-path-longer-than-the-107-bytes-that-the-kernel-holds-ready-for-the-name-of-a-socket-in-one-folder" };
+					   "tcp:127.0.0.1:8x", "tcp:[::]:80", "http://x", too_long };
 	struct hd_net net;
 	struct hd_sock sock = { 0 };
 	char longer[300];
