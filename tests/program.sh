@@ -74,3 +74,15 @@ train()
 	digest=$(number digest)
 	[ ${#digest} -eq 32 ] || failed "no digest: $*"
 }
+
+# What lies in out is JSON, one object a line.
+json_ok()
+{
+	local python
+	python=$(command -v python3) || python=/opt/torchvenv/bin/python
+	[ -x "$python" ] || return 0
+	[ -s out ] || failed "no JSON"
+	"$python" -c 'import json, sys
+def refuse(word): raise ValueError(word + " is not JSON")
+for line in sys.stdin: json.loads(line, parse_constant=refuse)' <out || failed "not JSON"
+}

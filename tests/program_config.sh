@@ -28,3 +28,10 @@ passed "default < file < environment < -s, and each value says so"
 expect 0 heddle config schema
 says '"additionalProperties":false'
 passed "schema"
+
+sed 's/heads: 2/heads: 3/' gpt.yaml >bad.yaml
+expect 2 heddle config check bad.yaml
+says 'bad.yaml:2:'
+says 'heads'
+expect 2 heddle run bad.yaml --dry-run
+passed "check refuses a model that cannot be built, where it is written"

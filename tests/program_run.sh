@@ -82,3 +82,29 @@ says 'usage: heddle ckpt ls'
 expect 2 heddle help rnu
 says 'did you mean "run"'
 passed "help of one verb"
+
+quoted='a "quoted" \ name'
+expect 0 heddle run mlp.yaml --json -q --out "$quoted"
+json_ok
+expect 0 heddle resume "$quoted" --json -q
+json_ok
+same "$(number loss_first)$(number loss_last)" nullnull "losses of a resume without a step"
+expect 0 heddle run mlp.yaml -q --events --out told-too
+json_ok
+expect 4 heddle run mlp.yaml --json -q --out diverged -s optim.lr=1e6 -s optim.kind=sgd -s optim.clip=0 -s optim.weight_decay=0 -s model.loss=mse -s job.steps=200
+json_ok
+for verb in "ckpt ls" "ckpt show" "ckpt verify" "ckpt digest" eval; do
+	expect 0 heddle $verb "$quoted" --json
+	json_ok
+done
+cp "$quoted/metrics.ndjson" out && json_ok
+cp "$quoted/events.ndjson" out && json_ok
+for verb in "config check" "config show" "data show" "data order" "data cat" "model show" "bench step"; do
+	expect 0 heddle $verb mlp.yaml --json
+	json_ok
+done
+for verb in doctor version "model ls" "config schema"; do
+	expect 0 heddle $verb --json
+	json_ok
+done
+passed "whatever a name or a loss is, --json is JSON"

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cmd/json_line.h"
 #include "cmd/session.h"
 
 static enum hd_err read_job(struct hd_cmd *cmd, struct hd_job **job)
@@ -13,18 +14,46 @@ static enum hd_err read_job(struct hd_cmd *cmd, struct hd_job **job)
 	return err;
 }
 
+static void check_json(struct hd_cmd *cmd, const struct hd_job *job, const char *hex)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_bool(w, "ok", true);
+	hd_json_put_text(w, "job_hash", hex);
+	hd_json_put_i64(w, "virtual_nodes", job->nvns);
+	hd_json_put_i64(w, "rows_per_virtual_node", (int64_t)job->per_vn);
+	hd_json_line_print(&line);
+}
+
+/* What is wrong with the arguments of a model only its graph can tell: it is built, and thrown away. */
+static enum hd_err check_model(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS], *use = &job->value[HD_JOB_MODEL];
+	const struct hd_job_value *at = args->line ? args : use;
+	struct hd_diag why = { "" };
+	struct hd_graph graph;
+	enum hd_err err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &why);
+
+	if (!err)
+		return HD_OK;
+	return at->line ? hd_fail(&cmd->diag, err, "%s:%u:%u: %s", job->file, at->line, at->column, why.text)
+	    : hd_fail(&cmd->diag, err, "%s: %s", job->file, why.text);
+}
+
 enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
 {
 	struct hd_job *job;
 	char hex[HD_HASH_HEX];
 	enum hd_err err = read_job(cmd, &job);
 
+	if (!err)
+		err = check_model(cmd, job);
 	if (err)
 		return err;
 	hd_hash_hex(job->hash, hex);
 	if (cmd->args.has[HD_OPT_JSON])
-		printf("{\"ok\":true,\"job_hash\":\"%s\",\"virtual_nodes\":%u,\"rows_per_virtual_node\":%llu}\n", hex, job->nvns,
-			(unsigned long long)job->per_vn);
+		check_json(cmd, job, hex);
 	else
 		printf("%s: ok  job %s  %u virtual nodes of %llu rows\n", cmd->args.pos[0], hex, job->nvns, (unsigned long long)job->per_vn);
 	return HD_OK;

@@ -4,6 +4,7 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "exec/report.h"
+#include "cmd/json_line.h"
 #include "cmd/session.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
@@ -92,12 +93,39 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	return err;
 }
 
-static void print_json(const struct demo *demo, const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same, bool learnt)
+static void put_pair(struct hd_json_writer *w, const char *key, const char *one, const char *all)
 {
-	printf("{\"demo\":\"%s\",\"devices\":[1,%u],\"digests\":[\"%s\",\"%s\"],\"identical\":%s,\"accuracy\":%.6f,\"accuracy_needed\":%.2f,"
-	       "\"learnt\":%s,\"loss_first\":%.6f,\"loss_last\":%.6f,\"steps\":%llu,\"seconds\":[%.2f,%.2f],\"runs\":[\"%s\",\"%s\"]}\n",
-		demo->name, ndevices, one->hex, all->hex, same ? "true" : "false", all->accuracy, demo->accuracy, learnt ? "true" : "false",
-		all->loss_first, all->loss_last, (unsigned long long)all->steps, one->seconds, all->seconds, one->dir, all->dir);
+	hd_json_open_array(w, key);
+	hd_json_put_text(w, NULL, one);
+	hd_json_put_text(w, NULL, all);
+	hd_json_close(w);
+}
+
+static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct verdict *one, const struct verdict *all, uint32_t ndevices,
+	bool same, double needed)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "demo", demo->name);
+	hd_json_open_array(w, "devices");
+	hd_json_put_i64(w, NULL, 1);
+	hd_json_put_i64(w, NULL, ndevices);
+	hd_json_close(w);
+	put_pair(w, "digests", one->hex, all->hex);
+	hd_json_put_bool(w, "identical", same);
+	hd_json_put_f32(w, "accuracy", (float)all->accuracy);
+	hd_json_put_f64(w, "accuracy_needed", needed);
+	hd_json_put_bool(w, "learnt", all->has_accuracy && all->accuracy >= needed);
+	hd_json_put_f32(w, "loss_first", (float)all->loss_first);
+	hd_json_put_f32(w, "loss_last", (float)all->loss_last);
+	hd_json_put_i64(w, "steps", (int64_t)all->steps);
+	hd_json_open_array(w, "seconds");
+	hd_json_put_f32(w, NULL, (float)one->seconds);
+	hd_json_put_f32(w, NULL, (float)all->seconds);
+	hd_json_close(w);
+	put_pair(w, "runs", one->dir, all->dir);
+	hd_json_line_print(&line);
 }
 
 static void print_text(const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same)
@@ -131,8 +159,8 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 	most.ndevices = cores.n > 1 ? cores.n < 16 ? cores.n : 16 : 2;
 	if (cmd->args.has[HD_OPT_DEVICES])
 		most.ndevices = (uint32_t)strtoul(cmd->args.text[HD_OPT_DEVICES], NULL, 10);
-	if (most.ndevices < 1 || most.ndevices > 1024)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to 1024");
+	if (most.ndevices < 1 || most.ndevices > HD_MAX_DEVICES)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--devices of a demo is a number from 1 to %d", HD_MAX_DEVICES);
 	err = hd_signal_install(&cmd->diag);
 	if (!cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, "  %s\n  data     %s\n", demo->about,
@@ -143,15 +171,16 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 		err = train_once(cmd, yaml, most.ndevices, &all);
 	if (err)
 		return err;
-	bool same = !strcmp(one.hex, all.hex), learnt = all.has_accuracy && all.accuracy >= (real ? demo->accuracy : demo->accuracy_generated);
+	double needed = real ? demo->accuracy : demo->accuracy_generated;
+	bool same = !strcmp(one.hex, all.hex), learnt = all.has_accuracy && all.accuracy >= needed;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(demo, &one, &all, most.ndevices, same, learnt);
+		print_json(cmd, demo, &one, &all, most.ndevices, same, needed);
 	else
 		print_text(&one, &all, most.ndevices, same);
 	if (!same)
 		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the two states differ: `heddle ckpt diff %s %s` says where", one.dir, all.dir);
 	if (!learnt)
 		return hd_fail(&cmd->diag, HD_E_INTEGRITY, "the states are equal, but the accuracy %.2f %% is below the %.0f %% this demo claims",
-			all.accuracy * 100, (real ? demo->accuracy : demo->accuracy_generated) * 100);
+			all.accuracy * 100, needed * 100);
 	return HD_OK;
 }

@@ -20,8 +20,8 @@
 struct limit { const char *what; uint64_t most; const char *unit, *why; };
 
 static const struct limit limits[] = {
-	{ "devices of one process",          1024,                 "",       "as many threads as the kernel's affinity mask names" },
-	{ "threads of one device",           256,                  "",       "above any machine we know" },
+	{ "devices of one process",          HD_MAX_DEVICES,       "",       "as many threads as the kernel's affinity mask names" },
+	{ "threads of one device",           HD_MAX_THREADS,       "",       "above any machine we know" },
 	{ "virtual nodes",                   HD_MAX_VNS,           "",       "a name of a tree node fits a plan instruction" },
 	{ "ranks of a plan",                 HD_MAX_RANKS,         "",       "a rank fits a plan instruction" },
 	{ "instructions of a plan",          HD_MAX_INS,           "",       "bounds hostile plan files" },

@@ -1,4 +1,21 @@
+#include "cmd/json_line.h"
 #include "cmd/session.h"
+
+static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, const struct hd_metrics *m)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+	char hex[32];
+
+	snprintf(hex, sizeof hex, "%a", hd_metrics_loss(m));
+	hd_json_put_i64(w, "step", (int64_t)step);
+	hd_json_put_text(w, "split", split);
+	hd_json_put_i64(w, "rows", (int64_t)m->rows);
+	hd_json_put_f64(w, "loss", hd_metrics_loss(m));
+	hd_json_put_f64(w, "accuracy", hd_metrics_accuracy(m));
+	hd_json_put_text(w, "loss_hex", hex);
+	hd_json_line_print(&line);
+}
 
 enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 {
@@ -11,8 +28,7 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 	const char *split = hd_session_split(cmd, &s);
 	err = hd_run_eval(s.run, split, &m, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
-		printf("{\"step\":%llu,\"split\":\"%s\",\"rows\":%llu,\"loss\":%.17g,\"accuracy\":%.17g,\"loss_hex\":\"%a\"}\n",
-			(unsigned long long)s.ckpt.step, split, (unsigned long long)m.rows, hd_metrics_loss(&m), hd_metrics_accuracy(&m), hd_metrics_loss(&m));
+		print_json(cmd, s.ckpt.step, split, &m);
 	else if (!err)
 		printf("step %llu  %s  loss %.4f  accuracy %.2f %%  (%llu rows)\n", (unsigned long long)s.ckpt.step, split, hd_metrics_loss(&m),
 			hd_metrics_accuracy(&m) * 100, (unsigned long long)m.rows);

@@ -8,6 +8,7 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "exec/report.h"
+#include "cmd/json_line.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
 
@@ -91,9 +92,10 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 	if (i == sizeof kinds / sizeof *kinds)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has cores:N, cores:NxT, reference:N and null:N", text);
 	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
-	if (hd_num_u64(number, 1024, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, 256, &t, NULL) || t == 0)))
+	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"devices \"%s\": write a number from 1 to 1024, as 4, cores:4 or cores:2x2 (two devices of two threads)", text);
+			"devices \"%s\": write a number from 1 to %d, as 4, cores:4 or cores:2x2 (two devices of two threads, at most %d)", text,
+			HD_MAX_DEVICES, HD_MAX_THREADS);
 	spec->ndevices = (uint32_t)d;
 	spec->nthreads = (uint32_t)t;
 	return HD_OK;
@@ -116,8 +118,8 @@ enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, str
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_THREADS]) {
-		if (cmd->args.count[HD_OPT_THREADS] < 1 || cmd->args.count[HD_OPT_THREADS] > 256)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to 256");
+		if (cmd->args.count[HD_OPT_THREADS] < 1 || cmd->args.count[HD_OPT_THREADS] > HD_MAX_THREADS)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to %d", HD_MAX_THREADS);
 		spec->nthreads = (uint32_t)cmd->args.count[HD_OPT_THREADS];
 	}
 	if (!job->value[HD_JOB_MEMORY].is_auto)
@@ -177,18 +179,37 @@ const char *hd_session_split(struct hd_cmd *cmd, const struct hd_session *s)
 	return valid != HD_NONE && data->split[valid].count ? "valid" : "test";
 }
 
+static void end_json(struct hd_cmd *cmd, const struct hd_ui *ui, uint64_t step, const struct hd_rundir *dir, const char *hex, enum hd_err err)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "run", dir->path);
+	hd_json_put_i64(w, "step", (int64_t)step);
+	if (ui->steps) {
+		hd_json_put_f32(w, "loss_first", (float)ui->first_loss);
+		hd_json_put_f32(w, "loss_last", (float)ui->last_loss);
+	} else {
+		hd_json_put_null(w, "loss_first");
+		hd_json_put_null(w, "loss_last");
+	}
+	hd_json_put_text(w, "digest", hex);
+	hd_json_put_i64(w, "exit", hd_err_exit(err));
+	hd_json_line_print(&line);
+}
+
 static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, struct hd_run *run, const struct hd_rundir *dir, enum hd_err err)
 {
+	uint64_t step = hd_worker_at(hd_run_worker(run));
 	char hex[HD_HASH_HEX];
 
 	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
 	hd_ui_end(ui);
 	if (cmd->args.has[HD_OPT_JSON]) {
-		printf("{\"run\":\"%s\",\"step\":%llu,\"loss_first\":%.9g,\"loss_last\":%.9g,\"digest\":\"%s\",\"exit\":%d}\n", dir->path,
-			(unsigned long long)hd_worker_at(hd_run_worker(run)), ui->first_loss, ui->last_loss, hex, hd_err_exit(err));
+		end_json(cmd, ui, step, dir, hex, err);
 		return;
 	}
-	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)hd_worker_at(hd_run_worker(run)));
+	hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)step);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");

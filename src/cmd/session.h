@@ -11,6 +11,8 @@
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);
 
+enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; of one device */
+
 /* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. */
 HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec);
 
