@@ -1,5 +1,7 @@
 #include "exec/forward.h"
 
+#include <math.h>
+
 #include "base/lanes.h"
 #include "exec/worker_int.h"
 
@@ -105,6 +107,9 @@ out:
 	w->block = NULL;
 	return err;
 }
+
+/* The library's exp may differ in the last bit between machines: no state depends on this. */
+double hd_metrics_perplexity(const struct hd_metrics *m) { return exp(hd_metrics_loss(m)); }
 
 enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
 {

@@ -31,6 +31,7 @@ HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const v
 	const float **logits, struct hd_diag *diag);
 
 static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ? m->loss_sum / m->weight : 0; }
+double hd_metrics_perplexity(const struct hd_metrics *metrics);      /* exp of the mean loss; 1 of no rows */
 static inline double hd_metrics_accuracy(const struct hd_metrics *m) { return m->weight > 0 ? m->correct / m->weight : 0; }
 
 #endif

@@ -1,5 +1,6 @@
 #include "exec/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ struct hd_run {
 	int64_t last_ckpt_ns, began_ns;
 	uint64_t began_step;
 	double metric;
-	bool has_metric, target_reached;
+	bool has_metric, target_reached, told_no_ckpt;
 	uint64_t evaluated_step;
 };
 
@@ -48,6 +49,19 @@ bool hd_run_best(const struct hd_run *run, double *metric)
 	return run->has_metric;
 }
 
+/* log.level keeps these from the screen; the event log has everything. Other kinds are warnings or results. */
+static bool is_shown(const struct hd_run *run, const char *kind)
+{
+	static const char *const chatter[] = { "choice", "plan", "checkpoint_done" };
+
+	if (hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
+		return true;
+	for (size_t i = 0; i < sizeof chatter / sizeof *chatter; i++)
+		if (!strcmp(chatter[i], kind))
+			return false;
+	return true;
+}
+
 __attribute__((format(printf, 3, 4)))
 static void note(struct hd_run *run, const char *kind, const char *fmt, ...)
 {
@@ -59,7 +73,7 @@ static void note(struct hd_run *run, const char *kind, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	if (run->options.watch.note)
+	if (run->options.watch.note && is_shown(run, kind))
 		run->options.watch.note(run->options.watch.user, kind, text);
 	if (!run->dir)
 		return;
@@ -207,6 +221,14 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 	return info;
 }
 
+/* What nobody computed must not be taken for a result by anyone who finds it later. */
+static void note_no_checkpoint(struct hd_run *run)
+{
+	if (!run->told_no_ckpt)
+		note(run, "warning", "no checkpoints: devices of kind %s compute nothing, the run shows costs only", run->options.worker.kind);
+	run->told_no_ckpt = true;
+}
+
 static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info = describe(run);
@@ -214,6 +236,10 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 
 	if (!run->dir || run->last_ckpt_step == info.step + 1)
 		return HD_OK;
+	if (!hd_worker_computes(run->worker)) {
+		note_no_checkpoint(run);
+		return HD_OK;
+	}
 	enum hd_err err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
 	if (!err)
 		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
@@ -301,19 +327,22 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 	enum hd_err err = hd_run_eval(run, split, &m, diag);
 	if (err)
 		return err;
-	bool accuracy = hd_job_int(run->job, HD_JOB_METRIC) == HD_METRIC_ACCURACY;
-	run->metric = accuracy ? hd_metrics_accuracy(&m) : hd_metrics_loss(&m);
+	int64_t metric = hd_job_int(run->job, HD_JOB_METRIC);
+	run->metric = metric == HD_METRIC_ACCURACY ? hd_metrics_accuracy(&m) : metric == HD_METRIC_PERPLEXITY ? hd_metrics_perplexity(&m)
+		: hd_metrics_loss(&m);
 	run->has_metric = true;
 	run->evaluated_step = hd_worker_at(run->worker);
 	const struct hd_job_value *target = &run->job->value[HD_JOB_TARGET];
-	if (!target->is_none)
-		run->target_reached = accuracy ? run->metric >= target->f : run->metric <= target->f;
+	if (!target->is_none && hd_worker_computes(run->worker))
+		run->target_reached = metric == HD_METRIC_ACCURACY ? run->metric >= target->f : run->metric <= target->f;
 	if (run->options.watch.eval)
 		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
 	if (run->dir) {
-		char body[256], loss[HD_NUM_CAP], acc[HD_NUM_CAP];
-		snprintf(body, sizeof body, "\"split\":\"%s\",\"loss\":%s,\"accuracy\":%s,\"rows\":%llu", split,
-			hd_num_print_f64(loss, hd_metrics_loss(&m)), hd_num_print_f64(acc, hd_metrics_accuracy(&m)), (unsigned long long)m.rows);
+		char body[256], loss[HD_NUM_CAP], acc[HD_NUM_CAP], ppl[HD_NUM_CAP] = "null";
+		if (isfinite(hd_metrics_perplexity(&m)))
+			hd_num_print_f64(ppl, hd_metrics_perplexity(&m));
+		snprintf(body, sizeof body, "\"split\":\"%s\",\"loss\":%s,\"accuracy\":%s,\"perplexity\":%s,\"rows\":%llu", split,
+			hd_num_print_f64(loss, hd_metrics_loss(&m)), hd_num_print_f64(acc, hd_metrics_accuracy(&m)), ppl, (unsigned long long)m.rows);
 		hd_rundir_event(run->dir, "eval", run->evaluated_step, body);
 	}
 	return HD_OK;
@@ -321,7 +350,8 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 
 /* ---- the loop */
 
-/* auto: the smallest interval whose cost, measured once before the first step, stays below its share. */
+/* Counted from step 0, so that runs of one job have digests of the same steps, begun or resumed wherever. With auto the
+ * cost is measured once before the first step, and the interval chosen after a few. */
 static bool digest_due(const struct hd_run *run)
 {
 	return run->digest_every && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
@@ -339,7 +369,7 @@ static void choose_digest(struct hd_run *run)
 {
 	double step_ms = hd_times_quantile(&run->times, 0.5);
 
-	run->digest_every = 1 + (uint64_t)(run->digest_ms * HD_DIGEST_SHARE / (step_ms > 0 ? step_ms : 1));
+	run->digest_every = hd_times_interval(run->digest_ms, step_ms > 0 ? step_ms : 1, HD_DIGEST_SHARE);
 	note(run, "choice", "trace.digest: every %llu steps (%.2f ms each, a step takes %.1f ms)", (unsigned long long)run->digest_every,
 		run->digest_ms, step_ms);
 }

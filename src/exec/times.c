@@ -23,3 +23,12 @@ double hd_times_quantile(const struct hd_times *times, double q)
 	size_t rank = (size_t)(q * (double)n);
 	return sorted[rank < n ? rank : n - 1];
 }
+
+uint64_t hd_times_interval(double cost_ms, double step_ms, uint32_t share)
+{
+	uint64_t steps = 1;
+
+	while (steps < (uint64_t)1 << 40 && (double)steps * step_ms < cost_ms * share)
+		steps *= 2;
+	return steps;
+}

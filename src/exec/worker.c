@@ -336,6 +336,7 @@ void hd_worker_destroy(struct hd_worker *w)
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
 struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }
+bool hd_worker_computes(const struct hd_worker *w) { return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT); }
 const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
 
 /* Counters follow the commit; a new data epoch begins its sums anew. */

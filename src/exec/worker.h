@@ -70,6 +70,7 @@ struct hd_hash hd_worker_digest(struct hd_worker *worker);
 /* What the memory is for, in bytes per worker: printed before the first step and compared with the limit. */
 struct hd_memory_terms { uint64_t params, slots, gradients, arenas, inputs, scratch, total; };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
 const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);
 

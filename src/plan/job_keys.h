@@ -62,7 +62,7 @@ X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest c
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 
 X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
-X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: as often as costs at most 1 % of a step")
+X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")
 
 X(METRICS_EVERY, "log", "metrics_every", INT, 0, "1",  "", 1, 0x1p43, "steps between two records")
-X(LOG_LEVEL,  "log",   "level",     WORD, 0, "info",   "error|warning|info|debug", 0, 0, "least grave message that is written")
+X(LOG_LEVEL,  "log",   "level",     WORD, 0, "info",   "error|warning|info|debug", 0, 0, "info, debug: choices, plans and checkpoints are shown too; warnings always are; the event log has all")
