@@ -1,4 +1,5 @@
 #include "cmd/json_line.h"
+
 #include "cmd/session.h"
 
 static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, const struct hd_metrics *m)

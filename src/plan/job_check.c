@@ -154,7 +154,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 	for (const char *part = dir; part; part = strchr(part, '/')) {
 		part += *part == '/';
 		if (strcspn(part, "/") == 2 && !strncmp(part, "..", 2))
-			return hd_job_refuse(reader, "checkpoint.dir is \"%.80s\"; write a folder inside the run directory or an absolute path, without ..", dir);
+			return hd_job_refuse(reader,
+				"checkpoint.dir is \"%.80s\"; write a folder inside the run directory or an absolute path, without ..", dir);
 	}
 	return HD_OK;
 }
