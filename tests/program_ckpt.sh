@@ -94,13 +94,21 @@ flip_last_bit $newest/model.safetensors
 expect 5 heddle ckpt verify $newest
 says 'model.safetensors'
 expect 3 heddle ckpt diff $newest three
-expect 0 heddle ckpt verify one
-says 'is refused'
-says 'step 5'
+expect 5 heddle ckpt verify one
+says "bad  $newest: "
+says 'ok   one/ckpt/step-000000005  step 5'
+says '1 of 2 checkpoints are bad'
+expect 5 heddle ckpt verify one --json
+json_ok
+says '"ok":false'
+expect 0 heddle ckpt ls one
+same "$(grep -c unreadable out)" 1 "ls marks what is unreadable"
+expect 0 heddle ckpt ls one --json
+json_ok
 expect 0 heddle ckpt digest one
 flip_last_bit one/ckpt/step-000000005/optim.safetensors
 expect 5 heddle ckpt verify one
-says 'none of its 2 checkpoints is whole'
+says '2 of 2 checkpoints are bad'
 mkdir empty
 expect 3 heddle ckpt digest empty
 says 'holds no checkpoint'

@@ -108,3 +108,17 @@ for verb in doctor version "model ls" "config schema"; do
 	json_ok
 done
 passed "whatever a name or a loss is, --json is JSON"
+
+expect 0 heddle run mlp.yaml --devices 2 --steps 4 --out four
+says 'step 4/6'
+says '(13 vn: 7/6)'
+sed 's/^map .*/map 0-8:0 9-12:1/' four/plan/0000.plan | awk '/^[01]: /{ next } { print }
+	END { for (r = 0; r < 2; r++) { printf "%d:", r; for (v = r ? 9 : 0; v < (r ? 13 : 9); v++) printf " LD%d.%d F%d.%d B%d.%d", 0, v, 0, v, 0, v; print " RED0 NORM STEP0" } }' |
+	sed 's/LD0\./LD0./g' >uneven.plan
+expect 0 heddle run mlp.yaml --devices 2 --plan uneven.plan --out uneven
+says '(13 vn: 9/4)'
+for kind in reference null; do
+	expect 0 heddle run mlp.yaml --devices $kind:2 --steps 2 --out $kind
+	says "kernels: those of the $kind device"
+done
+passed "the step line shows the last step and the adopted plan; each kind of device has its own kernels"

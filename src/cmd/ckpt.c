@@ -1,5 +1,5 @@
-#include "base/json_writer.h"
 #include "cmd/ckpt_diff.h"
+#include "cmd/json_line.h"
 #include "cmd/session.h"
 
 enum { KEEP_DEFAULT = 1 };
@@ -48,33 +48,50 @@ static const char *hex_of(struct hd_hash hash, char hex[HD_HASH_HEX])
 	return hex;
 }
 
+static void bad_json(struct hd_cmd *cmd, const char *folder, const char *why)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "folder", folder);
+	hd_json_put_bool(w, "ok", false);
+	hd_json_put_text(w, "why", why);
+	hd_json_line_print(&line);
+}
+
+static void list_one(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
+{
+	struct hd_json_line line;
+	char hex[HD_HASH_HEX];
+
+	if (!cmd->args.has[HD_OPT_JSON]) {
+		printf("%12llu %12llu %10.2f  %s  %s\n", (unsigned long long)info->step, (unsigned long long)info->samples,
+			(double)info->len_bytes / 0x1p20, hex_of(info->digest, hex), info->folder);
+		return;
+	}
+	put_info(hd_json_line_open(cmd, &line), info);
+	hd_json_line_print(&line);
+}
+
 enum hd_err hd_cmd_ckpt_ls(struct hd_cmd *cmd)
 {
-	char parent[HD_PATH_CAP], hex[HD_HASH_HEX];
-	struct hd_ckpt_info *list;
+	const char **folders;
 	uint32_t n;
-	enum hd_err err = hd_ckpt_parent(&cmd->fs, cmd->args.pos[0], parent, sizeof parent, &cmd->diag);
+	enum hd_err err = hd_ckpt_folders(&cmd->fs, cmd->args.pos[0], &cmd->arena, &folders, &n, &cmd->diag);
 
-	if (!err)
-		err = hd_ckpt_list(&cmd->fs, parent, &cmd->arena, &list, &n, &cmd->diag);
 	if (err)
 		return err;
 	if (!cmd->args.has[HD_OPT_JSON])
 		printf("%12s %12s %10s  %-32s  %s\n", "step", "samples", "MiB", "digest", "folder");
 	for (uint32_t i = 0; i < n; i++) {
-		struct hd_json_writer w;
-		struct hd_text text;
-		if (!cmd->args.has[HD_OPT_JSON]) {
-			printf("%12llu %12llu %10.2f  %s  %s\n", (unsigned long long)list[i].step, (unsigned long long)list[i].samples,
-				(double)list[i].len_bytes / 0x1p20, hex_of(list[i].digest, hex), list[i].folder);
-			continue;
-		}
-		hd_text_init(&text, &cmd->arena);
-		hd_json_writer_init(&w, &text);
-		hd_json_open_object(&w, NULL);
-		put_info(&w, &list[i]);
-		hd_json_close(&w);
-		printf("%s\n", text.at);
+		struct hd_ckpt_info info;
+		struct hd_diag why = { "" };
+		if (!hd_ckpt_verify(&cmd->fs, folders[i], &info, &why))
+			list_one(cmd, &info);
+		else if (cmd->args.has[HD_OPT_JSON])
+			bad_json(cmd, folders[i], why.text);
+		else
+			printf("%12s  %s: %s\n", "unreadable", folders[i], why.text);
 	}
 	return HD_OK;
 }
@@ -137,20 +154,46 @@ enum hd_err hd_cmd_ckpt_show(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
-enum hd_err hd_cmd_ckpt_verify(struct hd_cmd *cmd)
+static void tell_whole(struct hd_cmd *cmd, const struct hd_ckpt_info *info)
 {
 	char hex[HD_HASH_HEX];
-	struct hd_ckpt_info info;
-	enum hd_err err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], UINT64_MAX, &info, tell_bad, NULL, &cmd->diag);
+	struct hd_json_line line;
+
+	if (!cmd->args.has[HD_OPT_JSON]) {
+		printf("ok   %s  step %llu  %.2f MiB  %s\n", info->folder, (unsigned long long)info->step, (double)info->len_bytes / 0x1p20,
+			hex_of(info->digest, hex));
+		return;
+	}
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+	hd_json_put_text(w, "folder", info->folder);
+	hd_json_put_bool(w, "ok", true);
+	hd_json_put_i64(w, "step", (int64_t)info->step);
+	put_hash(w, "digest", info->digest);
+	hd_json_line_print(&line);
+}
+
+enum hd_err hd_cmd_ckpt_verify(struct hd_cmd *cmd)
+{
+	const char **folders;
+	uint32_t n, nbad = 0;
+	enum hd_err err = hd_ckpt_folders(&cmd->fs, cmd->args.pos[0], &cmd->arena, &folders, &n, &cmd->diag);
 
 	if (err)
 		return err;
-	if (cmd->args.has[HD_OPT_JSON])
-		printf("{\"ok\":true,\"step\":%llu,\"digest\":\"%s\"}\n", (unsigned long long)info.step, hex_of(info.digest, hex));
-	else
-		printf("ok  %s  step %llu  %.2f MiB  %s\n", info.folder, (unsigned long long)info.step, (double)info.len_bytes / 0x1p20,
-			hex_of(info.digest, hex));
-	return HD_OK;
+	for (uint32_t i = 0; i < n; i++) {
+		struct hd_ckpt_info info;
+		struct hd_diag why = { "" };
+		if (!hd_ckpt_verify(&cmd->fs, folders[i], &info, &why)) {
+			tell_whole(cmd, &info);
+			continue;
+		}
+		nbad++;
+		if (cmd->args.has[HD_OPT_JSON])
+			bad_json(cmd, folders[i], why.text);
+		else
+			printf("bad  %s: %s\n", folders[i], why.text);
+	}
+	return nbad ? hd_fail(&cmd->diag, HD_E_INTEGRITY, "%u of %u checkpoints are bad", nbad, n) : HD_OK;
 }
 
 enum hd_err hd_cmd_ckpt_digest(struct hd_cmd *cmd)

@@ -70,7 +70,7 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	err = hd_job_parse(job, "demo.yaml", yaml, strlen(yaml), NULL, 0, &cmd->arena, &cmd->diag, NULL);
 	if (err)
 		return err;
-	hd_ui_init(&ui, cmd, job, &options.worker);
+	hd_ui_init(&ui, cmd);
 	options.watch = hd_ui_watch(&ui);
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml, strlen(yaml), &cmd->diag);
 	if (!err)

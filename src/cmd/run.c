@@ -90,7 +90,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		err = take_options(cmd, &options);
 	if (err)
 		return err;
-	hd_ui_init(&ui, cmd, job, &options.worker);
+	hd_ui_init(&ui, cmd);
 	options.watch = hd_ui_watch(&ui);
 	if (cmd->args.has[HD_OPT_DRY_RUN])
 		return dry_run(cmd, job, &options, &ui);
@@ -143,7 +143,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = take_options(cmd, &options);
 	if (!err) {
-		hd_ui_init(&ui, cmd, job, &options.worker);
+		hd_ui_init(&ui, cmd);
 		options.watch = hd_ui_watch(&ui);
 		err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], from, &info, bad_checkpoint, &dir, &cmd->diag);
 	}

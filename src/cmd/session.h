@@ -34,11 +34,9 @@ struct hd_ui {
 	bool line_open;                   /* a rewritten line waits for its end */
 	double first_loss, last_loss;
 	uint64_t steps;
-	const struct hd_worker_spec *devices;
-	uint32_t nvns;
 	FILE *events;                     /* --events: NDJSON */
 };
-void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd, const struct hd_job *job, const struct hd_worker_spec *devices);
+void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd);
 struct hd_run_watch hd_ui_watch(struct hd_ui *ui);
 void hd_ui_end(struct hd_ui *ui);                             /* finishes a rewritten line */
 __attribute__((format(printf, 2, 3))) void hd_ui_say(struct hd_ui *ui, const char *fmt, ...);      /* a line of talk */

@@ -19,9 +19,9 @@ void hd_time_text(double seconds, char text[32])
 		snprintf(text, 32, "%llu h %02llu m", (unsigned long long)s / 3600, (unsigned long long)s / 60 % 60);
 }
 
-void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd, const struct hd_job *job, const struct hd_worker_spec *devices)
+void hd_ui_init(struct hd_ui *ui, struct hd_cmd *cmd)
 {
-	*ui = (struct hd_ui){ .cmd = cmd, .nvns = job->nvns, .devices = devices, .events = cmd->args.has[HD_OPT_EVENTS] ? stdout : NULL };
+	*ui = (struct hd_ui){ .cmd = cmd, .events = cmd->args.has[HD_OPT_EVENTS] ? stdout : NULL };
 }
 
 void hd_ui_end(struct hd_ui *ui)
@@ -44,25 +44,28 @@ void hd_ui_say(struct hd_ui *ui, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* "4/4/4/4" for small maps, else "64 each". */
-static void split_text(const struct hd_ui *ui, char *text, size_t cap)
+/* "4/4/4/4": virtual nodes of each device, for as many devices as fit. */
+static void split_text(const struct hd_plan *plan, char *text, size_t cap)
 {
-	uint32_t d = ui->devices->ndevices, each = ui->nvns / d, more = ui->nvns % d;
 	size_t at = 0;
 
-	for (uint32_t r = 0; r < d && at + 12 < cap; r++)
-		at += (size_t)snprintf(text + at, cap - at, "%s%u", r ? "/" : "", each + (r < more));
+	for (uint32_t r = 0; r < plan->nranks && at + 12 < cap; r++) {
+		uint32_t n = 0;
+		for (uint32_t v = 0; v < plan->nvns; v++)
+			n += plan->map[v] == r;
+		at += (size_t)snprintf(text + at, cap - at, "%s%u", r ? "/" : "", n);
+	}
 }
 
-static void step_line(struct hd_ui *ui, const struct hd_progress *p, char *line, size_t cap)
+static void step_line(const struct hd_progress *p, char *line, size_t cap)
 {
 	char split[64], eta[32];
 
-	split_text(ui, split, sizeof split);
+	split_text(p->plan, split, sizeof split);
 	hd_time_text(p->eta_s, eta);
 	snprintf(line, cap, "step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms p50 %.3g p99 %.3g  wait %.0f %%  eta %s",
 		(unsigned long long)p->record.step + 1, (unsigned long long)p->nsteps, p->loss, (double)p->record.lr, p->samples_per_s,
-		ui->devices->ndevices, ui->nvns, split, p->step_ms, p->p50_ms, p->p99_ms, p->wait_share * 100, eta);
+		p->plan->nranks, p->plan->nvns, split, p->step_ms, p->p50_ms, p->p99_ms, p->wait_share * 100, eta);
 }
 
 static void on_step(void *user, const struct hd_progress *p)
@@ -71,7 +74,7 @@ static void on_step(void *user, const struct hd_progress *p)
 	bool verbose = ui->cmd->args.has[HD_OPT_VERBOSE], first = ui->steps++ == 0;
 	int64_t now_ns = hd_clock_now_ns(&ui->cmd->clock);
 	int64_t wait_ns = ui->cmd->rewrite ? HD_REWRITE_NS : (int64_t)HD_PLAIN_FACTOR * HD_QUIET_LINES_NS;
-	bool last = p->record.step + 1 == p->nsteps;
+	bool last = p->record.step + 1 == p->nsteps || (ui->cmd->args.has[HD_OPT_STEPS] && p->record.step + 1 == ui->cmd->args.count[HD_OPT_STEPS]);
 	char line[512];
 
 	if (first)
@@ -80,7 +83,7 @@ static void on_step(void *user, const struct hd_progress *p)
 	if (ui->cmd->args.has[HD_OPT_QUIET] || (!first && !last && !verbose && now_ns - ui->shown_ns < wait_ns))
 		return;
 	ui->shown_ns = now_ns;
-	step_line(ui, p, line, sizeof line);
+	step_line(p, line, sizeof line);
 	if (!ui->cmd->rewrite) {
 		fprintf(stderr, "%s\n", line);
 		return;

@@ -28,7 +28,7 @@ const struct hd_verb hd_verbs[] = {
 	  hd_cmd_predict, "program_predict.sh" },
 	{ "ckpt ls", "RUN", 1, 1, "list the checkpoints of a run", "", OPTS(), hd_cmd_ckpt_ls, "program_ckpt.sh" },
 	{ "ckpt show", "CKPT", 1, 1, "what a checkpoint holds", "A run directory stands for its newest whole checkpoint.", OPTS(), hd_cmd_ckpt_show, "program_ckpt.sh" },
-	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest", "", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
+	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest", "Of a run directory every checkpoint is checked, a line each; exit 5 if any is bad.", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
 	{ "ckpt digest", "CKPT", 1, 1, "print the state digest: one hex line", "", OPTS(), hd_cmd_ckpt_digest, "program_ckpt.sh" },
 	{ "ckpt diff", "A B", 2, 2, "compare two checkpoints or runs, bit for bit",
 	  "Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of their digest logs is named.",

@@ -45,6 +45,11 @@ HD_MUST_USE enum hd_err hd_ckpt_write(struct hd_fs *fs, const char *parent, cons
 HD_MUST_USE enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *arena,
 	struct hd_ckpt_info **list, uint32_t *n, struct hd_diag *diag);
 
+/* Every folder that `path` names as a checkpoint, whole or not, newest first: those of a run directory or of a folder
+ * of checkpoints, or the one it is itself. HD_E_NOTFOUND: none. */
+HD_MUST_USE enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena, const char ***folders, uint32_t *n,
+	struct hd_diag *diag);
+
 /* Where the checkpoints of run directory `run` lie, `dir` being its job's checkpoint.dir: inside the run, or, of an
  * absolute one, in the folder below it that the run has taken; HD_E_NOTFOUND: it has taken none yet. */
 HD_MUST_USE enum hd_err hd_ckpt_place(struct hd_fs *fs, const char *run, const char *dir, char *parent, size_t cap, struct hd_diag *diag);

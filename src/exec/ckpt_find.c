@@ -149,6 +149,38 @@ enum hd_err hd_ckpt_parent(struct hd_fs *fs, const char *path, char *parent, siz
 	return HD_OK;
 }
 
+enum hd_err hd_ckpt_folders(struct hd_fs *fs, const char *path, struct hd_arena *arena, const char ***out, uint32_t *n, struct hd_diag *diag)
+{
+	bool itself = manifest_at(fs, path) == HD_OK;
+	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
+	struct found *found = NULL;
+	uint32_t nfound = 1;
+	enum hd_err err = HD_OK;
+
+	if (!itself)
+		err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
+	if (!itself && !err)
+		err = scan(fs, parent, arena, &found, &nfound, diag);
+	if (err)
+		return err;
+	if (!nfound)
+		return hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint", parent);
+	const char **folders = hd_arena_take(arena, nfound, sizeof *folders);
+	for (uint32_t i = 0; folders && i < nfound; i++) {
+		if (!itself)
+			hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
+		const char *one = itself ? path : folder;
+		folders[i] = hd_arena_text(arena, one, strlen(one));
+		if (!folders[i])
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the names of the checkpoints in %s", path);
+	}
+	if (!folders)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the %u checkpoints in %s", nfound, path);
+	*out = folders;
+	*n = nfound;
+	return HD_OK;
+}
+
 enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, struct hd_ckpt_info *info,
 	void (*bad)(void *user, const char *folder, const char *why), void *user, struct hd_diag *diag)
 {

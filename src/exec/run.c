@@ -133,6 +133,16 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 	return err;
 }
 
+/* The choice between a library and ours is one of cores; other kinds of devices have kernels of their own. */
+static const char *kernels_name(const struct hd_run *run)
+{
+	const struct hd_worker_spec *spec = &run->options.worker;
+
+	if (strcmp(spec->kind, "cpu") != 0)
+		return spec->kind;
+	return spec->kernels == HD_KERNELS_LIBRARY ? "library" : "portable";
+}
+
 static void tell_choices(struct hd_run *run)
 {
 	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
@@ -142,8 +152,10 @@ static void tell_choices(struct hd_run *run)
 	note(run, "choice", "data: %s", run->task->data->about);
 	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step", (double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
-	note(run, "choice", "kernels: %s on %s (job.kernels: %s)", run->options.worker.kernels == HD_KERNELS_LIBRARY ? "library" : "portable",
-		hd_worker_path(run->worker), kernels->text);
+	if (!strcmp(run->options.worker.kind, "cpu"))
+		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_name(run), hd_worker_path(run->worker), kernels->text);
+	else
+		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", kernels_name(run));
 	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f)",
 		(double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20, (double)t.gradients / 0x1p20,
 		(double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20);
@@ -216,7 +228,7 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
 	};
 
-	snprintf(info.kernels, sizeof info.kernels, "%s", run->options.worker.kernels == HD_KERNELS_LIBRARY ? "library" : "portable");
+	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_name(run));
 	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
 	return info;
 }
@@ -376,7 +388,8 @@ static void choose_digest(struct hd_run *run)
 
 static void report_step(struct hd_run *run, const struct hd_step_record *r, double step_ms)
 {
-	struct hd_progress p = { .record = *r, .nsteps = run->task->nsteps, .step_ms = step_ms };
+	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps, .step_ms = step_ms };
+	uint64_t nrows = hd_sampler_rows(&run->task->sampler, r->step);
 	double since_s = (double)(hd_clock_now_ns(run->clock) - run->began_ns) * 1e-9;
 	uint64_t done = r->step + 1 - run->began_step;
 
@@ -384,7 +397,7 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	p.loss = r->weight > 0 ? r->loss_sum / r->weight : 0;
 	p.p50_ms = hd_times_quantile(&run->times, 0.50);
 	p.p99_ms = hd_times_quantile(&run->times, 0.99);
-	p.samples_per_s = p.p50_ms > 0 ? (double)run->job->batch * 1e3 / p.p50_ms : 0;
+	p.samples_per_s = step_ms > 0 ? (double)nrows * 1e3 / step_ms : 0;
 	p.wait_share = step_ms > 0 ? (double)r->wait_data_ns * 1e-6 / step_ms : 0;
 	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;
 	if (run->options.watch.step)

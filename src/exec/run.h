@@ -24,8 +24,10 @@ struct hd_run;
 
 struct hd_progress {
 	struct hd_step_record record;
+	const struct hd_plan *plan;       /* the one that the step ran under; the run's own */
 	uint64_t nsteps;
-	double loss, step_ms, p50_ms, p99_ms, samples_per_s, wait_share, eta_s;
+	double loss, step_ms, p50_ms, p99_ms, wait_share, eta_s;
+	double samples_per_s;             /* of this step: the rows that it had, over its time */
 };
 
 /* What a front end hears. All slots may be NULL; called on the run's thread, between steps. */
