@@ -61,11 +61,15 @@ static struct hd_yaml_mark mark_of(struct fy_token *token)
 	return counted_from_1(fy_token_start_mark(token), sign);
 }
 
-/* What the library would guess at (encodings, NUL) or word badly (tabs) is settled here. */
+/* What the library would guess at (encodings, NUL), word badly (tabs) or not survive is
+ * settled here: a tab between ':' and the start of a block makes libfyaml 0.7 lose its
+ * indentation and write through NULL. Quotes and comments make no exception, since to know
+ * them is to parse. */
 static enum hd_err check_bytes(const struct build *build, const char *text, size_t len)
 {
 	struct hd_yaml_mark at = { 1, 1 };
-	bool indent = true, tab = false;
+	bool indent = true, tab = false, colon_tab = false;
+	char sign = '\n';                         /* the newest byte that is no blank */
 
 	for (size_t i = 0, n; i < len; i += n, at.column++) {
 		n = hd_utf8_len(text + i, len - i);
@@ -79,9 +83,14 @@ static enum hd_err check_bytes(const struct build *build, const char *text, size
 		if (c == '\n') {
 			at = (struct hd_yaml_mark){ at.line + 1, 0 };
 			indent = true;
-			tab = false;
+			tab = colon_tab = false;
+			sign = c;
 			continue;
 		}
+		if (colon_tab && strchr("|>-?", c))
+			return refuse(build, at, "a tab between ':' and this sign; use spaces");
+		colon_tab = (colon_tab && c == ' ') || (sign == ':' && c == '\t');
+		sign = c == ' ' || c == '\t' ? sign : c;
 		tab = tab || (indent && c == '\t');
 		indent = indent && (c == ' ' || c == '\t' || c == '\r');
 		if (tab && !indent)
