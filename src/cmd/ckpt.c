@@ -1,4 +1,5 @@
 #include "cmd/ckpt_diff.h"
+
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 
