@@ -19,6 +19,11 @@ same "$(origin optim.lr)" "file 0.01" "from the file"
 same "$(origin log.level)" "default info" "a default"
 HEDDLE_OPTIM_LR=0.02 expect 0 heddle config show mlp.yaml
 same "$(origin optim.lr)" "environment 0.02" "the environment is above the file"
+HEDDLE_OPTIM_SCHEDULE_KIND=linear expect 0 heddle config show mlp.yaml
+same "$(origin optim.schedule.kind)" "environment linear" "a key with a dot"
+HEDDLE_OPTIM_LRR=0.02 HEDDLE_SHARED=/tmp HEDDLE_OPTIM_EPS=1e-7 expect 0 heddle config show mlp.yaml
+says 'HEDDLE_OPTIM_LRR is no key of a job and changes nothing; did you mean HEDDLE_OPTIM_LR?'
+same "$(grep -c HEDDLE_ err)" 1 "warnings of the environment"
 HEDDLE_OPTIM_LR=0.02 expect 0 heddle config show mlp.yaml -s optim.lr=0.03
 same "$(origin optim.lr)" "-s 0.03" "-s is above the environment"
 expect 0 heddle config show mlp.yaml --json

@@ -99,6 +99,7 @@ for verb in "ckpt ls" "ckpt show" "ckpt verify" "ckpt digest" eval; do
 done
 cp "$quoted/metrics.ndjson" out && json_ok
 cp "$quoted/events.ndjson" out && json_ok
+! grep -E '"(t|loss|accuracy)":-?[0-9.]*[0-9]{10}' out || failed "more digits than are known"
 for verb in "config check" "config show" "data show" "data order" "data cat" "model show" "bench step"; do
 	expect 0 heddle $verb mlp.yaml --json
 	json_ok

@@ -1,9 +1,13 @@
+#define _GNU_SOURCE        /* of the C library: environ */
+
 #include "cmd/session.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/near.h"
 #include "base/num.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
@@ -12,6 +16,14 @@
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
 
+/* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
+static void variable_name(int key, char name[HD_ENV_NAME])
+{
+	snprintf(name, HD_ENV_NAME, "HEDDLE_%s_%s", hd_job_keys[key].table, hd_job_keys[key].key);
+	for (char *at = name; *at; at++)
+		*at = *at == '.' ? '_' : (char)toupper((unsigned char)*at);
+}
+
 /* HEDDLE_BATCH_GLOBAL=64 and the like; unset variables are the normal case. */
 static uint32_t from_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap)
 {
@@ -19,9 +31,7 @@ static uint32_t from_environment(struct hd_cmd *cmd, struct hd_job_set *set, uin
 	uint32_t n = 0;
 
 	for (int k = 0; k < HD_JOB_NKEYS && n < cap; k++) {
-		int len = snprintf(name, sizeof name, "HEDDLE_%s_%s", hd_job_keys[k].table, hd_job_keys[k].key);
-		for (int i = 0; i < len; i++)
-			name[i] = (char)toupper((unsigned char)name[i]);
+		variable_name(k, name);
 		const char *value = getenv(name);
 		if (!value)
 			continue;
@@ -31,6 +41,38 @@ static uint32_t from_environment(struct hd_cmd *cmd, struct hd_job_set *set, uin
 		set[n++] = (struct hd_job_set){ key.at, value, HD_FROM_ENV };
 	}
 	return n;
+}
+
+/* `word` begins with HEDDLE_ and a table of the job, but names none of its keys: nearly always a slip. */
+static void warn_of_variable(const char *word)
+{
+	char name[HD_ENV_NAME], key[HD_ENV_NAME], best[HD_ENV_NAME] = "";
+	bool ours = false;
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+	struct hd_near near = hd_near_to(name);
+	for (int k = 0; k < HD_JOB_NKEYS; k++) {
+		size_t table = strlen("HEDDLE_") + strlen(hd_job_keys[k].table) + 1;
+		variable_name(k, key);
+		if (!strcmp(key, name))
+			return;
+		ours |= !strncmp(key, name, table);
+		near.best = NULL;
+		hd_near_offer(&near, key);
+		if (near.best)
+			snprintf(best, sizeof best, "%s", key);
+	}
+	if (ours)
+		fprintf(stderr, "!! %s is no key of a job and changes nothing%s%s%s\n", name, *best ? "; did you mean " : "", best, *best ? "?" : "");
+}
+
+static void warn_of_variables(const struct hd_cmd *cmd)
+{
+	if (cmd->args.has[HD_OPT_QUIET])
+		return;
+	for (char **at = environ; *at; at++)
+		if (!strncmp(*at, "HEDDLE_", strlen("HEDDLE_")))
+			warn_of_variable(*at);
 }
 
 static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t *n)
@@ -60,6 +102,7 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	if (err)
 		return err;
 	uint32_t nsets = from_environment(cmd, set, HD_JOB_NKEYS);
+	warn_of_variables(cmd);
 	err = from_options(cmd, set, &nsets);
 	if (err)
 		return err;

@@ -352,9 +352,9 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 	if (run->dir) {
 		char body[256], loss[HD_NUM_CAP], acc[HD_NUM_CAP], ppl[HD_NUM_CAP] = "null";
 		if (isfinite(hd_metrics_perplexity(&m)))
-			hd_num_print_f64(ppl, hd_metrics_perplexity(&m));
+			hd_num_print_f32(ppl, (float)hd_metrics_perplexity(&m));
 		snprintf(body, sizeof body, "\"split\":\"%s\",\"loss\":%s,\"accuracy\":%s,\"perplexity\":%s,\"rows\":%llu", split,
-			hd_num_print_f64(loss, hd_metrics_loss(&m)), hd_num_print_f64(acc, hd_metrics_accuracy(&m)), ppl, (unsigned long long)m.rows);
+			hd_num_print_f32(loss, (float)hd_metrics_loss(&m)), hd_num_print_f32(acc, (float)hd_metrics_accuracy(&m)), ppl, (unsigned long long)m.rows);
 		hd_rundir_event(run->dir, "eval", run->evaluated_step, body);
 	}
 	return HD_OK;
