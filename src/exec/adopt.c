@@ -2,8 +2,6 @@
 
 #include "plan/check.h"
 
-enum { HD_PREFETCH_BYTES = 256 << 20 };      /* steps read ahead are cheap; a third one helps only uneven disks */
-
 /* Adopting a plan: everything a step needs is computed and taken here, so that the
  * step loop allocates nothing. Parameters and slots stay where they are: no state
  * is keyed by virtual node, so a new map moves nothing. */
@@ -39,8 +37,7 @@ static enum hd_err script_of(struct hd_worker *w, struct hd_rank *rank, const st
 	for (uint32_t v = 0; v < plan->nvns; v++)
 		if (plan->map[v] == rank->id)
 			vn[n++] = v;
-	enum hd_err err = hd_fold_script_make(&rank->script, plan->nvns, vn, n, nslices, &rank->memory, diag);
-	return err ? err : give_buffers(w, rank, rank->script.nbuffers, diag);
+	return hd_fold_script_make(&rank->script, plan->nvns, vn, n, nslices, &rank->memory, diag);
 }
 
 /* Roots of all ranks in order of cover, then one item per join, in place of its left operand. */
@@ -83,6 +80,10 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
 		err = script_of(w, &w->rank[r], plan, diag);
 	if (!err)
+		err = hd_worker_fits(w, diag);    /* the scripts say how many buffers there will be */
+	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
+		err = give_buffers(w, &w->rank[r], w->rank[r].script.nbuffers, diag);
+	if (!err)
 		err = join_of(w, plan, diag);
 	if (!err)
 		err = hd_worker_reread(w, diag);
@@ -96,7 +97,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 	struct hd_prefetch_spec spec = {
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
-		.first_step = (uint64_t)w->step, .depth = 3, .memory_bytes = HD_PREFETCH_BYTES,
+		.first_step = (uint64_t)w->step, .depth = HD_PREFETCH_STEPS, .memory_bytes = HD_PREFETCH_BYTES,
 	};
 
 	w->again = true;                  /* until there is a reader */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/checked.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
 #include "exec/diverge.h"
@@ -175,45 +174,6 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 	return err;
 }
 
-void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
-{
-	const struct hd_dataset *data = w->task->data;
-	uint64_t inputs = 0, buffers = 0, d = w->spec.ndevices;
-
-	for (uint32_t f = 0; f < data->nfields; f++)
-		inputs += data->field[f].sample_bytes * (d * w->task->job->per_vn + 3 * w->task->job->batch);
-	for (uint32_t r = 0; r < d; r++)
-		buffers += w->rank && w->rank[r].buffer_cap ? w->rank[r].buffer_cap : 1;
-	*t = (struct hd_memory_terms){
-		.params = w->flat_bytes,
-		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
-		.gradients = w->flat_bytes * buffers,
-		.arenas = (w->train.memory.len_bytes + w->infer.memory.len_bytes) * d,
-		.inputs = inputs,
-	};
-	t->total = t->params + t->slots + t->gradients + t->arenas + t->inputs + t->scratch;
-}
-
-/* Said before the first step, with numbers, not by the kernel's killer in the middle of one. */
-static enum hd_err check_fits(const struct hd_worker *w, struct hd_diag *diag)
-{
-	struct hd_memory_info machine;
-	struct hd_memory_terms t;
-	const double mib = 1 << 20;
-
-	hd_worker_memory(w, &t);
-	hd_memory_look(&machine);
-	uint64_t limit = machine.limit_bytes, asked = 0;
-	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked) && asked < limit)
-		limit = asked;
-	if (t.total <= limit)
-		return HD_OK;
-	return hd_fail(diag, HD_E_REFUSED, "the job needs %.0f MiB (parameters %.0f, optimizer %.0f, gradients %.0f, activations %.0f, inputs %.0f) "
-		"on %u devices and may use %.0f MiB: use fewer devices, more virtual nodes or batch.slices, or a smaller model",
-		(double)t.total / mib, (double)t.params / mib, (double)t.slots / mib, (double)t.gradients / mib, (double)t.arenas / mib,
-		(double)t.inputs / mib, w->spec.ndevices, (double)limit / mib);
-}
-
 /* What a library keeps per thread is taken now, not in the first step. */
 static void warm_up(struct hd_rank *rank)
 {
@@ -240,6 +200,7 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 
 enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
 {
+	struct hd_memory_info before;
 	struct hd_cores cores;
 	struct hd_worker *w = hd_alloc(sizeof *w);
 	enum hd_err err;
@@ -253,10 +214,12 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_lock_init(&w->launch_lock);
 	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
+	hd_memory_look(&before);
+	w->rss_before_bytes = before.rss_bytes;
 	hd_thread_arith_set();
 	err = make_programs(w, diag);
 	if (!err)
-		err = check_fits(w, diag);
+		err = hd_worker_fits(w, diag);
 	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
 	if (!err && !w->rank)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", spec->ndevices);

@@ -67,8 +67,9 @@ struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: betw
 HD_MUST_USE enum hd_err hd_worker_rewind(struct hd_worker *worker, struct hd_diag *diag);
 struct hd_hash hd_worker_digest(struct hd_worker *worker);
 
-/* What the memory is for, in bytes per worker: printed before the first step and compared with the limit. */
-struct hd_memory_terms { uint64_t params, slots, gradients, arenas, inputs, scratch, total; };
+/* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
+ * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
+struct hd_memory_terms { uint64_t params, slots, gradients, arenas, inputs, total; };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
 bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
 const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */

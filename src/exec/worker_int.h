@@ -17,6 +17,8 @@
 #include "exec/worker.h"
 
 enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
+       HD_PREFETCH_STEPS = 3,             /* read ahead: cheap; more helps only uneven disks */
+       HD_PREFETCH_BYTES = 256 << 20,     /* at most this much of them */
        HD_MAX_SLOTS = 2, HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 
 /* What one virtual node contributes besides its gradient. */
@@ -64,6 +66,7 @@ struct hd_worker {
 	float *params, *slot[HD_MAX_SLOTS];
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
 	uint64_t flat_bytes;
+	uint64_t rss_before_bytes;        /* of the process, before anything was taken */
 	struct hd_state state;
 	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
 	double  epoch_loss, epoch_weight, epoch_correct;
@@ -101,6 +104,10 @@ HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)
 void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
 static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
 
+/* fits.c. HD_E_REFUSED, with numbers: the terms exceed the limit, or what of them is not in use yet exceeds what is free. */
+struct hd_room { uint64_t limit_bytes, free_bytes, used_bytes; };       /* used: of the terms, by this process */
+HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
 /* adopt.c: a reader at the step of the state, which stays as it is: a torn one stays torn. */
 HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */

@@ -1,0 +1,81 @@
+#include "exec/testing.h"
+
+/* Refusals of memory: before anything is taken, with numbers, by the plan's own count of buffers. */
+
+#define MIB ((uint64_t)1 << 20)
+
+static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers(void **state)
+{
+	static const struct hd_memory_terms need = { .params = 10 * MIB, .slots = 20 * MIB, .gradients = 40 * MIB, .arenas = 20 * MIB, .inputs = 10 * MIB,
+		.total = 100 * MIB };
+	static const struct { struct hd_room room; const char *says; } cases[] = {
+		{ { .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL },
+		{ { .limit_bytes = 100 * MIB, .free_bytes = 30 * MIB, .used_bytes = 70 * MIB }, NULL },
+		{ { .limit_bytes = 200 * MIB, .free_bytes = 0, .used_bytes = 170 * MIB }, NULL },
+		{ { .limit_bytes = 99 * MIB, .free_bytes = 1000 * MIB }, "it may use 99.0 MiB" },
+		{ { .limit_bytes = 1000 * MIB, .free_bytes = 99 * MIB }, "free now would let it have 99.0 MiB" },
+		{ { .limit_bytes = 1000 * MIB, .free_bytes = 29 * MIB, .used_bytes = 70 * MIB }, "free now would let it have 99.0 MiB" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_memory_fits(&need, &cases[i].room, 2, &diag);
+		CHECK(err == (cases[i].says ? HD_E_REFUSED : HD_OK), "case %zu: %d", i, err);
+		if (cases[i].says)
+			CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, "needs 100.0 MiB") && strstr(diag.text, "gradients 40.0"), "%s", diag.text);
+	}
+}
+
+/* Every second virtual node on the other device: each keeps as many roots as it has nodes, so
+ * the buffers are many where the even map has few. The limit lies between the two. */
+static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state)
+{
+	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 64}\n";
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_memory_terms even, terms;
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_plan scattered;
+	struct hd_rig rig;
+	uint32_t map[32];
+
+	(void)state;
+	for (uint32_t v = 0; v < 32; v++)
+		map[v] = v % 2;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	hd_worker_memory(rig.worker, &even);
+	hd_rig_close(&rig);
+	spec.memory_limit_bytes = even.total / 2 + 2 * even.params;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	struct hd_plan_job job = { .nvns = 32, .nchunks = rig.task->layout.nchunks, .nstages = 1, .clips = true };
+	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
+	uint32_t had = rig.worker->rank[0].buffer_cap;
+	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "the job needs") && strstr(diag.text, "workers.memory"), "%s", diag.text);
+	assert_int_equal(rig.worker->rank[0].buffer_cap, had);
+	diag.text[0] = 0;
+	assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_INVAL);
+	diag.text[0] = 0;
+	CHECK(hd_worker_adopt(rig.worker, &rig.plan, &diag) == HD_OK, "%s", diag.text);
+	hd_rig_step(&rig);
+	hd_rig_close(&rig);
+	/* without the limit: what is told is what was taken */
+	spec.memory_limit_bytes = 0;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
+	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_OK);
+	hd_worker_memory(rig.worker, &terms);
+	assert_true(terms.gradients == (rig.worker->rank[0].buffer_cap + rig.worker->rank[1].buffer_cap) * terms.params);
+	assert_true(terms.gradients > even.gradients);
+	hd_rig_close(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers),
+		cmocka_unit_test(a_plan_of_many_buffers_is_refused_before_they_are_taken),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
