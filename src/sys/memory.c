@@ -13,7 +13,7 @@
 #include "sys/cgroup.h"
 #include "sys/file.h"
 
-enum { HUGE_BYTES = 2 << 20, MEMINFO = 8192, STATUS = 8192 };
+enum { HUGE_BYTES = 2 << 20, MEMINFO = 8192, STATUS = 8192, STAT_PATH = 1100 };
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
@@ -127,6 +127,18 @@ static void tighten(struct bounds *bounds, uint64_t limit, uint64_t used)
 		bounds->room = room;
 }
 
+/* Pages of files that the group gives up before it runs out: counted as used, and no obstacle. */
+static uint64_t reclaimable_bytes(const char *folder, bool v2)
+{
+	char path[STAT_PATH], text[STATUS];
+	const char *name = v2 ? "\ninactive_file " : "\ntotal_inactive_file ";
+
+	if (snprintf(path, sizeof path, "%s/memory.stat", folder) >= (int)sizeof path || !hd_proc_text(path, text, sizeof text))
+		return 0;
+	const char *line = strstr(text, name);
+	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
 static void look(void *user, const char *folder, bool v2)
 {
 	char limit[HD_CGROUP_TEXT], used[HD_CGROUP_TEXT];
@@ -134,7 +146,8 @@ static void look(void *user, const char *folder, bool v2)
 	if (!hd_cgroup_text(folder, v2 ? "memory.max" : "memory.limit_in_bytes", limit))
 		return;
 	bool known = hd_cgroup_text(folder, v2 ? "memory.current" : "memory.usage_in_bytes", used);
-	tighten(user, hd_memory_limit_parse(limit), known ? hd_memory_limit_parse(used) : 0);
+	uint64_t used_bytes = known ? hd_memory_limit_parse(used) : 0, idle_bytes = known ? reclaimable_bytes(folder, v2) : 0;
+	tighten(user, hd_memory_limit_parse(limit), used_bytes > idle_bytes ? used_bytes - idle_bytes : 0);
 }
 
 void hd_memory_look(struct hd_memory_info *info)
