@@ -348,6 +348,31 @@ static void of_equal_logits_the_first_is_the_answer(void **state)
 	call_drop(&call);
 }
 
+/* Whole blocks of them, before, between and after the others. */
+static void logits_of_minus_infinity_weigh_nothing(void **state)
+{
+	enum { COLS = 4 * 1024 + 40, LEFT = 24 };
+	const struct example wide = { HD_OP_SOFTMAX_XENT, ATTR(0), { { .dim = { 3, COLS } }, { .dim = { 3 }, .ids = COLS } },
+		{ { .dim = { 3 } }, { .dim = { 3 } }, { .dim = { 3 } } }, false, COLS };
+	static const int first[] = { 0, 2 * 1024 + 500, COLS - LEFT };
+	struct hd_call call;
+
+	(void)state;
+	call_make(&call, &wide);
+	for (int row = 0; row < 3; row++) {
+		for (int i = 0; i < COLS; i++)
+			((float *)call.in[0].at)[row * COLS + i] = i >= first[row] && i < first[row] + LEFT ? -2.0f : -INFINITY;
+		((int32_t *)call.in[1].at)[row] = first[row];
+	}
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &call, false);
+	for (int row = 0; row < 3; row++) {
+		double loss = (double)((float *)call.out[0].at)[row];
+		CHECK(fabs(loss - log(LEFT)) <= 0x1p-23 * 4 * log(LEFT), "row %d: a loss of %g", row, loss);
+		assert_true(((float *)call.out[2].at)[row] == 1.0f);
+	}
+	call_drop(&call);
+}
+
 static void only_what_the_processor_has_is_chosen(void **state)
 {
 	(void)state;
@@ -367,6 +392,7 @@ int main(void)
 		cmocka_unit_test(a_slice_draws_what_the_whole_would),
 		cmocka_unit_test(a_number_that_is_none_stays_none),
 		cmocka_unit_test(of_equal_logits_the_first_is_the_answer),
+		cmocka_unit_test(logits_of_minus_infinity_weigh_nothing),
 		cmocka_unit_test(only_what_the_processor_has_is_chosen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,11 +26,11 @@ HD_INLINE float row_max(const float *x, size_t n, float least)
 	return vf_top(top);
 }
 
-/* lanes += exp(x - top). */
-HD_INLINE struct vf row_exps(const float *x, size_t n, float top, struct vf lanes)
+/* lanes += exp(x - base). */
+HD_INLINE struct vf row_exps(const float *x, size_t n, float base, struct vf lanes)
 {
 	HD_UNITS(i, len, n) {
-		struct vf e = vf_exp(vf_sub(vf_load_n(x + i, len), vf_set(top)));
+		struct vf e = vf_exp(vf_sub(vf_load_n(x + i, len), vf_set(base)));
 		lanes = vf_add(lanes, vf_only(e, len, vf_set(0.0f)));
 	}
 	return lanes;
@@ -38,7 +38,9 @@ HD_INLINE struct vf row_exps(const float *x, size_t n, float top, struct vf lane
 
 HD_INLINE float one_log(float x) { float lane[HD_UNIT]; vf_store(lane, vf_log(vf_set(x))); return lane[0]; }
 
-/* Logarithm of the sum of exponentials of a row; its maximum in *most. */
+/* Logarithm of the sum of exponentials of a row; its maximum in *most. Logits of minus
+ * infinity weigh nothing, also where a block holds nothing else: -inf - -inf is no number,
+ * so until a larger one comes the base is 0 (and what is no number still shows). */
 HD_INLINE float row_lse(const float *x, size_t n, float *most)
 {
 	struct vf lanes = vf_set(0.0f);
@@ -50,7 +52,7 @@ HD_INLINE float row_lse(const float *x, size_t n, float *most)
 		if (next > top && at > 0)
 			lanes = vf_mul(lanes, vf_exp(vf_set(top - next)));
 		top = next;
-		lanes = row_exps(x + at, len, top, lanes);
+		lanes = row_exps(x + at, len, top == -__builtin_inff() ? 0.0f : top, lanes);
 	}
 	*most = top;
 	return top + one_log(vf_sum(lanes));
