@@ -8,8 +8,11 @@
  *    library computes faster on a layout of its own, run() reorders into scratch.
  * 2. A prepared object is read-only after make and shared by all threads. run() takes
  *    small objects (handles of operands) from the library's own heap and gives them back.
- * 3. If the library fails in run(), the result is not-a-number throughout, which the guard
- *    of every step finds; it has no other way to fail than memory. */
+ * 3. If the library fails in run() (it has no other way than memory), every element of
+ *    the result is not-a-number, which the guard of a step finds.
+ *
+ * Ownership: make() gives an object to its caller, destroy() frees it. Threads: make() and
+ * destroy() outside the step loop, run() and scratch() from any, each with its own scratch. */
 #ifndef HD_DEVICE_CPU_DNNL_H
 #define HD_DEVICE_CPU_DNNL_H
 

@@ -283,6 +283,18 @@ static dnnl_status_t execute(const struct hd_dnnl *d, struct handles *h)
 	return status == dnnl_success ? reorder(d, OUT, h) : status;
 }
 
+/* All of it: one element could be dropped or pooled away before a guard sees it, and the
+ * others would be what lay there. Rows may lie in a wider matrix, whose rest is another tile's. */
+static void spoil(const dnnl_memory_desc_t *plain, float *out)
+{
+	size_t row = 1;
+
+	for (int d = 1; d < plain->ndims; d++)
+		row *= (size_t)plain->dims[d];
+	for (dnnl_dim_t i = 0; i < plain->dims[0]; i++)
+		memset(out + i * plain->format_desc.blocking.strides[0], 0xff, row * sizeof *out);
+}
+
 void hd_dnnl_run(const struct hd_dnnl *d, const void *a, const void *b, void *out, void *scratch)
 {
 	void *const at[NOPERANDS] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out };
@@ -293,5 +305,5 @@ void hd_dnnl_run(const struct hd_dnnl *d, const void *a, const void *b, void *ou
 		status = execute(d, &h);
 	release(&h);
 	if (status != dnnl_success)
-		memset(out, 0xff, sizeof(float));     /* one not-a-number is enough for the guard */
+		spoil(&d->side[OUT].plain, out);
 }
