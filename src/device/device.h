@@ -31,8 +31,7 @@ struct hd_program;                        /* program.h */
 
 enum hd_device_power {
 	HD_DEVICE_HOST_MEMORY = 1,        /* its memory is the host's */
-	HD_DEVICE_EXACT       = 2,        /* portable bits: the same on every machine */
-	HD_DEVICE_NO_RESULT   = 4,        /* computes nothing (null): results are zeros */
+	HD_DEVICE_NO_RESULT   = 2,        /* computes nothing (null): results are zeros */
 };
 
 enum hd_kernels { HD_KERNELS_LIBRARY, HD_KERNELS_PORTABLE };
