@@ -1,5 +1,6 @@
 /* optim.h -- optimizers as elementwise updates of flat vectors, and the scalars of
- * a step that they read.
+ * a step that they read. `plan` names optimizers by this table, `exec` fills the scalars,
+ * devices update.
  *
  * One pass: g = (G * scale) * clip with G the sum of all virtual nodes, then the L2
  * term g = g + weight_decay * p (once, not per virtual node; not for adamw), then the
@@ -11,11 +12,14 @@
  *   adam      L2 in g; m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g;
  *             p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps),  c1 = 1-b1^t, c2 = 1-b2^t
  *   adamw     p *= 1 - lr*wd first, then adam without the L2 term (Loshchilov, Hutter 2019)
- * t counts updates from 1 and is state ("optim.t"). c1, c2 are computed in f64 by
- * repeated multiplication (no libm) and rounded once.
+ * t counts updates from 1 and is state ("optim.t"). c1, c2 are computed in f64 by squaring
+ * and multiplying in the order of t's bits (no libm) and rounded once.
  *
  * 1. Every unit is ELEMENT: any split of the flat vector gives the same bits.
- * 2. One multiply, one add at a time; nothing is contracted. */
+ * 2. One operation, one rounding, in the order written above; nothing is contracted.
+ * 3. `grad` is read only; slots that the kind has not (hd_optims) are neither read nor written.
+ *
+ * Threads: pure; calls on disjoint parts of a vector may run at once. Nothing is owned. */
 #ifndef HD_DEVICE_OPTIM_H
 #define HD_DEVICE_OPTIM_H
 
