@@ -33,6 +33,5 @@ static inline bool hd_u32_from(uint64_t v, uint32_t *out) { return v <= UINT32_M
 static inline bool hd_i32_from(int64_t v, int32_t *out) { return v >= INT32_MIN && v <= INT32_MAX && ((*out = (int32_t)v), true); }
 static inline bool hd_u64_from(int64_t v, uint64_t *out) { return v >= 0 && ((*out = (uint64_t)v), true); }
 static inline bool hd_i64_from(uint64_t v, int64_t *out) { return v <= INT64_MAX && ((*out = (int64_t)v), true); }
-static inline bool hd_size_from(uint64_t v, size_t *out) { return v <= SIZE_MAX && ((*out = (size_t)v), true); }
 
 #endif
