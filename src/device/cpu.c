@@ -1,7 +1,7 @@
 #include "device/grid.h"
 
-/* The path is a matter of the machine, the kind of kernels one of the job: both are
- * asked for by name, and what the machine has not is refused. */
+/* The path is a matter of the machine: one that is asked for by name and that it has not
+ * is refused. The kind of kernels is one of the job, and the table's (cpu_kernels.h). */
 static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag)
 {
 	const char *path = hd_cpu_path(spec->path);
@@ -14,6 +14,6 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 
 const struct hd_device_ops hd_device_cpu = {
 	HD_GRID_OPS,
-	.name = "cpu", .about = "this machine's processor: vector kernels, or oneDNN for the job's `library` kernels",
+	.name = "cpu", .about = "this machine's processor: our vector kernels, with products and convolutions by oneDNN if the job wants `library` kernels",
 	.powers = HD_DEVICE_HOST_MEMORY, .open = cpu_open,
 };
