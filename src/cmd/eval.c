@@ -14,6 +14,7 @@ static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, con
 	hd_json_put_i64(w, "rows", (int64_t)m->rows);
 	hd_json_put_f64(w, "loss", hd_metrics_loss(m));
 	hd_json_put_f64(w, "accuracy", hd_metrics_accuracy(m));
+	hd_json_put_f64(w, "perplexity", hd_metrics_perplexity(m));
 	hd_json_put_text(w, "loss_hex", hex);
 	hd_json_line_print(&line);
 }
@@ -31,8 +32,8 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		print_json(cmd, s.ckpt.step, split, &m);
 	else if (!err)
-		printf("step %llu  %s  loss %.4f  accuracy %.2f %%  (%llu rows)\n", (unsigned long long)s.ckpt.step, split, hd_metrics_loss(&m),
-			hd_metrics_accuracy(&m) * 100, (unsigned long long)m.rows);
+		printf("step %llu  %s  loss %.4f  perplexity %.4g  accuracy %.2f %%  (%llu rows)\n", (unsigned long long)s.ckpt.step, split,
+			hd_metrics_loss(&m), hd_metrics_perplexity(&m), hd_metrics_accuracy(&m) * 100, (unsigned long long)m.rows);
 	hd_session_close(&s);
 	return err;
 }

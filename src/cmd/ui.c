@@ -98,8 +98,8 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 {
 	struct hd_ui *ui = user;
 
-	hd_ui_say(ui, "eval step %llu  %s  loss %.4f  accuracy %.2f %%  (%llu rows)", (unsigned long long)step, split, hd_metrics_loss(m),
-		hd_metrics_accuracy(m) * 100, (unsigned long long)m->rows);
+	hd_ui_say(ui, "eval step %llu  %s  loss %.4f  perplexity %.4g  accuracy %.2f %%  (%llu rows)", (unsigned long long)step, split,
+		hd_metrics_loss(m), hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100, (unsigned long long)m->rows);
 }
 
 /* kind of an event -> the mark its line begins with; others are not shown */

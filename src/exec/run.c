@@ -1,13 +1,11 @@
 #include "exec/run.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/json_writer.h"
-#include "base/num.h"
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/times.h"
@@ -349,14 +347,8 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 		run->target_reached = metric == HD_METRIC_ACCURACY ? run->metric >= target->f : run->metric <= target->f;
 	if (run->options.watch.eval)
 		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
-	if (run->dir) {
-		char body[256], loss[HD_NUM_CAP], acc[HD_NUM_CAP], ppl[HD_NUM_CAP] = "null";
-		if (isfinite(hd_metrics_perplexity(&m)))
-			hd_num_print_f32(ppl, (float)hd_metrics_perplexity(&m));
-		snprintf(body, sizeof body, "\"split\":\"%s\",\"loss\":%s,\"accuracy\":%s,\"perplexity\":%s,\"rows\":%llu", split,
-			hd_num_print_f32(loss, (float)hd_metrics_loss(&m)), hd_num_print_f32(acc, (float)hd_metrics_accuracy(&m)), ppl, (unsigned long long)m.rows);
-		hd_rundir_event(run->dir, "eval", run->evaluated_step, body);
-	}
+	if (run->dir)
+		hd_rundir_eval(run->dir, run->evaluated_step, split, &m);
 	return HD_OK;
 }
 

@@ -191,25 +191,49 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	append(dir, &dir->metrics, &line, error);
 }
 
+struct event { char room[HD_LINE_CAP]; struct hd_text line; struct hd_json_writer w; };
+
+static struct hd_json_writer *event_begin(const struct hd_rundir *dir, struct event *e, const char *kind, uint64_t step)
+{
+	hd_text_fixed(&e->line, e->room, sizeof e->room);
+	hd_json_writer_init(&e->w, &e->line);
+	hd_json_open_object(&e->w, NULL);
+	hd_json_put_i64(&e->w, "v", 1);
+	hd_json_put_f64(&e->w, "t", seconds(dir));
+	hd_json_put_text(&e->w, "kind", kind);
+	hd_json_put_i64(&e->w, "step", (int64_t)step);
+	hd_json_put_i64(&e->w, "membership", 0);
+	return &e->w;
+}
+
+static void event_end(struct hd_rundir *dir, struct event *e)
+{
+	hd_json_close(&e->w);
+	size_t len = e->line.len;
+	int error = HD_FAILPOINT_BYTES(EVENTS_WRITE, e->line.at, &len);
+	e->line.len = len;
+	append(dir, &dir->events, &e->line, error);
+}
+
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body)
 {
-	char room[HD_LINE_CAP];
-	struct hd_text line;
-	struct hd_json_writer w;
+	struct event e;
 
-	hd_text_fixed(&line, room, sizeof room);
-	hd_json_writer_init(&w, &line);
-	hd_json_open_object(&w, NULL);
-	hd_json_put_i64(&w, "v", 1);
-	hd_json_put_f64(&w, "t", seconds(dir));
-	hd_json_put_text(&w, "kind", kind);
-	hd_json_put_i64(&w, "step", (int64_t)step);
-	hd_json_put_i64(&w, "membership", 0);
+	event_begin(dir, &e, kind, step);
 	if (*body)
-		hd_text_addf(&line, ",%s", body);
-	hd_json_close(&w);
-	size_t len = line.len;
-	int error = HD_FAILPOINT_BYTES(EVENTS_WRITE, line.at, &len);
-	line.len = len;
-	append(dir, &dir->events, &line, error);
+		hd_text_addf(&e.line, ",%s", body);
+	event_end(dir, &e);
+}
+
+void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics)
+{
+	struct event e;
+	struct hd_json_writer *w = event_begin(dir, &e, "eval", step);
+
+	hd_json_put_text(w, "split", split);
+	hd_json_put_f32(w, "loss", (float)hd_metrics_loss(metrics));
+	hd_json_put_f32(w, "accuracy", (float)hd_metrics_accuracy(metrics));
+	hd_json_put_f32(w, "perplexity", (float)hd_metrics_perplexity(metrics));
+	hd_json_put_i64(w, "rows", (int64_t)metrics->rows);
+	event_end(dir, &e);
 }

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "exec/forward.h"
 #include "exec/worker.h"
 
 struct hd_rundir {
@@ -45,5 +46,6 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *recor
 
 /* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);
+void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics);
 
 #endif
