@@ -144,6 +144,13 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 	return HD_OK;
 }
 
+enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
+{
+	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO && hd_device_has_library());
+
+	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
+}
+
 enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec)
 {
 	const struct hd_job_value *devices = &job->value[HD_JOB_DEVICES];
@@ -153,7 +160,7 @@ enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, str
 	hd_cores_usable(&cores);
 	uint32_t most = cores.n < job->nvns ? cores.n : job->nvns;
 	*spec = (struct hd_worker_spec){ .kind = "cpu", .ndevices = most, .nthreads = 1, .spin = true,
-		.kernels = hd_job_int(job, HD_JOB_KERNELS) == HD_JOBKERNELS_PORTABLE ? HD_KERNELS_PORTABLE : HD_KERNELS_LIBRARY };
+		.kernels = hd_session_kernels((enum hd_jobkernels)hd_job_int(job, HD_JOB_KERNELS)) };
 	if (cmd->args.has[HD_OPT_DEVICES])
 		err = parse_devices(cmd, cmd->args.text[HD_OPT_DEVICES], spec);
 	else if (!devices->is_auto)

@@ -110,6 +110,8 @@ struct hd_device {
 
 extern const struct hd_device_ops *const hd_devices[];      /* ends with NULL: cpu, reference, null */
 
+bool hd_device_has_library(void);         /* were the library's kernels built in? Asking for them without is HD_E_REFUSED */
+
 HD_MUST_USE enum hd_err hd_device_create(struct hd_device **device, const char *kind,
 	const struct hd_device_spec *spec, struct hd_diag *diag);
 void hd_device_destroy(struct hd_device *device);            /* closes; takes NULL */
