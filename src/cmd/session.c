@@ -1,18 +1,16 @@
-#define _GNU_SOURCE        /* of the C library: environ */
-
 #include "cmd/session.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/near.h"
 #include "base/num.h"
+#include "cmd/json_line.h"
+#include "exec/report.h"
+#include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
-#include "exec/report.h"
-#include "cmd/json_line.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
 
@@ -70,7 +68,7 @@ static void warn_of_variables(const struct hd_cmd *cmd)
 {
 	if (cmd->args.has[HD_OPT_QUIET])
 		return;
-	for (char **at = environ; *at; at++)
+	for (char *const *at = hd_proc_environment(); *at; at++)
 		if (!strncmp(*at, "HEDDLE_", strlen("HEDDLE_")))
 			warn_of_variable(*at);
 }

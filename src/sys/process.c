@@ -284,6 +284,8 @@ static bool take_uuid(const char *text, uint8_t id[16])
 	return n == 32;
 }
 
+char *const *hd_proc_environment(void) { return environ; }
+
 void hd_proc_self(struct hd_proc_self *self)
 {
 	char text[64];

@@ -23,6 +23,7 @@
 /* Who we are, for files that other processes read. */
 struct hd_proc_self { uint32_t pid; uint8_t boot[16]; };      /* boot: the kernel's id of this boot; zeros where it has none */
 void hd_proc_self(struct hd_proc_self *self);
+char *const *hd_proc_environment(void);   /* "NAME=value", ends with NULL; borrowed from the process, which does not change it */
 
 struct hd_host;
 
