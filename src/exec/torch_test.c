@@ -122,9 +122,16 @@ static void agrees(const char *name, enum hd_kernels kernels)
 	hd_arena_finish(&arena);
 }
 
-static void mlp_agrees_with_pytorch(void **state)   { (void)state; agrees("mlp", HD_KERNELS_PORTABLE); if (hd_device_has_library()) agrees("mlp", HD_KERNELS_LIBRARY); }
-static void lenet_agrees_with_pytorch(void **state) { (void)state; agrees("lenet", HD_KERNELS_PORTABLE); if (hd_device_has_library()) agrees("lenet", HD_KERNELS_LIBRARY); }
-static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees("gpt", HD_KERNELS_PORTABLE); if (hd_device_has_library()) agrees("gpt", HD_KERNELS_LIBRARY); }
+static void agrees_on_all_kernels(const char *name)
+{
+	agrees(name, HD_KERNELS_PORTABLE);
+	if (hd_device_has_library())
+		agrees(name, HD_KERNELS_LIBRARY);
+}
+
+static void mlp_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("mlp"); }
+static void lenet_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("lenet"); }
+static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gpt"); }
 
 int main(void)
 {
