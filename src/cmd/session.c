@@ -6,11 +6,11 @@
 
 #include "base/near.h"
 #include "base/num.h"
-#include "cmd/json_line.h"
-#include "exec/report.h"
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/report.h"
+#include "cmd/json_line.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
 
