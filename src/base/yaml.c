@@ -62,13 +62,12 @@ static struct hd_yaml_mark mark_of(struct fy_token *token)
 }
 
 /* What the library would guess at (encodings, NUL), word badly (tabs) or not survive is
- * settled here: a tab between ':' and the start of a block makes libfyaml 0.7 lose its
- * indentation and write through NULL. Quotes and comments make no exception, since to know
- * them is to parse. */
+ * settled here: a tab behind ':' can make libfyaml 0.7 lose its indentation and write
+ * through NULL. Quotes and comments make no exception, since to know them is to parse. */
 static enum hd_err check_bytes(const struct build *build, const char *text, size_t len)
 {
 	struct hd_yaml_mark at = { 1, 1 };
-	bool indent = true, tab = false, colon_tab = false;
+	bool indent = true, tab = false;
 	char sign = '\n';                         /* the newest byte that is no blank */
 
 	for (size_t i = 0, n; i < len; i += n, at.column++) {
@@ -83,13 +82,12 @@ static enum hd_err check_bytes(const struct build *build, const char *text, size
 		if (c == '\n') {
 			at = (struct hd_yaml_mark){ at.line + 1, 0 };
 			indent = true;
-			tab = colon_tab = false;
+			tab = false;
 			sign = c;
 			continue;
 		}
-		if (colon_tab && strchr("|>-?", c))
-			return refuse(build, at, "a tab between ':' and this sign; use spaces");
-		colon_tab = (colon_tab && c == ' ') || (sign == ':' && c == '\t');
+		if (sign == ':' && c == '\t')
+			return refuse(build, at, "a tab behind ':'; use spaces");
 		sign = c == ' ' || c == '\t' ? sign : c;
 		tab = tab || (indent && c == '\t');
 		indent = indent && (c == ' ' || c == '\t' || c == '\r');
