@@ -1,8 +1,9 @@
 #!/bin/bash
 # fuzz.sh SECONDS [NAME]: runs the built fuzz targets, each for SECONDS, from the seeds in
-# fuzz/corpus/NAME. What is learned stays in build/fuzz/corpus, findings are written to
-# build/fuzz/findings; put one into fuzz/corpus/NAME with its repair, it is then replayed
-# by every test run. Exit 1 on a finding.
+# fuzz/corpus/NAME; HD_FUZZ_SEED=N repeats the draws, else they differ each time. What is
+# learned stays in build/fuzz/corpus, findings are written to build/fuzz/findings; put one
+# into fuzz/corpus/NAME with its repair, it is then replayed by every test run. Exit 1 on a
+# finding.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +21,7 @@ for target in build/fuzz/*_fuzz; do
 	seeds=()
 	[ ! -d "fuzz/corpus/$name" ] || seeds=("fuzz/corpus/$name")
 	log=build/fuzz/$name.log
-	if "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+	if "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 -seed="${HD_FUZZ_SEED:-0}" \
 		-artifact_prefix="build/fuzz/findings/$name-" "$learned" ${seeds[@]+"${seeds[@]}"} >"$log" 2>&1; then
 		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in $seconds s, no finding"
 	else
