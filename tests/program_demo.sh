@@ -12,3 +12,8 @@ passed "--show prints a job file that is good; unknown demos are refused"
 expect 0 heddle demo --json -q
 says '"identical":true'
 passed "demo train"
+expect 0 heddle eval runs/demo-train-2
+says 'accuracy'
+expect 0 heddle resume runs/demo-train -q
+expect 0 heddle ckpt diff runs/demo-train runs/demo-train-2
+passed "the demo's runs are runs like any other: evaluated, resumed, compared"

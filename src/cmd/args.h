@@ -48,7 +48,6 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(REPEAT,      0,   "repeat",        COUNT,  "N",       "timed repetitions")                               \
 	X(ULP,         0,   "ulp",           COUNT,  "N",       "count elements within N units in the last place as equal") \
 	X(REL,         0,   "rel",           TEXT,   "X",       "count elements within a relative distance as equal") \
-	X(KEEP,        0,   "keep",          FLAG,   "",        "keep the folder of the demonstration")            \
 	X(SHOW,        0,   "show",          FLAG,   "",        "print the job file of the demonstration, start nothing") \
 	X(EPOCH,       0,   "epoch",         COUNT,  "E",       "data epoch")                                      \
 	X(STEP,        0,   "step",          COUNT,  "S",       "step")                                            \

@@ -75,6 +75,8 @@ static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t nde
 	options.watch = hd_ui_watch(&ui);
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml, strlen(yaml), &cmd->diag);
 	if (!err)
+		err = hd_session_put_job(cmd, &dir, job);
+	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err)
 		err = hd_run_train(run, &cmd->diag);

@@ -30,16 +30,6 @@ static void show_config(struct hd_cmd *cmd, const struct hd_job *job)
 	printf("%s\n", text.at);
 }
 
-static enum hd_err put_resolved(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job)
-{
-	struct hd_text text;
-
-	hd_text_init(&text, &cmd->arena);
-	hd_job_json(job, false, &text);
-	hd_text_add(&text, "\n");
-	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
-}
-
 static enum hd_err take_options(struct hd_cmd *cmd, struct hd_run_options *options)
 {
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
@@ -98,7 +88,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".",
 		cmd->args.text[HD_OPT_OUT], hd_job_text(job, HD_JOB_NAME), yaml, len, &cmd->diag);
 	if (!err)
-		err = put_resolved(cmd, &dir, job);
+		err = hd_session_put_job(cmd, &dir, job);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err)

@@ -142,6 +142,16 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 	return HD_OK;
 }
 
+enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_job_json(job, false, &text);
+	hd_text_add(&text, "\n");
+	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
+}
+
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
 {
 	bool library = asked == HD_JOBKERNELS_LIBRARY || (asked == HD_JOBKERNELS_AUTO && hd_device_has_library());

@@ -49,7 +49,7 @@ const struct hd_verb hd_verbs[] = {
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",
-	  OPTS(HD_OPT_SHOW, HD_OPT_KEEP, HD_OPT_DEVICES), hd_cmd_demo, "program_demo.sh" },
+	  OPTS(HD_OPT_SHOW, HD_OPT_DEVICES), hd_cmd_demo, "program_demo.sh" },
 	{ "completion", "bash|zsh|fish", 1, 1, "shell completion", "", OPTS(), hd_cmd_completion, "program_completion.sh" },
 	{ "version", "", 0, 0, "version, build and libraries", "", OPTS(), hd_cmd_version, "program_doctor.sh" },
 	{ 0 },
