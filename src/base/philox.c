@@ -40,6 +40,13 @@ struct hd_philox hd_philox_model(uint64_t seed, uint64_t step, uint32_t vn, uint
 	return hd_philox(counter, hd_philox_key(seed, HD_RNG_MODEL));
 }
 
+struct hd_philox hd_philox_mask(uint64_t seed, uint64_t step, uint32_t op, uint32_t sample, uint32_t position)
+{
+	const uint32_t counter[4] = { position | (uint32_t)(step >> 32) << 20, op, (uint32_t)step, sample };
+
+	return hd_philox(counter, hd_philox_key(seed, HD_RNG_MASK));
+}
+
 /* Natural logarithm of a positive normal number: x = m * 2^e with m in [sqrt(1/2), sqrt(2)),
  * log m = 2 atanh s with s = (m-1)/(m+1), |s| <= 0.172, of which the eleventh term
  * is below half a unit in the last place. ln 2 in two parts, so that e * high is exact. */

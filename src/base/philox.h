@@ -11,19 +11,23 @@
  *   augment (draw, op id, sample low 32, (sample >> 32 & 0xfff) | data epoch << 12)
  *   init    (element/4, tensor index, 0, 0)
  *   order   see data/sampler.h
+ *   mask    (position | (step >> 32) << 20, op id, step low 32, hash of the sample); three words of a block
+ *           serve one token: chosen or not, what becomes of it, which token that is
  * Limits: vn < 2^20, step < 2^44, 2^34 elements in a draw. */
 #ifndef HD_BASE_PHILOX_H
 #define HD_BASE_PHILOX_H
 
 #include <stdint.h>
 
-enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER };
+enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER, HD_RNG_MASK };
 
 struct hd_philox { uint32_t word[4]; };
 
 struct hd_philox hd_philox(const uint32_t counter[4], uint64_t key);
 uint64_t hd_philox_key(uint64_t seed, enum hd_rng_domain domain);
 struct hd_philox hd_philox_model(uint64_t seed, uint64_t step, uint32_t vn, uint32_t op, uint64_t block);
+/* `sample`: low 32 bits of the hash of its tokens. Where two samples share them they share a pattern, nothing else. */
+struct hd_philox hd_philox_mask(uint64_t seed, uint64_t step, uint32_t op, uint32_t sample, uint32_t position);
 
 static inline float hd_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 static inline uint32_t hd_keep_from(double p) { return (uint32_t)(p * 4294967296.0); }    /* keep iff word >= it; p < 1 */

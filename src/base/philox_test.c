@@ -59,6 +59,16 @@ static void a_step_of_2_to_32_sits_above_the_virtual_node(void **state)
 	assert_memory_equal(&got, &want, sizeof got);
 }
 
+static void masks_are_keyed_by_sample_and_position(void **state)
+{
+	const uint32_t counter[4] = { 5 | 3u << 20, 9, 7, 0xabcdef01 };
+	struct hd_philox want = hd_philox(counter, hd_philox_key(11, HD_RNG_MASK)), got = hd_philox_mask(11, (UINT64_C(3) << 32) + 7, 9, 0xabcdef01, 5);
+
+	(void)state;
+	assert_memory_equal(&got, &want, sizeof want);
+	assert_true(HD_RNG_MASK == 7);                 /* a number of checkpoints' runs: never another */
+}
+
 static void uniforms_are_in_0_1_and_exact(void **state)
 {
 	(void)state;
@@ -142,6 +152,7 @@ int main(void)
 		cmocka_unit_test(known_answer_of_the_model_domain_holds),
 		cmocka_unit_test(every_field_of_the_model_counter_is_told_apart),
 		cmocka_unit_test(a_step_of_2_to_32_sits_above_the_virtual_node),
+		cmocka_unit_test(masks_are_keyed_by_sample_and_position),
 		cmocka_unit_test(uniforms_are_in_0_1_and_exact),
 		cmocka_unit_test(dropout_thresholds_are_the_floor_of_p_times_2_to_32),
 		cmocka_unit_test(normals_agree_with_libm_at_the_edges_and_in_the_middle),
