@@ -6,6 +6,7 @@ set(HD_LIBRARIES
   "z|zlib.h|zlib1g-dev|required"
   "xxhash|xxhash.h|libxxhash-dev|required"
   "crypto|openssl/evp.h|libssl-dev|required"
+  "protobuf-c|protobuf-c/protobuf-c.h|libprotobuf-c-dev|required"
   "dnnl|dnnl.h|libdnnl-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")

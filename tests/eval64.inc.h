@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/philox.h"
 #include "graph/op.h"
 
@@ -34,14 +35,34 @@ static struct shape64 shape64(const struct eval64 *e, uint32_t v)
 	return s;
 }
 
-static double act64(int act, double x)
+/* Other formulas than the reference's where there is a choice. */
+static double act64(int act, const float *f, double x)
 {
-	switch (act) {
-	case HD_ACT_RELU: return fmax(x, 0);
-	case HD_ACT_GELU: return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-	case HD_ACT_TANH: return 1 - 2 / (exp(2 * x) + 1);
-	default:          return 0.5 + 0.5 * tanh(x / 2);
+	const double gate = 0.5 + 0.5 * tanh(x / 2), a = (double)f[0], b = (double)f[1];
+
+	switch ((enum hd_act)act) {
+	case HD_ACT_RELU:     return fmax(x, 0);
+	case HD_ACT_GELU:     return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+	case HD_ACT_TANH:     return 1 - 2 / (exp(2 * x) + 1);
+	case HD_ACT_SIGMOID:  return gate;
+	case HD_ACT_SILU:     return x * gate;
+	case HD_ACT_GELU_ERF: return x * (0.5 + 0.5 * erf(x * 0.70710678118654752440));
+	case HD_ACT_SOFTPLUS: return x > 30 ? x : log(1 + exp(x));
+	case HD_ACT_ELU:      return x > 0 ? x : a * exp(x) - a;
+	case HD_ACT_LEAKY:    return fmax(x, 0) + a * fmin(x, 0);
+	case HD_ACT_CLIP:     return fmin(fmax(x, a), b);
+	case HD_ACT_EXP:      return pow(2.71828182845904523536, x);
+	case HD_ACT_LOG:      return log2(x) * 0.69314718055994530942;
+	case HD_ACT_SQRT:     return pow(x, 0.5);
+	case HD_ACT_ERF:      return 1 - erfc(x);
+	case HD_ACT_NEG:      return 0 - x;
+	case HD_ACT_ABS:      return fmax(x, -x);
+	case HD_ACT_RECIP:    return pow(x, -1);
+	case HD_ACT_SQUARE:   return pow(x, 2);
+	case HD_ACT_POW:      return x < 0 ? pow(x, a) : exp(a * log(x));
+	case HD_NACTS:        break;
 	}
+	return (double)NAN;
 }
 
 static void matmul64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
@@ -59,19 +80,20 @@ static void matmul64(const struct hd_node *n, const struct shape64 *s, double **
 static void conv64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
 {
 	const int32_t *a = n->attr.i;
-	const int64_t *x = s[0].dim, *w = s[1].dim;
+	const int64_t *x = s[0].dim, *w = s[1].dim, each = w[0] / (x[1] / w[1]), dh = a[5] ? a[5] : 1, dw = a[6] ? a[6] : 1;
 
-	for (int64_t e = 0; e < s[0].elems; e++)
-		for (int64_t k = 0; k < w[0]; k++)
+	for (int64_t e = 0; e < s[0].elems; e++) {
+		int64_t ch = e / (x[3] * x[2]) % x[1], img = e / (x[3] * x[2] * x[1]), group = ch / w[1];
+		for (int64_t k = group * each; k < (group + 1) * each; k++)
 			for (int64_t r = 0; r < w[2]; r++)
 				for (int64_t c = 0; c < w[3]; c++) {
-					int64_t col = e % x[3] + a[3] - c, row = e / x[3] % x[2] + a[2] - r, ch = e / (x[3] * x[2]) % x[1],
-						img = e / (x[3] * x[2] * x[1]);
+					int64_t col = e % x[3] + a[3] - c * dw, row = e / x[3] % x[2] + a[2] - r * dh;
 					if (row % a[0] || col % a[1] || row < 0 || col < 0 || row / a[0] >= y->dim[2] || col / a[1] >= y->dim[3])
 						continue;
 					out[0][((img * w[0] + k) * y->dim[2] + row / a[0]) * y->dim[3] + col / a[1]] +=
-						in[0][e] * in[1][((k * w[1] + ch) * w[2] + r) * w[3] + c];
+						in[0][e] * in[1][((k * w[1] + ch % w[1]) * w[2] + r) * w[3] + c];
 				}
+	}
 }
 
 static void attention64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
@@ -120,18 +142,7 @@ static void layernorm64(const struct hd_node *n, const struct shape64 *s, double
 	}
 }
 
-static void maxpool64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
-{
-	const int32_t *a = n->attr.i;
-	const int64_t *x = s[0].dim;
-
-	for (int64_t e = 0; e < y->elems; e++) {
-		int64_t q = e % y->dim[3], p = e / y->dim[3] % y->dim[2], plane = e / (y->dim[3] * y->dim[2]);
-		out[0][e] = (double)-INFINITY;
-		for (int64_t k = 0; k < a[0] * a[1]; k++)
-			out[0][e] = fmax(out[0][e], in[0][(plane * x[2] + p * a[2] + k / a[1]) * x[3] + q * a[3] + k % a[1]]);
-	}
-}
+#include "tests/eval64_images.inc.h"
 
 static void xent64(const struct shape64 *s, double **in, double **out)
 {
@@ -149,6 +160,8 @@ static void xent64(const struct shape64 *s, double **in, double **out)
 		out[2][r] = best == label;
 	}
 }
+
+#include "tests/eval64_blocked.inc.h"
 
 static int64_t channel64(const struct shape64 *s, int axis, int64_t e)
 {
@@ -171,6 +184,10 @@ static double dropout64(const struct eval64 *ev, const struct hd_node *n, const 
 	return (double)word < floor((double)n->attr.f[0] * 4294967296.0) ? 0 : 1 / (1 - (double)n->attr.f[0]);
 }
 
+#include "tests/eval64_batch.inc.h"
+#include "tests/eval64_sequences.inc.h"
+#include "tests/eval64_tensors.inc.h"
+
 static void node64(const struct eval64 *ev, const struct hd_node *n)
 {
 	struct shape64 s[HD_MAX_IN], y = shape64(ev, n->out);
@@ -184,13 +201,20 @@ static void node64(const struct eval64 *ev, const struct hd_node *n)
 		out[i] = ev->at[n->out + i];
 		memset(out[i], 0, (size_t)shape64(ev, n->out + i).elems * sizeof(double));
 	}
+	if (tensors64(ev, n, s, &y, in, out) || batch64(n, s, &y, in, out) || sequences64(ev, n, s, in, out))
+		return;
 	switch (n->op) {
 	case HD_OP_MATMUL:        matmul64(n, s, in, out); return;
 	case HD_OP_CONV2D:        conv64(n, s, &y, in, out); return;
+	case HD_OP_CONV2D_B:      conv_b64(n, s, &y, in, out); return;
+	case HD_OP_BLOCK:         block64(&s[0], &y, in[0], out[0], true); return;
+	case HD_OP_UNBLOCK:       block64(&y, &s[0], in[0], out[0], false); return;
 	case HD_OP_ATTENTION:     attention64(n, s, in, out); return;
 	case HD_OP_LAYERNORM:
 	case HD_OP_ADD_LAYERNORM: layernorm64(n, s, in, out); return;
-	case HD_OP_MAXPOOL2D:     maxpool64(n, s, &y, in, out); return;
+	case HD_OP_MAXPOOL2D:
+	case HD_OP_AVGPOOL2D:     pool64(n, s, &y, in, out); return;
+	case HD_OP_GROUPNORM:     groupnorm64(n, s, in, out); return;
 	case HD_OP_SOFTMAX_XENT:  xent64(s, in, out); return;
 	case HD_OP_SUM_ROWS:      sum_rows64(n, s, y.elems, in, out); return;
 	default:                  break;
@@ -198,16 +222,13 @@ static void node64(const struct eval64 *ev, const struct hd_node *n)
 	for (int64_t e = 0; e < (n->op == HD_OP_EMBED ? y.elems : s[0].elems); e++)
 		switch (n->op) {
 		case HD_OP_RESHAPE: out[0][e] = in[0][e]; break;
-		case HD_OP_ADD:     out[0][e] = in[0][e] + in[1][e % s[1].elems]; break;
-		case HD_OP_SUB:     out[0][e] = in[0][e] - in[1][e]; break;
-		case HD_OP_MUL:     out[0][e] = in[0][e] * in[1][e]; break;
 		case HD_OP_SCALE:   out[0][e] = in[0][e] * (double)n->attr.f[0]; break;
 		case HD_OP_BIAS:    out[0][e] = in[0][e] + in[1][channel64(&s[0], n->attr.i[0], e)]; break;
 		case HD_OP_BIAS_ACT:
 			out[0][e] = in[0][e] + in[1][channel64(&s[0], n->attr.i[0], e)];
-			out[1][e] = act64(n->attr.i[1], out[0][e]);
+			out[1][e] = act64(n->attr.i[1], n->attr.f, out[0][e]);
 			break;
-		case HD_OP_ACT:     out[0][e] = act64(n->attr.i[0], in[0][e]); break;
+		case HD_OP_ACT:     out[0][e] = act64(n->attr.i[0], n->attr.f, in[0][e]); break;
 		case HD_OP_EMBED:   out[0][e] = in[1][(int64_t)in[0][e / s[1].last] * s[1].last + e % s[1].last]; break;
 		case HD_OP_MSE:     out[0][e / s[0].last] += pow(in[0][e] - in[1][e], 2) / (double)s[0].last; break;
 		case HD_OP_SUM64:   out[0][0] += in[0][e]; break;

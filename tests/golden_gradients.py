@@ -161,6 +161,33 @@ def add_layernorm(at, a, b, gamma, beta):
     return y, a + b, stats
 
 
+def channels(x):
+    """[values, C] of [N,C,...], and the way back."""
+    turned = np.moveaxis(x, 1, -1)
+    return turned.reshape(-1, x.shape[1]), lambda y: np.moveaxis(y.reshape(turned.shape), -1, 1)
+
+
+def batchnorm(at, x, gamma, beta, mean, var):
+    v, back = channels(x)
+    n, m = v.shape[0], v.mean(0)
+    s = 1 / np.sqrt(v.var(0) + at['eps'])
+    return back((v - m) * s * gamma + beta), np.stack([m, s, np.full_like(m, 1 / n)]), np.stack([np.full_like(m, n), m, n * v.var(0)])
+
+
+def batchnorm_sums(dy, x, stats):
+    g, _ = channels(dy)
+    v, _ = channels(x)
+    return np.stack([g.sum(0), (g * (v - stats[0]) * stats[1]).sum(0)])
+
+
+def batchnorm_dx(dy, x, gamma, stats):
+    sums = batchnorm_sums(dy, x, stats)
+    g, back = channels(dy)
+    v, _ = channels(x)
+    seen = (v - stats[0]) * stats[1]
+    return back(gamma * stats[1] * (g - (sums[0] + seen * sums[1]) * stats[2])), sums
+
+
 # op: function of attributes, operands, shape of the first output, masks
 OPS = {
     'matmul': lambda a, x, s, m: matmul(a, *x),
@@ -187,6 +214,10 @@ OPS = {
     'add_layernorm': lambda a, x, s, m: add_layernorm(a, *x),
     'layernorm_dx': lambda a, x, s, m: layernorm_dx(*x),
     'layernorm_dg': lambda a, x, s, m: flat(x[0] * (x[1] - x[2][..., :1]) * x[2][..., 1:]).sum(0),
+    'batchnorm': lambda a, x, s, m: batchnorm(a, *x),
+    'batchnorm_dx': lambda a, x, s, m: batchnorm_dx(*x),
+    'batchnorm_sums': lambda a, x, s, m: batchnorm_sums(*x),
+    'batchnorm_dp': lambda a, x, s, m: x[0][int(a.get('row', 0))],
     'softmax_xent': lambda a, x, s, m: softmax_xent(*x),
     'softmax_xent_dx': lambda a, x, s, m: softmax_xent_dx(*x),
     'mse': lambda a, x, s, m: ((x[0] - x[1]) ** 2).mean(-1),
@@ -217,6 +248,8 @@ def read(path, rng):
             elif words[0] == 'param':
                 params.append(words[1])
                 values[words[1]] = rng.normal(size=shape_of(line)) * 0.3 + (words[4] == 'ones')
+            elif words[0] == 'buffer':
+                values[words[1]] = np.full(shape_of(line), 1.0 * (words[4] == 'ones'))
             elif words[0] == 'const':
                 values[words[1]] = np.array([float(w) for w in words[4:]]).reshape(shape_of(line))
             elif words[0] == 'output':

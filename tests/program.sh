@@ -57,12 +57,44 @@ batch: {global: 16, virtual_nodes: 8}
 optim: {kind: momentum, lr: 1e-2, schedule: {kind: cosine, warmup: 2}}
 checkpoint: {every: 1 steps, keep: 2}
 END
+	cat >resnet18.yaml <<END
+job: {name: resnet18, seed: 6, steps: $1}
+model: {use: "builtin:resnet18", args: {stem: small, channels: 1, height: 8, width: 8, base: 2, classes: 4}}
+data: {kind: synthetic, count: 50}
+batch: {global: 16, virtual_nodes: 8}
+optim: {kind: nesterov, lr: 1e-2, weight_decay: 5e-4, schedule: {kind: cosine, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
 	cat >gpt.yaml <<END
 job: {name: gpt, seed: 5, steps: $1}
 model: {use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 8, vocab: 32, dropout: 0.1}}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7, normalize: token}
 optim: {kind: adam, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >llama.yaml <<END
+job: {name: llama, seed: 6, steps: $1}
+model: {use: "builtin:llama", args: {layers: 1, width: 16, heads: 4, kv_heads: 2, context: 8, vocab: 32}}
+data: {kind: synthetic, count: 60}
+batch: {global: 14, virtual_nodes: 7, normalize: token}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >bert.yaml <<END
+job: {name: bert, seed: 8, steps: $1}
+model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, share: 0.3, pad: 3, dropout: 0.1}}
+data: {kind: synthetic, count: 60}
+batch: {global: 14, virtual_nodes: 7, normalize: token}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >lstm.yaml <<END
+job: {name: lstm, seed: 7, steps: $1}
+model: {use: "builtin:lstm", args: {layers: 2, width: 6, hidden: 9, context: 8, vocab: 32, dropout: 0.1}}
+data: {kind: synthetic, count: 60}
+batch: {global: 14, virtual_nodes: 7, normalize: token}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
 checkpoint: {every: 1 steps, keep: 2}
 END
 }

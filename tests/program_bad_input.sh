@@ -26,6 +26,29 @@ refused()        # exit code, text, what
 	passed "$3"
 }
 
+# ---- a table that tokens index
+cat >table.graph <<'G'
+graph table
+input x i32 [*,4]
+input y i32 [*,4]
+param t f32 [10,8] normal 0.02
+param w f32 [1000,8] normal 0.02
+%0 = embed x t
+%1 = matmul %0 w tb=1
+%2,%3,%4 = softmax_xent %1 y
+%5 = sum64 %2
+%6 = count64 y
+output loss %5
+output weight %6
+output logits %1
+G
+printf 'job: {steps: 2}\nmodel: {use: "graph:table.graph", loss: none}\ndata: {kind: synthetic}\nbatch: {global: 4, virtual_nodes: 1}\n' >table.yaml
+expect 3 heddle run table.yaml --out table
+says 'has a table of 10 rows, the data may hold 1000 different tokens'
+sed -i 's/\[10,8\]/[1000,8]/' table.graph
+expect 0 heddle run table.yaml --out table -q
+passed "a table shorter than the tokens that index it is refused"
+
 make_set
 expect 0 heddle run idx.yaml --out good -q
 refused_before=$(heddle ckpt digest good)

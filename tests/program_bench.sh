@@ -10,7 +10,49 @@ same "$(number steps)" 5 "--repeat"
 cp out one
 train run mlp.yaml --steps 8 --out whole
 same "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "$digest" "what is timed is what is trained"
+! grep -q virtual_nodes_excess one || failed "the cost of virtual nodes is measured on one device"
+expect 0 heddle bench step mlp.yaml --devices 1 --threads 1 --repeat 5 --json
+json_ok
+for name in forward_ms backward_ms joins_ms update_ms wait_data_ms other_ms virtual_nodes_ms virtual_node_alone_ms virtual_nodes_excess \
+	memory_predicted_mib memory_peak_growth_mib; do
+	[ -n "$(number $name)" ] || failed "no $name"
+done
+same "$(number digest)" "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "one device and two"
+awk -v all="$(number virtual_nodes_ms)" -v one="$(number virtual_node_alone_ms)" -v rest="$(number joins_and_update_ms)" -v e="$(number virtual_nodes_excess)" \
+	'BEGIN { d = all / (13 * one + rest) - 1 - e; exit !(d < 1e-6 && d > -1e-6 && one > 0 && rest > 0) }' || failed "the excess is not that of its terms"
+awk -v f="$(number forward_ms)" -v b="$(number backward_ms)" 'BEGIN { exit !(f > 0 && b > 0) }' || failed "a pass takes no time"
 expect 0 heddle bench step mlp.yaml
 says 'GFLOP'
 [ -z "$(ls -d runs 2>/dev/null)" ] || failed "bench leaves a run directory"
 passed "bench step times real steps and leaves nothing"
+
+# Each figure that is made of others is checked against them.
+cat >sums.py <<'END'
+import json, sys
+sets = json.load(sys.stdin)
+for s in sets:
+	ops = sum(o["count"] * o["best_ms"] for o in s["ops"])
+	assert abs(ops - s["ops_ms"]) <= 1e-6 * ops, "ops_ms is not the sum of its rows"
+	assert abs(s["ops_ms"] + s["joins_and_update_ms"] - s["sum_ms"]) <= 1e-6 * s["sum_ms"], "sum_ms is not the sum of its terms"
+	assert abs(s["sum_ms"] / s["step_ms_min"] - s["sum_of_step"]) <= 1e-6 * s["sum_of_step"], "sum_of_step"
+	rows = [(o["op"], o["shape"], o["count"]) for o in s["ops"]]
+	assert rows and all(o["best_ms"] > 0 and o["bytes"] > 0 and o["count"] > 0 and o["bound"] in ("compute", "memory") for o in s["ops"])
+	for o in s["ops"]:
+		assert abs(o["flops"] / o["best_ms"] * 1e3 - o["flops_per_s"]) <= 1e-6 * o["flops_per_s"], "flops_per_s"
+		assert abs(max(o["flops"] / s["peak_flops_per_s"], o["bytes"] / s["peak_bytes_per_s"]) * 1e3 / o["best_ms"] - o["roofline"]) <= 1e-6 * o["roofline"]
+	print(s["set"], s["wave"], sum(o["count"] * o["flops"] for o in s["ops"]))
+END
+python=$(command -v python3) || python=/opt/torchvenv/bin/python
+for job in mlp lenet resnet18 gpt lstm; do
+	expect 0 heddle bench op $job.yaml --repeat 2 --json
+	json_ok
+	[ ! -x "$python" ] || "$python" sums.py <out >sums 2>err || failed "$job: sums"
+	[ ! -x "$python" ] || grep -q '^portable' sums || failed "$job: no portable kernels"
+done
+expect 0 heddle bench op mlp.yaml --repeat 1
+says 'of the step are its ops'
+expect 2 heddle bench op mlp.yaml --repeat 0
+expect 11 heddle bench op resnet18.yaml --repeat 1 -s model.bn=global
+says 'lockstep'
+[ -z "$(ls -d runs 2>/dev/null)" ] || failed "bench op leaves a run directory"
+passed "bench op adds up, for every set of kernels"

@@ -5,7 +5,7 @@
 steps=5
 write_jobs $steps
 
-for job in mlp lenet gpt; do
+for job in mlp lenet gpt resnet18; do
 	train run $job.yaml --devices 1 --threads 1 --out $job
 	declare whole_$job=$digest
 	for devices in 1 2 3 5 8; do
@@ -18,7 +18,20 @@ for job in mlp lenet gpt; do
 	done
 	same "$(heddle ckpt digest $job)" "$digest" "$job: the checkpoint's digest is the run's"
 done
-passed "mlp, lenet, gpt: equal digests on 1, 2, 3, 5, 8 devices of 1 to 4 threads"
+passed "mlp, lenet, gpt, resnet18: equal digests on 1, 2, 3, 5, 8 devices of 1 to 4 threads"
+
+for job in llama bert lstm; do
+	train run $job.yaml --devices 1 --threads 1 --out $job
+	whole=$digest
+	for where in "2 1" "3 2" "5 1" "8 3"; do
+		read -r devices threads <<<"$where"
+		train run $job.yaml --devices "$devices" --threads "$threads" --out again
+		rm -rf again
+		same "$digest" "$whole" "$job on $devices devices of $threads threads"
+	done
+	same "$(heddle ckpt digest $job)" "$whole" "$job: the checkpoint's digest is the run's"
+done
+passed "llama, bert, lstm: equal digests on 1, 2, 3, 5, 8 devices"
 
 # Virtual nodes dealt out by hand: rank 1 has the first alone, rank 0 the odd ones, rank 2 the other even ones.
 train run mlp.yaml --devices 3 --out plans

@@ -40,3 +40,42 @@ says '"x":['
 expect 2 heddle data cat mlp.yaml --split no
 says 'no split "no"'
 passed "cat prints samples as JSON lines"
+
+cat >flowers.csv <<'END'
+long,wide,who,kind
+5.1,3.5,"Ann, B.",setosa
+4.9,3.0,,setosa
+7.0,3.2,Bo,versicolor
+6.3,3.3,Cy,virginica
+END
+cat >csv.yaml <<'END'
+job: {steps: 2}
+model: {use: "builtin:mlp", args: {input: [2], hidden: [8], classes: 3}}
+data: {kind: csv, path: flowers.csv, columns: [wide, long], label: kind, classes: [setosa, versicolor, virginica], split: {train: 1}}
+batch: {global: 4, virtual_nodes: 2}
+END
+expect 0 heddle data cat csv.yaml
+says '{"index":2,"x":[3.2,7],"y":1}'
+expect 0 heddle run csv.yaml -q
+expect 3 heddle data show csv.yaml -s 'data.columns=[wide, who]'
+says 'flowers.csv:2:9: column "who": "Ann, B." is not a number'
+expect 2 heddle data show csv.yaml -s data.columns=wide
+says 'data.columns takes a list'
+passed "a table: columns and classes by name, refusals by place"
+
+expect 0 heddle data cat mlp.yaml --count 2
+cp out plain
+expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[{normalize: {mean: 0, std: 1}}]'
+cmp -s out plain || failed "a normalization by 0 and 1 changes nothing"
+expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[flip, {crop: 2}]'
+! cmp -s out plain || failed "transforms change samples"
+cp out first
+expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[flip, {crop: 2}]' --epoch 1
+! cmp -s out first || failed "another epoch draws anew"
+expect 0 heddle data cat mlp.yaml --split valid --count 1
+cp out plain
+expect 0 heddle data cat mlp.yaml --split valid --count 1 -s 'data.augment=[flip, {crop: 2}]'
+cmp -s out plain || failed "only what is trained on is transformed"
+expect 2 heddle data cat mlp.yaml -s 'data.augment=[flp]'
+says 'there is no transform flp; did you mean flip?'
+passed "transforms: of training samples, by epoch"

@@ -54,6 +54,10 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LIMITS,      0,   "limits",        FLAG,   "",        "print every limit of this build")                 \
 	X(COUNT_,      0,   "count",         COUNT,  "N",       "how many")                                        \
 	X(SAFETENSORS, 0,   "safetensors",   TEXT,   "FILE",    "write the parameters as one safetensors file")    \
+	X(MODEL,       0,   "model",         TEXT,   "NAME",    "built-in model that the weights are of")             \
+	X(NAMES,       0,   "names",         WORD,   "torch|heddle", "public names of the tensors, or ours")             \
+	X(DTYPE,       0,   "dtype",         WORD,   "f32|bf16", "what floats are written as; bf16 rounds to nearest even") \
+	X(TIED,        0,   "tied",          WORD,   "once|both", "a tensor of two names: once and named in the metadata, or under both") \
 	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients")
 
 enum hd_opt {

@@ -1,13 +1,62 @@
-#include "cmd/session.h"
+#include "cmd/bench.h"
 
 #include "base/json_writer.h"
+#include "sys/memory.h"
 #include "sys/thread.h"
 #include "device/peak.h"
 #include "exec/times.h"
 
-enum { HD_BENCH_REPEAT = 20, HD_BENCH_WARMUP = 3 };
+/* Where a step's time goes on device 0. Waiting for the others is part of joins and update. */
+#define HD_BENCH_PHASES(X) \
+	X(FORWARD,  "forward_ms",   "forward")      \
+	X(BACKWARD, "backward_ms",  "backward")     \
+	X(JOINS,    "joins_ms",     "joins")        \
+	X(UPDATE,   "update_ms",    "update")       \
+	X(WAIT,     "wait_data_ms", "waiting for data") \
+	X(OTHER,    "other_ms",     "other")
 
-struct bench { struct hd_times times; double first, last, wait_ms; uint64_t n; };
+enum {
+#define X(id, name, text) PHASE_##id,
+	HD_BENCH_PHASES(X)
+#undef X
+	NPHASES
+};
+
+static const struct { const char *name, *text; } phases[NPHASES] = {
+#define X(id, name, text) { name, text },
+	HD_BENCH_PHASES(X)
+#undef X
+};
+
+/* Instructions to phases; folds of a device's own virtual nodes are inside B. */
+static const struct { uint8_t ins, phase; } phase_of[] = {
+	{ HD_INS_F, PHASE_FORWARD }, { HD_INS_FL, PHASE_FORWARD }, { HD_INS_B, PHASE_BACKWARD }, { HD_INS_BL, PHASE_BACKWARD },
+	{ HD_INS_RED, PHASE_JOINS }, { HD_INS_NORM, PHASE_UPDATE }, { HD_INS_STEP, PHASE_UPDATE }, { HD_INS_LD, PHASE_WAIT },
+};
+
+struct bench {
+	struct hd_times times, phase[NPHASES];
+	struct hd_times node, rest;       /* forward and backward; joins and update */
+	double first, last; uint64_t n;
+};
+
+/* What V virtual nodes on one device cost beyond V times one alone. */
+struct overhead { bool measured; double step_ms, one_ms, rest_ms, excess; };
+
+static void add_phases(struct bench *b, const struct hd_progress *p)
+{
+	double ms[NPHASES] = { 0 }, sum = 0;
+
+	for (size_t i = 0; i < sizeof phase_of / sizeof *phase_of; i++) {
+		ms[phase_of[i].phase] += (double)p->record.ins_ns[phase_of[i].ins] * 1e-6;
+		sum += (double)p->record.ins_ns[phase_of[i].ins] * 1e-6;
+	}
+	ms[PHASE_OTHER] = p->step_ms > sum ? p->step_ms - sum : 0;
+	for (int i = 0; i < NPHASES; i++)
+		hd_times_add(&b->phase[i], ms[i]);
+	hd_times_add(&b->node, ms[PHASE_FORWARD] + ms[PHASE_BACKWARD]);
+	hd_times_add(&b->rest, ms[PHASE_JOINS] + ms[PHASE_UPDATE]);
+}
 
 static void on_step(void *user, const struct hd_progress *p)
 {
@@ -16,12 +65,44 @@ static void on_step(void *user, const struct hd_progress *p)
 	if (b->n++ == 0)
 		b->first = p->loss;
 	b->last = p->loss;
-	if (b->n > HD_BENCH_WARMUP)
-		hd_times_add(&b->times, p->step_ms);
+	if (b->n <= HD_BENCH_WARMUP)
+		return;
+	hd_times_add(&b->times, p->step_ms);
+	add_phases(b, p);
 }
 
-static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct hd_worker_spec *spec, double peak)
+struct memory { double predicted_mib, peak_growth_mib; };
+
+static void print_text(const struct bench *b, const struct overhead *o, const struct memory *m, uint32_t nvns)
 {
+	printf("phases   ");
+	for (int i = 0; i < NPHASES; i++)
+		printf(" %s %.3f%s", phases[i].text, hd_times_quantile(&b->phase[i], 0.5), i + 1 < NPHASES ? "," : " ms, medians\n");
+	if (o->measured)
+		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms joins and update = %.3f ms: excess %.1f %%, least times\n",
+			o->step_ms, nvns, nvns, o->one_ms, o->rest_ms, nvns * o->one_ms + o->rest_ms, o->excess * 100);
+	else
+		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
+	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak\n", m->predicted_mib, m->peak_growth_mib);
+}
+
+static void print_members(struct hd_json_writer *w, const struct bench *b, const struct overhead *o, const struct memory *m)
+{
+	for (int i = 0; i < NPHASES; i++)
+		hd_json_put_f64(w, phases[i].name, hd_times_quantile(&b->phase[i], 0.5));
+	if (o->measured) {
+		hd_json_put_f64(w, "virtual_nodes_ms", o->step_ms);
+		hd_json_put_f64(w, "virtual_node_alone_ms", o->one_ms);
+		hd_json_put_f64(w, "joins_and_update_ms", o->rest_ms);
+		hd_json_put_f64(w, "virtual_nodes_excess", o->excess);
+	}
+	hd_json_put_f64(w, "memory_predicted_mib", m->predicted_mib);
+	hd_json_put_f64(w, "memory_peak_growth_mib", m->peak_growth_mib);
+}
+
+static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct overhead *o, const struct memory *m, double peak)
+{
+	const struct hd_worker_spec *spec = hd_run_spec(run);
 	double flops = hd_task_flops(hd_run_task(run)), median = hd_times_quantile(&b->times, 0.5), least = hd_times_quantile(&b->times, 0);
 	double rate = median > 0 ? flops / (median * 1e-3) : 0;
 	char hex[HD_HASH_HEX];
@@ -34,6 +115,7 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 			rate / peak * 100, peak * 1e-9);
 		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n", spec->ndevices, spec->nthreads,
 			hd_worker_path(hd_run_worker(run)), b->first, b->last, hex);
+		print_text(b, o, m, hd_run_task(run)->job->nvns);
 		return;
 	}
 	struct hd_text text;
@@ -55,6 +137,8 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	hd_json_put_i64(&w, "threads", spec->nthreads);
 	hd_json_put_text(&w, "kernels", hd_worker_path(hd_run_worker(run)));
 	hd_json_put_text(&w, "digest", hex);
+	hd_json_put_i64(&w, "virtual_nodes", hd_run_task(run)->job->nvns);
+	print_members(&w, b, o, m);
 	hd_json_close(&w);
 	printf("%s\n", text.at);
 }
@@ -69,12 +153,84 @@ static double cores_used(const struct hd_worker_spec *spec)
 }
 
 /* A job shorter than the measurement is lengthened: nothing of it is kept. */
-static void take_steps(struct hd_job *job, uint64_t nsteps)
+void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps)
 {
 	struct hd_job_value *steps = &job->value[HD_JOB_STEPS];
 
 	if (steps->is_none || steps->i < (int64_t)nsteps)
 		*steps = (struct hd_job_value){ .type = steps->type, .origin = HD_FROM_OPTION, .i = (int64_t)nsteps, .text = "" };
+}
+
+uint64_t hd_bench_repeat(const struct hd_cmd *cmd) { return cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT; }
+
+/* The same job with one virtual node of as many rows: another result, the same work per row. */
+static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, struct hd_job *one)
+{
+	uint32_t nsets = cmd->args.nsets;
+	enum hd_err err;
+
+	if (nsets + 2 > HD_MAX_SETS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "bench step adds two -s of its own: give at most %d", HD_MAX_SETS - 2);
+	struct hd_text text;
+	hd_text_init(&text, &cmd->arena);
+	hd_text_addf(&text, "batch.global=%llu", (unsigned long long)whole->per_vn);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	cmd->args.set[cmd->args.nsets++] = text.at;
+	cmd->args.set[cmd->args.nsets++] = "batch.virtual_nodes=1";
+	err = hd_session_job(cmd, cmd->args.pos[0], one, NULL, NULL);
+	cmd->args.nsets = nsets;
+	return err;
+}
+
+static enum hd_err time_one(struct hd_cmd *cmd, const struct hd_job *whole, const struct hd_worker_spec *spec, uint64_t nsteps, struct bench *alone)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_run_options options = { .quiet_disk = true, .stop_at = nsteps, .watch = { .user = alone, .step = on_step }, .worker = *spec };
+	struct hd_run *run = NULL;
+	enum hd_err err = job ? job_of_one(cmd, whole, job) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	options.worker.wave = 0;
+	if (!err) {
+		hd_bench_take_steps(job, nsteps);
+		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
+	}
+	if (!err)
+		err = hd_run_train(run, &cmd->diag);
+	hd_run_destroy(run);
+	return err;
+}
+
+static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, const struct hd_run *run, uint64_t nsteps, const struct bench *b,
+	struct overhead *o)
+{
+	const struct hd_worker_spec *spec = hd_run_spec(run);
+	struct bench *alone = hd_arena_take(&cmd->arena, 1, sizeof *alone);
+	enum hd_err err;
+
+	if (spec->ndevices != 1)
+		return HD_OK;
+	if (!alone)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
+	*alone = (struct bench){ 0 };
+	err = time_one(cmd, job, spec, nsteps, alone);
+	if (err)
+		return err;
+	*o = (struct overhead){ .measured = true, .one_ms = hd_times_quantile(&alone->node, 0), .rest_ms = hd_times_quantile(&b->rest, 0) };
+	o->step_ms = hd_times_quantile(&b->node, 0) + o->rest_ms;
+	o->excess = o->step_ms / (job->nvns * o->one_ms + o->rest_ms) - 1;
+	return HD_OK;
+}
+
+static void look_at_memory(struct hd_run *run, struct memory *m)
+{
+	struct hd_memory_terms terms;
+	struct hd_memory_info info;
+	uint64_t before = hd_worker_rss_before(hd_run_worker(run));
+
+	hd_worker_memory(hd_run_worker(run), &terms);
+	hd_memory_look(&info);
+	*m = (struct memory){ (double)terms.total / 0x1p20, (double)(info.rss_peak_bytes > before ? info.rss_peak_bytes - before : 0) / 0x1p20 };
 }
 
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
@@ -83,25 +239,31 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	struct bench *b = hd_arena_take(&cmd->arena, 1, sizeof *b);
 	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = b, .step = on_step } };
 	struct hd_run *run = NULL;
-	uint64_t repeat = cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : HD_BENCH_REPEAT;
+	struct overhead overhead = { 0 };
+	struct memory memory = { 0 };
 	double peak = 1;
 	enum hd_err err;
 
 	if (!job || !b)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	*b = (struct bench){ 0 };
 	err = hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL);
 	if (!err)
-		err = hd_session_devices(cmd, job, &options.worker);
-	options.stop_at = repeat + HD_BENCH_WARMUP;
-	take_steps(job, options.stop_at);
-	if (!err)
+		err = hd_session_devices(cmd, job, &options);
+	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
+	if (!err) {
+		hd_bench_take_steps(job, options.stop_at);
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
-	if (!err)
-		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)), &cmd->clock) * cores_used(&options.worker);
+	}
 	if (!err)
 		err = hd_run_train(run, &cmd->diag);
+	if (!err) {
+		look_at_memory(run, &memory);
+		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)), &cmd->clock) * cores_used(hd_run_spec(run));
+		err = find_overhead(cmd, job, run, options.stop_at, b, &overhead);
+	}
 	if (!err)
-		print(cmd, b, run, &options.worker, peak);
+		print(cmd, b, run, &overhead, &memory, peak);
 	hd_run_destroy(run);
 	return err;
 }

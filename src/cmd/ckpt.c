@@ -1,5 +1,6 @@
 #include "cmd/ckpt_diff.h"
 
+#include "cmd/convert.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 
@@ -216,13 +217,16 @@ enum hd_err hd_cmd_ckpt_export(struct hd_cmd *cmd)
 {
 	const char *path = cmd->args.has[HD_OPT_SAFETENSORS] ? cmd->args.text[HD_OPT_SAFETENSORS] : cmd->args.text[HD_OPT_OUTPUT];
 	struct hd_ckpt_info info;
+	struct hd_export how;
 	struct hd_state state;
 
 	if (!path)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give --safetensors FILE");
 	enum hd_err err = hd_ckpt_open(cmd, cmd->args.pos[0], &state, &info);
 	if (!err)
-		err = hd_ckpt_export(&cmd->fs, &state, &info, path, &cmd->diag);
+		err = hd_convert_how(cmd, info.model, false, &how);
+	if (!err)
+		err = hd_export_state(&cmd->fs, &state, &info, &how, path, &cmd->diag);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step, path);
 	return err;

@@ -82,6 +82,40 @@ static void add_split(struct hd_text *text, const struct hd_job_value *v, const 
 	hd_text_add(text, "}");
 }
 
+static void add_names(struct hd_text *text, const struct hd_job_value *v)
+{
+	hd_text_add(text, "[");
+	for (uint32_t i = 0; i < v->nargs; i++)
+		hd_text_addf(text, "%s\"%s\"", i ? ", " : "", v->arg[i].text);
+	hd_text_add(text, "]");
+}
+
+static void add_param(struct hd_text *text, const struct hd_job_param *p)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_addf(text, "%s%s%s", p->name ? p->name : "", p->name ? ": " : "", p->is_list ? "[" : "");
+	for (uint32_t i = 0; i < p->n; i++)
+		hd_text_addf(text, "%s%s", i ? ", " : "", hd_num_print_f64(number, p->at[i]));
+	hd_text_add(text, p->is_list ? "]" : "");
+}
+
+static void add_calls(struct hd_text *text, const struct hd_job_value *v)
+{
+	hd_text_add(text, "[");
+	for (uint32_t i = 0; i < v->ncalls; i++) {
+		const struct hd_job_call *c = &v->call[i];
+		bool inner = c->nparams && c->param->name;
+		hd_text_addf(text, "%s%s%s%s%s", i ? ", " : "", c->nparams ? "{" : "", c->name, c->nparams ? ": " : "", inner ? "{" : "");
+		for (uint32_t k = 0; k < c->nparams; k++) {
+			hd_text_add(text, k ? ", " : "");
+			add_param(text, &c->param[k]);
+		}
+		hd_text_addf(text, "%s%s", inner ? "}" : "", c->nparams ? "}" : "");
+	}
+	hd_text_add(text, "]");
+}
+
 static void add_args(struct hd_text *text, const struct hd_job_value *v)
 {
 	hd_text_add(text, "{");
@@ -101,11 +135,13 @@ static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 		return;
 	}
 	switch ((enum hd_job_type)hd_job_keys[key].type) {
-	case HD_T_TEXT: case HD_T_WORD: hd_text_add(text, v->text); break;
+	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: hd_text_add(text, v->text); break;
 	case HD_T_INT: case HD_T_SIZE:  hd_text_addf(text, "%lld", (long long)v->i); break;
 	case HD_T_NUM:   hd_text_add(text, hd_num_print_f64(number, v->f)); break;
 	case HD_T_EVERY: hd_text_add(text, v->text); break;
 	case HD_T_LIST:  add_numbers(text, v); break;
+	case HD_T_NAMES: add_names(text, v); break;
+	case HD_T_CALLS: add_calls(text, v); break;
 	case HD_T_SPLIT: add_split(text, v, hd_job_keys[key].words); break;
 	case HD_T_ARGS:  add_args(text, v); break;
 	}

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "data/augment.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -261,12 +262,12 @@ static void put_values(struct hd_json_writer *w, const struct hd_field *f, const
 	hd_json_close(w);
 }
 
-static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split, uint64_t index, void *const *out)
+static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split, uint64_t index, uint64_t epoch, void *const *out)
 {
 	struct hd_json_writer w;
 	struct hd_arena arena;
 	struct hd_text text;
-	enum hd_err err = data->ops->read(data, split, index, out, &cmd->diag);
+	enum hd_err err = hd_dataset_read(data, split, index, epoch, out, &cmd->diag);
 
 	if (err)
 		return err;
@@ -299,7 +300,7 @@ enum hd_err hd_cmd_data_cat(struct hd_cmd *cmd)
 	if (!err)
 		err = take_fields(cmd, task->data, out);
 	for (uint64_t i = 0; !err && i < count && i < task->data->split[split].count; i++)
-		err = print_sample(cmd, task->data, split, i, out);
+		err = print_sample(cmd, task->data, split, i, split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out);
 	hd_task_destroy(task);
 	return err;
 }

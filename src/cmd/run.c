@@ -45,7 +45,7 @@ static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct 
 {
 	struct hd_run *run = NULL;
 
-	options->quiet_disk = true;
+	options->quiet_disk = options->explain = true;
 	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
 	if (!err)
 		hd_ui_say(ui, "nothing was started (--dry-run)");
@@ -75,7 +75,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		show_config(cmd, job);
 		return HD_OK;
 	}
-	err = hd_session_devices(cmd, job, &options.worker);
+	err = hd_session_devices(cmd, job, &options);
 	if (!err)
 		err = take_options(cmd, &options);
 	if (err)
@@ -129,7 +129,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 		err = hd_session_job(cmd, path, job, NULL, NULL);
 	}
 	if (!err)
-		err = hd_session_devices(cmd, job, &options.worker);
+		err = hd_session_devices(cmd, job, &options);
 	if (!err)
 		err = take_options(cmd, &options);
 	if (!err) {

@@ -115,6 +115,17 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	return err;
 }
 
+/* "auto", "auto:8": chosen, of so many cores. */
+static bool parse_auto(const char *text, uint32_t *cores)
+{
+	uint64_t n = 0;
+
+	if (strncmp(text, "auto", 4) != 0 || (text[4] && (text[4] != ':' || hd_num_u64(text + 5, HD_MAX_DEVICES, &n, NULL) || n == 0)))
+		return false;
+	*cores = (uint32_t)n;
+	return true;
+}
+
 /* "4" = cores:4; "cores:2x2" = two devices of two threads; "reference:1"; "null:4". */
 static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd_worker_spec *spec)
 {
@@ -131,7 +142,7 @@ static enum hd_err parse_devices(struct hd_cmd *cmd, const char *text, struct hd
 			break;
 		}
 	if (i == sizeof kinds / sizeof *kinds)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has cores:N, cores:NxT, reference:N and null:N", text);
+		return hd_fail(&cmd->diag, HD_E_INVAL, "devices \"%s\": this build has auto, auto:N, cores:N, cores:NxT, reference:N and null:N", text);
 	snprintf(number, sizeof number, "%.*s", x ? (int)(x - counts) : (int)sizeof number - 1, counts);
 	if (hd_num_u64(number, HD_MAX_DEVICES, &d, NULL) || d == 0 || (x && (hd_num_u64(x + 1, HD_MAX_THREADS, &t, NULL) || t == 0)))
 		return hd_fail(&cmd->diag, HD_E_INVAL,
@@ -159,30 +170,35 @@ enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)
 	return library ? HD_KERNELS_LIBRARY : HD_KERNELS_PORTABLE;
 }
 
-enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec)
+/* Threads given alone divide the cores by hand. */
+static enum hd_err take_threads(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
 {
-	const struct hd_job_value *devices = &job->value[HD_JOB_DEVICES];
 	struct hd_cores cores;
-	enum hd_err err = HD_OK;
+	uint64_t t = cmd->args.count[HD_OPT_THREADS], d;
 
+	if (!cmd->args.has[HD_OPT_THREADS])
+		return HD_OK;
+	if (t < 1 || t > HD_MAX_THREADS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to %d", HD_MAX_THREADS);
+	options->worker.nthreads = (uint32_t)t;
+	if (options->worker.ndevices)
+		return HD_OK;
 	hd_cores_usable(&cores);
-	uint32_t most = cores.n < job->nvns ? cores.n : job->nvns;
-	*spec = (struct hd_worker_spec){ .kind = "cpu", .ndevices = most, .nthreads = 1, .spin = true,
-		.kernels = hd_session_kernels((enum hd_jobkernels)hd_job_int(job, HD_JOB_KERNELS)) };
-	if (cmd->args.has[HD_OPT_DEVICES])
-		err = parse_devices(cmd, cmd->args.text[HD_OPT_DEVICES], spec);
-	else if (!devices->is_auto)
-		err = parse_devices(cmd, devices->text, spec);
-	if (err)
-		return err;
-	if (cmd->args.has[HD_OPT_THREADS]) {
-		if (cmd->args.count[HD_OPT_THREADS] < 1 || cmd->args.count[HD_OPT_THREADS] > HD_MAX_THREADS)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--threads is from 1 to %d", HD_MAX_THREADS);
-		spec->nthreads = (uint32_t)cmd->args.count[HD_OPT_THREADS];
-	}
-	if (!job->value[HD_JOB_MEMORY].is_auto)
-		spec->memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
+	d = (options->auto_cores ? options->auto_cores : cores.n) / t;
+	options->worker.ndevices = (uint32_t)(d < 1 ? 1 : d < job->nvns ? d : job->nvns);
 	return HD_OK;
+}
+
+enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
+{
+	const char *given = cmd->args.has[HD_OPT_DEVICES] ? cmd->args.text[HD_OPT_DEVICES] : job->value[HD_JOB_DEVICES].text;
+
+	options->worker = (struct hd_worker_spec){ .kind = "cpu", .nthreads = 1, .spin = true,
+		.kernels = hd_session_kernels((enum hd_jobkernels)hd_job_int(job, HD_JOB_KERNELS)) };
+	if (!job->value[HD_JOB_MEMORY].is_auto)
+		options->worker.memory_limit_bytes = (uint64_t)hd_job_int(job, HD_JOB_MEMORY);
+	enum hd_err err = parse_auto(given, &options->auto_cores) ? HD_OK : parse_devices(cmd, given, &options->worker);
+	return err ? err : take_threads(cmd, job, options);
 }
 
 static void told_of_bad(void *user, const char *folder, const char *why)
@@ -191,27 +207,34 @@ static void told_of_bad(void *user, const char *folder, const char *why)
 	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
 }
 
+enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job, char dir[HD_RUN_PATH])
+{
+	char yaml[HD_PATH_CAP], at[HD_RUN_PATH];
+
+	snprintf(at, sizeof at, "%s", path);
+	for (int up = 0; up < 3; up++) {
+		struct hd_stat stat;
+		snprintf(yaml, sizeof yaml, "%s/job.resolved.json", at);
+		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
+			break;
+		strncat(at, "/..", sizeof at - strlen(at) - 1);
+	}
+	snprintf(dir, HD_RUN_PATH, "%s", at);
+	return hd_session_job(cmd, yaml, job, NULL, NULL);
+}
+
 enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *s)
 {
 	struct hd_run_options options = { .quiet_disk = true };
-	char yaml[HD_PATH_CAP];
 	enum hd_err err;
 
 	*s = (struct hd_session){ 0 };
 	err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, told_of_bad, NULL, &cmd->diag);
 	if (err)
 		return err;
-	snprintf(s->dir, sizeof s->dir, "%s", run_path);
-	for (int up = 0; up < 3; up++) {
-		struct hd_stat stat;
-		snprintf(yaml, sizeof yaml, "%s/job.resolved.json", s->dir);
-		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
-			break;
-		strncat(s->dir, "/..", sizeof s->dir - strlen(s->dir) - 1);
-	}
-	err = hd_session_job(cmd, yaml, &s->job, NULL, NULL);
+	err = hd_session_job_of(cmd, run_path, &s->job, s->dir);
 	if (!err)
-		err = hd_session_devices(cmd, &s->job, &options.worker);
+		err = hd_session_devices(cmd, &s->job, &options);
 	if (!err)
 		err = hd_run_create(&s->run, &s->job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)

@@ -20,14 +20,18 @@ HD_MUST_USE enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir 
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked);
 
 /* --devices, --threads and the job's workers.devices, job.kernels, workers.memory -> what to open. */
-HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_worker_spec *spec);
+HD_MUST_USE enum hd_err hd_session_devices(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options);
+
+enum { HD_RUN_PATH = 512 };
+/* The resolved job of the run that `path` (a run, its checkpoints, one of them) belongs to; `dir`: the run directory. */
+HD_MUST_USE enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job, char dir[HD_RUN_PATH]);
 
 /* Everything a verb needs to evaluate or predict with a run's newest checkpoint (or a checkpoint folder). */
 struct hd_session {
 	struct hd_job job;
 	struct hd_run *run;
 	struct hd_ckpt_info ckpt;
-	char dir[512];                    /* the run directory */
+	char dir[HD_RUN_PATH];            /* the run directory */
 };
 HD_MUST_USE enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *session);
 void hd_session_close(struct hd_session *session);

@@ -33,19 +33,41 @@ const struct hd_verb hd_verbs[] = {
 	{ "ckpt diff", "A B", 2, 2, "compare two checkpoints or runs, bit for bit",
 	  "Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of their digest logs is named.",
 	  OPTS(HD_OPT_ULP, HD_OPT_REL), hd_cmd_ckpt_diff, "program_ckpt.sh" },
-	{ "ckpt export", "CKPT", 1, 1, "write the parameters as one safetensors file", "", OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT), hd_cmd_ckpt_export, "program_ckpt.sh" },
+	{ "ckpt export", "CKPT", 1, 1, "write the parameters as one safetensors file", "Our names and f32 unless --names and --dtype say otherwise.", OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED), hd_cmd_ckpt_export, "program_ckpt.sh" },
 	{ "ckpt gc", "RUN", 1, 1, "remove all but the newest checkpoints", "", OPTS(HD_OPT_COUNT_, HD_OPT_DRY_RUN), hd_cmd_ckpt_gc, "program_ckpt.sh" },
 	{ "data show", "JOB", 1, 1, "fields, splits and content hash of a job's data", "", OPTS(HD_OPT_SET), hd_cmd_data_show, "program_data.sh" },
 	{ "data verify", "JOB", 1, 1, "read every sample once", "", OPTS(HD_OPT_SET), hd_cmd_data_verify, "program_data.sh" },
 	{ "data order", "JOB", 1, 1, "sample ids of a step, or of a step of a data epoch", "", OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET), hd_cmd_data_order, "program_data.sh" },
-	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_SET), hd_cmd_data_cat, "program_data.sh" },
+	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines, as the model sees them", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET), hd_cmd_data_cat, "program_data.sh" },
 	{ "model ls", "", 0, 0, "built-in models and their arguments", "", OPTS(), hd_cmd_model_ls, "program_model.sh" },
 	{ "model show", "NAME|JOB|FILE.graph", 1, 1, "a model as graph text, with its size and cost", "", OPTS(HD_OPT_SET, HD_OPT_AUTODIFF, HD_OPT_OUTPUT), hd_cmd_model_show, "program_model.sh" },
+	{ "model import", "FILE|DIR", 1, 1, "make a model of ours from published weights, or from an ONNX file",
+	  "A .safetensors file, a *.safetensors.index.json with its shards, or a folder that holds either. A config.json beside\n"
+	  "them gives model and arguments; --model and -s ARGUMENT=VALUE count more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
+	  "Of FILE.onnx (exported for training) the graph too, DIR/model.graph; what of it cannot be had is listed, node by node.",
+	  OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT), hd_cmd_model_import, "program_weights.sh" },
+	{ "model export", "RUN", 1, 1, "write a run's newest checkpoint for others to load",
+	  "-o FILE.safetensors: public names unless --names heddle, what load_state_dict(strict=True) of the PyTorch module takes.\n"
+	  "-o FILE.onnx: the graph from x to logits for inference, opset 17, weights inside.",
+	  OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED), hd_cmd_model_export, "program_weights.sh" },
 	{ "config check", "JOB", 1, 1, "check a job file", "", OPTS(HD_OPT_SET), hd_cmd_config_check, "program_config.sh" },
 	{ "config show", "JOB", 1, 1, "the resolved job: every value and where it came from", "", OPTS(HD_OPT_SET), hd_cmd_config_show, "program_config.sh" },
 	{ "config schema", "", 0, 0, "JSON Schema of job files", "", OPTS(), hd_cmd_config_schema, "program_config.sh" },
 	{ "doctor", "", 0, 0, "what this build and machine can do, and why not more", "", OPTS(HD_OPT_LIMITS), hd_cmd_doctor, "program_doctor.sh" },
-	{ "bench step", "JOB", 1, 1, "time the training step of a job", "", OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
+	{ "bench step", "JOB", 1, 1, "time the training step of a job",
+	  "Medians of real steps after three others; phases are those of device 0, folds counted as backward, waits for other\n"
+	  "devices as joins and update. On one device the cost of virtual nodes too: V of them against V times the forward and\n"
+	  "backward pass of one (the same job with batch/V, V = 1) + joins and update, least times. Memory: what the worker\n"
+	  "predicts, and how far the process's resident bytes rose above what they were before there was one. Nothing is kept.",
+	  OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
+	{ "bench op", "JOB", 1, 1, "time each op of a job's training step alone, against the roofline",
+	  "One device of one thread, each set of kernels that this build has: every distinct (op, shape) of the step, best of\n"
+	  "--repeat runs in the wave of virtual nodes that the job would use, operands as in the step. All columns are of one\n"
+	  "virtual node: a call that takes W of them counts as W calls of 1/W of its time. Gradients of parameters include\n"
+	  "their folds. MB: what the op reads and writes if nothing is cached, so GB/s may exceed the memory's. Share: time at\n"
+	  "the measured peak (compute) or copying speed (memory) of a core, whichever is longer, over the best time.\n"
+	  "Last: the sum over a step + the update, and the measured step.",
+	  OPTS(HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",

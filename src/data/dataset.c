@@ -12,7 +12,7 @@
 #include "data/reader_int.h"
 
 const struct hd_reader_ops *const hd_readers[] = {
-	&hd_reader_idx, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy, &hd_reader_synthetic, NULL,
+	&hd_reader_idx, &hd_reader_cifar, &hd_reader_csv, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy, &hd_reader_synthetic, NULL,
 };
 
 static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)

@@ -26,7 +26,7 @@ enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4 };
 
 /* What a reader needs of the job; all texts borrowed for the call. */
 struct hd_data_spec {
-	const char *kind;                 /* "idx", "text", "tokens", "npy", "synthetic" */
+	const char *kind;                 /* name of a row of hd_readers */
 	const char *path;                 /* file, folder or glob, as the kind understands it; NULL: the kind's default */
 	uint64_t seed;                    /* keys synthetic samples and hashed splits */
 	uint32_t context;                 /* T of text and tokens, from the model */
@@ -35,6 +35,9 @@ struct hd_data_spec {
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;      /* shape per sample the model wants of "x"; synthetic makes it, others check it */
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */
 	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
+	const char *label;                /* csv: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
+	const char *const *column; uint32_t ncolumns;         /* csv: columns of "x", in this order; 0: all but the label */
+	const char *const *class; uint32_t nclasses;          /* csv: what the label's classes are called; 0: they are numbers */
 };
 
 struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; uint64_t sample_bytes; };
@@ -42,11 +45,13 @@ struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; 
 struct hd_split { char name[16]; uint64_t count; };
 
 struct hd_dataset;
+struct hd_augment;                        /* augment.h */
 struct hd_reader_ops {
 	const char *name, *about;
 	/* Opens and checks everything; fills fields, splits, hash of *set. */
 	enum hd_err (*open)(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
-	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. */
+	/* Writes sample `index` of a split into out[field]; thread-safe, allocates nothing. As the file has it: what a model
+	 * sees is hd_dataset_read() (augment.h). */
 	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag);
 	void (*destroy)(struct hd_dataset *set);
 };
@@ -59,6 +64,7 @@ struct hd_dataset {
 	struct hd_split split[HD_MAX_SPLITS]; uint32_t nsplits;        /* 0 is "train" */
 	uint64_t count;                   /* of all samples of the source */
 	struct hd_hash hash;              /* of the content */
+	const struct hd_augment *augment; /* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
 	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 };
 

@@ -32,7 +32,7 @@ static void a_mistyped_kind_is_answered_with_the_nearest(void **state)
 	struct hd_data_spec spec = { .kind = "txet", .train = 1 };
 	(void)state;
 
-	check_refused(&sim.fs, spec, HD_E_INVAL, "data.kind is 'txet'; did you mean text?; known: idx, text, tokens, npy, synthetic");
+	check_refused(&sim.fs, spec, HD_E_INVAL, "data.kind is 'txet'; did you mean text?; known: idx, cifar, csv, text, tokens, npy, synthetic");
 	spec.kind = "somethingelse";
 	check_refused(&sim.fs, spec, HD_E_INVAL, "'somethingelse'; known: idx");
 }

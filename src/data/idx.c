@@ -47,29 +47,6 @@ enum hd_err hd_idx_parse(const uint8_t *bytes, size_t len, const char *name, uin
 	return HD_OK;
 }
 
-/* folder/name or folder/name.gz; *found is false if there is neither. */
-static enum hd_err add_file(struct hd_reader *reader, const char *folder, const char *name, bool *found, struct hd_diag *diag)
-{
-	static const char *const ends[] = { "", ".gz" };
-	char file[64], *path;
-	struct hd_stat stat;
-
-	*found = false;
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-		struct hd_diag ignored = { "" };
-		(void)snprintf(file, sizeof file, "%s%s", name, ends[i]);
-		enum hd_err err = hd_path_join(reader, folder, file, &path, diag);
-		if (err != HD_OK)
-			return err;
-		err = hd_fs_stat(reader->fs, path, &stat, &ignored);
-		if (err == HD_E_NOTFOUND)
-			continue;
-		*found = true;
-		return hd_source_add(reader, path, diag);
-	}
-	return HD_OK;
-}
-
 static enum hd_err check_labels(const struct part *part, uint32_t classes, struct hd_diag *diag)
 {
 	for (int64_t i = 0; classes && i < part->label.dim[0]; i++)
@@ -88,9 +65,9 @@ static enum hd_err open_part(struct hd_reader *reader, const char *folder, const
 
 	(void)snprintf(images, sizeof images, "%s-images-idx3-ubyte", prefix);
 	(void)snprintf(labels, sizeof labels, "%s-labels-idx1-ubyte", prefix);
-	enum hd_err err = add_file(reader, folder, images, &has_images, diag);
+	enum hd_err err = hd_source_find(reader, folder, images, &has_images, diag);
 	if (err == HD_OK)
-		err = add_file(reader, folder, labels, &has_labels, diag);
+		err = hd_source_find(reader, folder, labels, &has_labels, diag);
 	if (err != HD_OK)
 		return err;
 	*found = has_images && has_labels;
@@ -127,17 +104,6 @@ static enum hd_err find_folder(struct hd_reader *reader, const struct hd_data_sp
 		return hd_fail(diag, HD_E_INPUT,
 			"data.path %s is a file: kind idx reads a folder with train-images-idx3-ubyte and train-labels-idx1-ubyte (plain or .gz)", *folder);
 	return HD_OK;
-}
-
-/* The unpacked bytes, so that a set is the same plain and gzipped. */
-static struct hd_hash content_hash(const struct hd_reader *reader)
-{
-	struct hd_hasher hasher;
-
-	hd_hasher_init(&hasher);
-	for (uint32_t i = 0; i < reader->nsources; i++)
-		hd_hasher_add(&hasher, reader->source[i].bytes, reader->source[i].len);
-	return hd_hasher_end(&hasher);
 }
 
 static enum hd_err open_parts(struct idx_set *idx, const char *folder, bool *has_test, struct hd_diag *diag)
@@ -182,7 +148,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	idx->split_test = has_test ? hd_split_add(reader, "test", 0, (uint64_t)idx->test.image.dim[0]) : HD_NONE;
 	for (int i = 0; i < 256; i++)
 		idx->scaled[i] = (float)i / 255.0f;
-	reader->set.hash = content_hash(reader);
+	reader->set.hash = hd_sources_hash(reader);
 	reader->set.count = (uint64_t)image->dim[0] + (has_test ? (uint64_t)idx->test.image.dim[0] : 0);
 	hd_reader_about(reader, "%" PRId64 " images %s%s, %s", image->dim[0],
 		hd_dims_text(image->rank - 1 + flat, dim).at, has_test ? " and a test set" : "", folder);

@@ -6,7 +6,7 @@
 #include "data/reader_int.h"
 
 /* One array as a field: how its elements become f32 or i32. */
-struct column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound; };    /* bound 0: integers need only fit i32 */
+struct column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };      /* bound 0: integers need only fit i32 */
 
 struct npy_set { struct hd_reader reader; struct column column[2]; };
 
@@ -38,7 +38,7 @@ static bool is_float(const struct hd_npy *npy) { return npy->dtype == HD_F32 || 
 
 static bool integer_ok(const struct column *column, int64_t v)
 {
-	return column->bound ? v >= 0 && v < column->bound : v >= INT32_MIN && v <= INT32_MAX;
+	return column->bound ? v >= column->least && v < column->bound : v >= INT32_MIN && v <= INT32_MAX;
 }
 
 static enum hd_err check_integers(const struct column *column, struct hd_diag *diag)
@@ -99,6 +99,7 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 				hd_dtype_text(y->npy.dtype));
 		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1, diag);
 		y->bound = spec->classes;
+		y->least = y->npy.rank > 1 ? -1 : 0;               /* of a row of labels some may be masked */
 		return err == HD_OK ? check_integers(y, diag) : err;
 	}
 	if (!is_float(&y->npy))
@@ -113,7 +114,6 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 {
 	struct npy_set *set = (struct npy_set *)reader;
 	struct column *x = &set->column[0], *y = &set->column[1];
-	struct hd_hasher hasher;
 	enum hd_err err;
 
 	if (!spec->path)
@@ -127,10 +127,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	if ((err = add_x(set, spec, diag)) != HD_OK || (err = add_y(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, reader->set.count, diag)) != HD_OK)
 		return err;
-	hd_hasher_init(&hasher);
-	for (uint32_t i = 0; i < reader->nsources; i++)
-		hd_hasher_add(&hasher, reader->source[i].bytes, reader->source[i].len);
-	reader->set.hash = hd_hasher_end(&hasher);
+	reader->set.hash = hd_sources_hash(reader);
 	hd_reader_about(reader, "%" PRIu64 " samples of %s %s, %s", reader->set.count, hd_dtype_text(x->npy.dtype),
 		hd_dims_text(x->npy.rank - 1, x->npy.dim + 1).at, spec->path);
 	return HD_OK;

@@ -103,6 +103,24 @@ static void targets_of_sequences_keep_their_shape(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* -1 says that a place has no label; a sample whose only label is missing makes no sense. */
+static void a_row_of_labels_may_have_masked_ones(void **state)
+{
+	static const float x4[4] = { 0 };
+	static const int32_t masked[4] = { 2, -1, -1, 3 }, below[4] = { 2, -2, 0, 3 };
+	struct hd_data_spec spec = spec_of();
+	(void)state;
+
+	put_npy("set/x.npy", DICT("<f4", "(2, 2)"), x4, sizeof x4);
+	put_npy("set/y.npy", DICT("<i4", "(2, 2)"), masked, sizeof masked);
+	hd_dataset_destroy(open_set(&sim.fs, spec));
+	put_npy("set/y.npy", DICT("<i4", "(2, 2)"), below, sizeof below);
+	check_refused(&sim.fs, spec, HD_E_INPUT, "-2 in sample 0 is out of range");
+	put_npy("set/x.npy", DICT("<f4", "(4,)"), x4, sizeof x4);
+	put_npy("set/y.npy", DICT("<i4", "(4,)"), masked, sizeof masked);
+	check_refused(&sim.fs, spec, HD_E_INPUT, "-1 in sample 1 is out of range");
+}
+
 static void headers_are_read_strictly(void **state)
 {
 	static const struct { const char *dict; const char *says; } cases[] = {
@@ -212,6 +230,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_types_of_x_become_numbers_or_tokens, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(targets_of_mse_are_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(targets_of_sequences_keep_their_shape, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_row_of_labels_may_have_masked_ones, set_up, tear_down),
 		cmocka_unit_test(headers_are_read_strictly),
 		cmocka_unit_test(versions_2_and_3_have_a_longer_length),
 		cmocka_unit_test(every_truncation_is_refused),

@@ -10,6 +10,7 @@
 #include "sys/lock.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
+#include "data/augment.h"
 
 /* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
  * its consumer gives it back. All of it under the lock, except the rows themselves:
@@ -19,8 +20,8 @@ struct place { uint64_t step, nrows; enum place_state state; };
 
 struct hd_prefetch {
 	struct hd_prefetch_spec spec;
-	uint64_t field_at[HD_MAX_FIELDS], place_bytes;
-	struct hd_memory memory;                         /* [depth, nvns, place_bytes] */
+	uint64_t field_at[HD_MAX_FIELDS], step_bytes;
+	struct hd_memory memory;                         /* [depth, step_bytes] */
 	struct place *place;                             /* [depth, nvns], owned */
 	struct hd_lock lock;
 	struct hd_cond freed, filled;
@@ -33,17 +34,19 @@ struct hd_prefetch {
 };
 
 /* Bytes of one place, and where its fields begin. false: beyond counting. */
-static bool place_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS], uint64_t *place_bytes)
+/* A step is an array per field, of the rows of all virtual nodes. */
+static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS], uint64_t *step_bytes)
 {
 	uint64_t total = 0, bytes;
 
 	for (uint32_t f = 0; f < spec->set->nfields; f++) {
 		field_at[f] = total;
-		if (!hd_mul_u64(spec->per_vn, spec->set->field[f].sample_bytes, &bytes) || !hd_add_u64(bytes, HD_ALIGN - 1, &bytes)
+		if (!hd_mul_u64(spec->per_vn, spec->set->field[f].sample_bytes, &bytes) || !hd_mul_u64(bytes, spec->nvns, &bytes)
+		    || !hd_add_u64(bytes, HD_ALIGN - 1, &bytes)
 		    || !hd_add_u64(total, bytes / HD_ALIGN * HD_ALIGN, &total))
 			return false;
 	}
-	*place_bytes = total;
+	*step_bytes = total;
 	return true;
 }
 
@@ -51,7 +54,7 @@ uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec)
 {
 	uint64_t field_at[HD_MAX_FIELDS], bytes;
 
-	return place_layout(spec, field_at, &bytes) && hd_mul_u64(bytes, spec->nvns, &bytes) ? bytes : UINT64_MAX;
+	return step_layout(spec, field_at, &bytes) ? bytes : UINT64_MAX;
 }
 
 static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
@@ -60,23 +63,25 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 	return step % p->spec.depth * p->spec.nvns + vn;
 }
 
-static uint8_t *place_bytes_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
+static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint32_t field)
 {
-	return (uint8_t *)p->memory.at + place_index(p, step, vn) * p->place_bytes;
+	uint64_t before = vn * p->spec.per_vn * p->spec.set->field[field].sample_bytes;
+
+	return (uint8_t *)p->memory.at + step % p->spec.depth * p->step_bytes + p->field_at[field] + before;
 }
 
 static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows, struct hd_diag *diag)
 {
 	const struct hd_dataset *set = p->spec.set;
-	uint8_t *bytes = place_bytes_of(p, step, vn);
 	uint64_t first, end;
 
 	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
 	for (uint64_t row = first; row < end; row++) {
 		void *out[HD_MAX_FIELDS] = { 0 };
 		for (uint32_t f = 0; f < set->nfields; f++)
-			out[f] = bytes + p->field_at[f] + (row - first) * set->field[f].sample_bytes;
-		enum hd_err err = set->ops->read(set, p->spec.split, hd_sampler_at(p->spec.sampler, step, row), out, diag);
+			out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
+		enum hd_err err = hd_dataset_read(set, p->spec.split, hd_sampler_at(p->spec.sampler, step, row),
+			hd_sampler_epoch_at(p->spec.sampler, step, row), out, diag);
 		if (err != HD_OK)
 			return err;
 	}
@@ -146,7 +151,7 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 			"the samples of one step need %" PRIu64 " bytes, reading ahead may use %" PRIu64
 			": make batch.global smaller or the reader's memory larger",
 			step_bytes, spec->memory_bytes);
-	(void)place_layout(spec, p->field_at, &p->place_bytes);
+	(void)step_layout(spec, p->field_at, &p->step_bytes);
 	return HD_OK;
 }
 
@@ -158,7 +163,7 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 	if (!p->place)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
 	memset(p->place, 0, nplaces * sizeof *p->place);
-	return hd_memory_take(nplaces * p->place_bytes, HD_MEMORY_LAZY, &p->memory, diag);
+	return hd_memory_take(p->spec.depth * p->step_bytes, HD_MEMORY_LAZY, &p->memory, diag);
 }
 
 enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_prefetch_spec *spec, struct hd_diag *diag)
@@ -233,7 +238,6 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, 
 	struct hd_diag *diag)
 {
 	struct place *place = &p->place[place_index(p, step, vn)];
-	const uint8_t *bytes = place_bytes_of(p, step, vn);
 
 	assert(step >= p->spec.first_step && (!p->spec.end_step || step < p->spec.end_step));
 	hd_lock_take(&p->lock);
@@ -242,7 +246,7 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, 
 		*nrows = place->nrows;
 	hd_lock_give(&p->lock);
 	for (uint32_t f = 0; err == HD_OK && f < p->spec.set->nfields; f++)
-		input[f] = bytes + p->field_at[f];
+		input[f] = rows_of(p, step, vn, f);
 	return err;
 }
 

@@ -7,7 +7,8 @@
  *
  * 1. Places: a ring of `depth` steps; each virtual node has its own place in each, so
  *    (step + depth, vn) waits only for (step, vn) to be given back.
- * 2. In a place each field has its rows one after the other, aligned to 64 bytes.
+ * 2. In a place each field has its rows one after the other. The places of neighbours lie so that the rows of
+ *    vn + 1 follow those of a full vn: input of a wave is one array. Those of virtual node 0 are aligned to 64 bytes.
  * 3. Each (step, vn) of [first_step, end_step) x [0, nvns) is taken once and given back
  *    once, the steps of a virtual node in order. A virtual node without rows (a short
  *    last batch) is taken and given back like any other, with 0 rows.

@@ -47,6 +47,10 @@ __attribute__((format(printf, 2, 3))) void hd_reader_about(struct hd_reader *rea
 HD_MUST_USE enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_diag *diag);
 /* A file, or all files that match '*' and '?' in the last part of the path, by name. */
 HD_MUST_USE enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, struct hd_diag *diag);
+/* folder/name or folder/name.gz; *found is false, and nothing added, if there is neither. */
+HD_MUST_USE enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name, bool *found, struct hd_diag *diag);
+/* Of the unpacked bytes of all, so that a set is the same plain and gzipped. */
+struct hd_hash hd_sources_hash(const struct hd_reader *reader);
 bool hd_glob_match(const char *pattern, const char *name);       /* a hidden name needs a pattern with the dot */
 /* folder/name in the arena. */
 HD_MUST_USE enum hd_err hd_path_join(struct hd_reader *reader, const char *folder, const char *name, char **path, struct hd_diag *diag);
@@ -70,6 +74,6 @@ struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t spli
 
 static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
 
-extern const struct hd_reader_ops hd_reader_idx, hd_reader_text, hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
+extern const struct hd_reader_ops hd_reader_idx, hd_reader_cifar, hd_reader_csv, hd_reader_text, hd_reader_tokens, hd_reader_npy, hd_reader_synthetic;
 
 #endif

@@ -143,13 +143,15 @@ static void place_of(const struct hd_sampler *sampler, uint64_t step, uint64_t r
 	*position = step % nsteps * sampler->batch + row;
 }
 
-uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step)
+uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row)
 {
 	uint64_t epoch, position;
 
-	place_of(sampler, step, 0, &epoch, &position);
+	place_of(sampler, step, row, &epoch, &position);
 	return epoch;
 }
+
+uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step) { return hd_sampler_epoch_at(sampler, step, 0); }
 
 uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row)
 {

@@ -37,6 +37,7 @@ HD_MUST_USE enum hd_err hd_sampler_init(struct hd_sampler *sampler, uint64_t see
 uint64_t hd_sampler_steps(const struct hd_sampler *sampler);                      /* S, of one data epoch (wrap: ceil) */
 uint64_t hd_sampler_rows(const struct hd_sampler *sampler, uint64_t step);        /* n: B, or fewer in a ragged step */
 uint64_t hd_sampler_epoch(const struct hd_sampler *sampler, uint64_t step);       /* data epoch of the step's first row */
+uint64_t hd_sampler_epoch_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);  /* of a row: with wrap a step may have two */
 uint64_t hd_sampler_at(const struct hd_sampler *sampler, uint64_t step, uint64_t row);      /* sample index of a row of the step */
 
 uint64_t hd_perm(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "base/pack.h"
@@ -151,4 +152,36 @@ enum hd_err hd_source_add_glob(struct hd_reader *reader, const char *pattern, st
 	if (reader->nsources == before)
 		return hd_fail(diag, HD_E_NOTFOUND, "no file matches data.path %s (%zu names in the folder)", pattern, nnames);
 	return HD_OK;
+}
+
+enum hd_err hd_source_find(struct hd_reader *reader, const char *folder, const char *name, bool *found, struct hd_diag *diag)
+{
+	static const char *const ends[] = { "", ".gz" };
+	char file[64], *path;
+	struct hd_stat stat;
+
+	*found = false;
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		struct hd_diag ignored = { "" };
+		(void)snprintf(file, sizeof file, "%s%s", name, ends[i]);
+		enum hd_err err = hd_path_join(reader, folder, file, &path, diag);
+		if (err != HD_OK)
+			return err;
+		err = hd_fs_stat(reader->fs, path, &stat, &ignored);
+		if (err == HD_E_NOTFOUND)
+			continue;
+		*found = true;
+		return hd_source_add(reader, path, diag);
+	}
+	return HD_OK;
+}
+
+struct hd_hash hd_sources_hash(const struct hd_reader *reader)
+{
+	struct hd_hasher hasher;
+
+	hd_hasher_init(&hasher);
+	for (uint32_t i = 0; i < reader->nsources; i++)
+		hd_hasher_add(&hasher, reader->source[i].bytes, reader->source[i].len);
+	return hd_hasher_end(&hasher);
 }

@@ -3,16 +3,20 @@
  *            at drawn places of the last two extents, so that convolutions see shapes
  *   numbers  x is noise, y = W x / sqrt(n) + noise / 10, W drawn once
  *   tokens   a walk: each token has two drawn successors, taken with 9/16 and 5/16; the rest
- *            (2/16) jumps anywhere. The best loss is far below log(vocabulary). */
+ *            (2/16) jumps anywhere. The best loss is far below log(vocabulary).
+ * Drawing a picture costs more than a small net's step on it, so those of a small training split
+ * are kept once they are made, as a data set in memory would be. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/memory.h"
 #include "data/reader_int.h"
 
 enum { DEFAULT_COUNT = 4096, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256,
-       BUMPS = 3, TABLE_CAP = 1 << 26 };             /* elements of prototypes or weights: 256 MiB */
+       BUMPS = 3, KEEP_BYTES = 128 << 20, TABLE_CAP = 1 << 26 };             /* elements of prototypes or weights: 256 MiB */
 
 struct synthetic {
 	struct hd_reader reader;
@@ -20,7 +24,12 @@ struct synthetic {
 	uint32_t classes, context;
 	const float *table;                              /* [classes, nelems]; NULL: tokens */
 	bool numbers;
+	struct hd_memory kept;                           /* "x" of samples [0, nkept) of "train", then a state for each */
+	atomic_uchar *state;
+	uint64_t nkept;
 };
+
+enum { EMPTY, FILLING, KEPT };                           /* of a sample that may be kept: whoever fills it makes it KEPT */
 
 /* Standard normals of one purpose: element i is half of a pair, four to a draw. */
 struct normals { uint64_t seed; enum hd_data_use use; uint32_t split; uint64_t index; float have[4]; uint64_t block; };
@@ -112,6 +121,18 @@ static struct hd_hash content_hash(const struct synthetic *set, uint64_t count)
 	return hd_hash(text, (size_t)len);
 }
 
+static enum hd_err make_room(struct synthetic *set, uint64_t count, struct hd_diag *diag)
+{
+	uint64_t bytes = set->nelems * sizeof(float) + 1;
+
+	if (bytes > KEEP_BYTES || count > KEEP_BYTES / bytes)
+		return HD_OK;
+	enum hd_err err = hd_memory_take(count * bytes, HD_MEMORY_LAZY, &set->kept, diag);
+	set->nkept = err ? 0 : count;
+	set->state = err ? NULL : (atomic_uchar *)set->kept.at + count * set->nelems * sizeof(float);
+	return err;
+}
+
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct synthetic *set = (struct synthetic *)reader;
@@ -128,6 +149,8 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		return err;
 	set->nelems = reader->set.field[0].sample_bytes / 4;
 	if (!set->context && (err = make_table(set, diag)) != HD_OK)
+		return err;
+	if (!set->context && (err = make_room(set, count, diag)) != HD_OK)
 		return err;
 	hd_split_add(reader, "train", 0, count);
 	hd_split_add(reader, "valid", 0, held_out);
@@ -159,15 +182,33 @@ static void read_tokens(const struct synthetic *set, uint32_t split, uint64_t in
 	}
 }
 
-static void read_class(const struct synthetic *set, uint32_t split, uint64_t index, float *x, int32_t *y)
+static void draw_class(const struct synthetic *set, uint32_t split, uint64_t index, uint32_t class, float *x)
 {
-	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->classes;
 	struct normals noise = normals_of(set->seed, HD_USE_NOISE, split, index);
 	const float *prototype = set->table + class * set->nelems;
 
 	for (uint64_t i = 0; i < set->nelems; i++)
 		x[i] = prototype[i] + 0.25f * normal_at(&noise, i);
-	*y = (int32_t)class;
+}
+
+/* Two readers may meet at a sample: the second draws for itself. */
+static void read_class(const struct synthetic *set, uint32_t split, uint64_t index, float *x, int32_t *y)
+{
+	size_t bytes = set->nelems * sizeof *x;
+	bool kept = split == 0 && index < set->nkept;
+	float *place = kept ? (float *)set->kept.at + index * set->nelems : NULL;
+	unsigned char empty = EMPTY;
+
+	*y = (int32_t)(hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->classes);
+	if (kept && atomic_load_explicit(&set->state[index], memory_order_acquire) == KEPT) {
+		memcpy(x, place, bytes);
+		return;
+	}
+	draw_class(set, split, index, (uint32_t)*y, x);
+	if (kept && atomic_compare_exchange_strong(&set->state[index], &empty, FILLING)) {
+		memcpy(place, x, bytes);
+		atomic_store_explicit(&set->state[index], KEPT, memory_order_release);
+	}
 }
 
 static void read_numbers(const struct synthetic *set, uint32_t split, uint64_t index, float *x, float *y)
@@ -199,7 +240,14 @@ static enum hd_err synthetic_read(const struct hd_dataset *set, uint32_t split, 
 	return HD_OK;
 }
 
+static void synthetic_destroy(struct hd_dataset *set)
+{
+	if (set)
+		hd_memory_give(&((struct synthetic *)set)->kept);
+	hd_reader_destroy(set);
+}
+
 const struct hd_reader_ops hd_reader_synthetic = {
 	.name = "synthetic", .about = "made-up images, numbers or tokens, drawn from the seed",
-	.open = synthetic_open, .read = synthetic_read, .destroy = hd_reader_destroy,
+	.open = synthetic_open, .read = synthetic_read, .destroy = synthetic_destroy,
 };

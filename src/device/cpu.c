@@ -10,7 +10,8 @@ static enum hd_err cpu_open(struct hd_device *device, const struct hd_device_spe
 		return hd_fail(diag, HD_E_REFUSED, "this processor has no kernels for '%s': use auto or portable", spec->path);
 	if (spec->kernels == HD_KERNELS_LIBRARY && !hd_cpu_has_library())
 		return hd_fail(diag, HD_E_REFUSED, "this build has no library kernels (oneDNN): use job.kernels: portable or auto, or build with HD_DNNL=ON");
-	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path), hd_cpu_vectors(path),
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ hd_cpu_table(spec->kernels, path), hd_cpu_table(HD_KERNELS_PORTABLE, path),
+		hd_cpu_vectors(path),
 		hd_cpu_thread_init, path }, diag);
 }
 

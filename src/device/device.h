@@ -47,28 +47,48 @@ struct hd_device_spec {
 
 /* Where a leaf (the gradient of one virtual node) goes, tensor by tensor, as soon as the
  * tensor is complete: at most HD_MAX_FOLDS moves, the same for every tensor of the leaf.
- * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. */
+ * dst and src are flat gradient buffers (layout.h); src NULL: the leaf itself. They are a chain, as folds.h makes
+ * them: the first takes the leaf, each further one the dst before it, which then has no value any more. */
 enum { HD_MAX_FOLDS = 24 };
-struct hd_fold { float *dst; const float *src; bool add; };   /* add: dst = dst + src (dst is the lower id), else a copy */
+struct hd_fold {
+	float *dst; const float *src;
+	bool add;                         /* dst = dst + src (dst is the lower id), else a copy */
+	uint8_t dst_temp, src_temp;       /* 1 and up: a buffer that lives within one tensor's folds of one run, in the place of the pointer */
+};
+enum { HD_MAX_TEMPS = 16 };
+
+/* A wave: consecutive virtual nodes in one run. Each is a *part*; a phase runs a node for all parts
+ * before the next, in one call where the kernel allows it (kernel.h, rowwise), and folds the gradients of
+ * the parts in ascending order. */
+enum { HD_MAX_WAVE = 64 };
+struct hd_part { uint64_t rows; uint32_t vn; uint32_t nfolds; const struct hd_fold *fold; };
 
 /* Everything a phase of one virtual node (or slice) touches. Pointers are in the device's space. */
 struct hd_bind {
 	uint64_t rows;                    /* of this slice; 0: nothing runs */
 	struct hd_draw draw;
 	const float *params;              /* flat, by layout */
+	const float *buffers;             /* flat, by layout; NULL where the graph has none */
 	const void *const *input;         /* [ninputs], by input index */
 	uint8_t *arena;                   /* memplan.len_bytes */
 	const struct hd_fold *fold;       /* nfolds moves after each complete gradient */
 	uint32_t nfolds;
+	/* nparts > 0: a wave; `rows`, draw.vn, draw.row0, fold and nfolds above are not read. Rows of part i lie program->part_rows x i
+	 * rows behind those of part 0, in inputs and temporaries alike. Parts may have 0 rows: their gradient is +0.0. */
+	const struct hd_part *part;
+	uint32_t nparts;
+	/* Places [from, to) of the phase's order; `to` 0: its end. What lies before has run with the same arena. */
+	uint32_t from, to;
+	float *temp;                      /* program->temp_elems floats for each temporary buffer that the folds name */
 };
 
 enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };
 
-/* One elementwise update of a run of the flat vectors; the formulas stand in optim.h. */
+/* One update of a run of the flat vectors; the formulas stand in optim.h. Read until the call returns. */
 struct hd_update {
 	uint32_t kind;                    /* enum hd_optim_kind */
 	float *param; const float *grad; float *slot[2];
-	uint64_t len;                     /* elements, a multiple of 16 */
+	uint64_t len;                     /* elements; measure() takes the lengths of its segments */
 	const struct hd_step_scalars *scalars;
 };
 
@@ -95,6 +115,11 @@ struct hd_device_ops {
 	/* partial[i] = sum of squares of segment i of [first, first+n) : order of lanes.h, f64. */
 	enum hd_err (*sumsq)(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
 		double *partial, uint64_t *token);
+	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares of parameters and
+	 * of directions per segment, f64, order of lanes.h. The pointers of `update` are those of the whole flat vectors. */
+	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+		double *param_sumsq, double *move_sumsq, uint64_t *token);
+	/* The only pass of unit ELEMENT, the second of unit TENSOR (scalars->ratio is the tensor's). */
 	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token);
 	/* Blocks until everything up to `token` is done. */
 	enum hd_err (*wait)(struct hd_device *device, uint64_t token, struct hd_diag *diag);

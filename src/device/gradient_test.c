@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "graph/lora.h"
+#include "graph/verify.h"
 #include "device/testing.h"
 #include "tests/eval64.inc.h"
 
@@ -13,12 +15,14 @@ struct grad_case {
 	uint16_t op;
 	struct hd_attr attr;
 	uint8_t outs;                     /* bits: which outputs go into the loss */
-	struct hd_value in[4];
+	struct hd_value in[5];
 };
+enum { POSITIVE = 0x80 };                 /* in `outs`: operands pass through exp first, for ops that want numbers above 0 */
 
 #define RANK(...) (uint8_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
 #define F(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32 }
 #define I(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_I32 }
+#define X(...) { .dim = { __VA_ARGS__ }, .rank = RANK(__VA_ARGS__), .dtype = HD_F32, .kind = HD_INPUT }      /* no parameter though f32 */
 #define A(...) { .i = { __VA_ARGS__ } }
 
 static const struct grad_case cases[] = {
@@ -28,6 +32,11 @@ static const struct grad_case cases[] = {
 	{ HD_OP_MATMUL, A(1, 1), 1, { F(5, 3), F(4, 5) } },
 	{ HD_OP_CONV2D, A(1, 1, 1, 1), 1, { F(2, 2, 5, 4), F(3, 2, 3, 3) } },
 	{ HD_OP_CONV2D, A(2, 3, 1, 0), 1, { F(2, 2, 6, 7), F(3, 2, 3, 2) } },
+	{ HD_OP_BLOCK, A(0), 1, { F(2, 18, 2, 3) } },
+	{ HD_OP_UNBLOCK, A(18), 1, { F(2, 2, 2, 3, 16) } },
+	{ HD_OP_CONV2D_B, A(1, 1, 1, 1), 1, { F(2, 2, 4, 5, 16), F(17, 18, 3, 3) } },
+	{ HD_OP_CONV2D_B, A(2, 3, 1, 0), 1, { F(1, 1, 6, 7, 16), F(3, 5, 3, 2) } },
+	{ HD_OP_CONV2D_B, A(2, 2, 0, 0), 1, { F(1, 1, 5, 4, 16), F(3, 16, 1, 1) } },
 	{ HD_OP_ATTENTION, A(2, 1), 1, { F(2, 4, 18) } },
 	{ HD_OP_ATTENTION, A(1, 0), 1, { F(1, 5, 9) } },
 	{ HD_OP_RESHAPE, A(4, 3), 1, { F(2, 6) } },
@@ -46,6 +55,14 @@ static const struct grad_case cases[] = {
 	{ HD_OP_ACT, A(HD_ACT_SIGMOID), 1, { F(5, 7) } },
 	{ HD_OP_MAXPOOL2D, A(2, 2, 2, 2), 1, { F(2, 2, 4, 6) } },
 	{ HD_OP_MAXPOOL2D, A(3, 2, 1, 1), 1, { F(1, 2, 5, 4) } },
+	{ HD_OP_CONV2D, A(1, 1, 1, 1, 2), 1, { F(2, 4, 5, 4), F(6, 2, 3, 3) } },
+	{ HD_OP_CONV2D, A(2, 1, 1, 2, 3, 2, 3), 1, { F(2, 3, 6, 7), F(6, 1, 2, 2) } },
+	{ HD_OP_MAXPOOL2D, A(3, 3, 2, 2, 1, 1), 1, { F(2, 2, 5, 6) } },
+	{ HD_OP_AVGPOOL2D, A(3, 2, 2, 1, 1, 1, 0), 1, { F(2, 2, 5, 4) } },
+	{ HD_OP_AVGPOOL2D, A(3, 2, 2, 1, 1, 1, 1), 1, { F(2, 2, 5, 4) } },
+	{ HD_OP_AVGPOOL2D, A(5, 4, 1, 1), 1, { F(2, 2, 5, 4) } },
+	{ HD_OP_GROUPNORM, { .i = { 2 }, .f = { 1e-3f } }, 1, { F(2, 4, 3, 2), F(4), F(4) } },
+	{ HD_OP_GROUPNORM, { .i = { 3 }, .f = { 1e-3f } }, 1, { F(2, 3, 5), F(3), F(3) } },
 	{ HD_OP_EMBED, A(0), 1, { I(3, 4), F(5, 6) } },
 	{ HD_OP_LAYERNORM, { .f = { 1e-3f } }, 1, { F(3, 6), F(6), F(6) } },
 	{ HD_OP_ADD_LAYERNORM, { .f = { 1e-3f } }, 1, { F(3, 6), F(3, 6), F(6), F(6) } },
@@ -53,6 +70,9 @@ static const struct grad_case cases[] = {
 	{ HD_OP_SOFTMAX_XENT, A(0), 1, { F(7, 5), I(7) } },
 	{ HD_OP_MSE, A(0), 1, { F(3, 4), F(3, 4) } },
 	{ HD_OP_DROPOUT, { .f = { 0.4f } }, 1, { F(5, 7) } },
+#include "tests/gradient_batch.inc.h"
+#include "tests/gradient_sequences.inc.h"
+#include "tests/gradient_tensors.inc.h"
 };
 enum { NCASES = sizeof cases / sizeof cases[0] };
 
@@ -68,23 +88,33 @@ static uint32_t node(struct hd_graph *graph, uint16_t op, uint8_t nin, const uin
 /* Parameters -> op -> mean square distance from a target, which every element moves -> sum. */
 static void build(struct hd_graph *graph, const struct grad_case *c)
 {
-	static const char *const names[] = { "a", "b", "c", "d" };
+	static const char *const names[] = { "a", "b", "c", "d", "e" };
 	static const struct hd_attr none;
 	uint8_t nin = hd_ops[c->op].nin;
 	struct hd_diag diag = { "" };
-	uint32_t in[4], y = HD_NONE;
+	uint32_t in[6], y = HD_NONE;
 	enum hd_err err = HD_OK;
 
-	for (uint8_t i = 0; i < nin && !err; i++)
-		err = c->in[i].dtype == HD_F32 ? hd_graph_param(graph, names[i], c->in[i].rank, c->in[i].dim, HD_INIT_UNIFORM, 1, &in[i], &diag) :
-			hd_graph_input(graph, names[i], HD_I32, c->in[i].rank, c->in[i].dim, &in[i], &diag);
+	for (uint8_t i = 0; i < nin && i < 5 && !err; i++)
+		err = c->in[i].dtype == HD_F32 && c->in[i].kind != HD_INPUT ?
+			hd_graph_param(graph, names[i], c->in[i].rank, c->in[i].dim, HD_INIT_UNIFORM, 1, &in[i], &diag) :
+			hd_graph_input(graph, names[i], (enum hd_dtype)c->in[i].dtype, c->in[i].rank, c->in[i].dim, &in[i], &diag);
 	CHECK(err == HD_OK, "%s", diag.text);
+	for (uint8_t i = 0; i < nin && (c->outs & POSITIVE); i++)
+		in[i] = node(graph, HD_OP_ACT, 1, &in[i], &(struct hd_attr)A(HD_ACT_EXP));
+	if (c->op == HD_OP_BATCHNORM_APPLY) {
+		in[5] = node(graph, HD_OP_BATCHNORM_MOMENTS, 1, in, &(struct hd_attr)A(c->attr.i[0]));
+		in[5] = node(graph, HD_OP_BATCHNORM_SYNC, 1, &in[5], &(struct hd_attr)A(1));
+	}
 	uint32_t out = node(graph, c->op, nin, in, &c->attr);
 	for (uint32_t k = 0; k < hd_ops[c->op].nout; k++)
 		if (c->outs >> k & 1)
 			y = y == HD_NONE ? out + k : node(graph, HD_OP_ADD, 2, (uint32_t[]){ y, out + k }, &none);
 	if (c->op != HD_OP_SOFTMAX_XENT && c->op != HD_OP_MSE) {
+		const struct hd_value *v = &graph->value[y];
 		uint32_t target;
+		if (v->rank == 1)
+			y = node(graph, HD_OP_RESHAPE, 1, &y, &(struct hd_attr)A(1, (int32_t)v->dim[0]));
 		CHECK(hd_graph_input(graph, "target", HD_F32, graph->value[y].rank, graph->value[y].dim, &target, &diag) == HD_OK, "%s", diag.text);
 		y = node(graph, HD_OP_MSE, 2, (uint32_t[]){ y, target }, &none);
 	}
@@ -124,6 +154,8 @@ static void differentiate(const struct hd_stage *stage, const char *name)
 	load(&ev, stage);
 	for (uint32_t p = 0; p < graph->nparams; p++) {
 		const uint64_t len = stage->layout.len[p], stride = len / SAMPLES + 1;
+		if (graph->param[p].frozen)
+			continue;
 		const float *grad = stage->grad + stage->layout.at[p];
 		double *at = ev.at[graph->param[p].value], peak = 0;
 		for (uint64_t e = 0; e < len; e++)
@@ -141,6 +173,45 @@ static void differentiate(const struct hd_stage *stage, const char *name)
 		}
 	}
 	eval64_finish(&ev);
+}
+
+/* Products stored both ways (gpt [in, out], mlp [out, in]), a scale that is not 1, and one frozen parameter left to learn. */
+static void adapters_agree_with_differences_and_frozen_parameters_have_no_gradient(void **state)
+{
+	static const struct { const char *model, *target[2], *train; struct hd_model_arg arg[5]; uint32_t nargs; } models[] = {
+		{ "gpt", { "h.*.attn.c_attn.weight", "h.{i}.mlp.c_proj.weight" }, "ln_f.weight",
+		  { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "context", "5" }, { "vocab", "7" } }, 5 },
+		{ "mlp", { "fc1.weight", "fc3.*t" }, "fc2.bias", { { "input", "[6]" }, { "hidden", "[5,4]" }, { "classes", "3" }, { "act", "tanh" } }, 4 },
+	};
+	const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+
+	(void)state;
+	for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+		struct hd_lora lora = { .rank = 3, .alpha = 5, .target = models[m].target, .ntargets = 2, .train = &models[m].train, .ntrain = 1 };
+		struct hd_device *device = hd_stage_device("reference", 1);
+		struct hd_diag diag = { "" };
+		struct hd_stage stage;
+		memset(&stage, 0, sizeof stage);
+		hd_arena_init(&stage.arena, 0);
+		hd_graph_init(&stage.graph, &stage.arena);
+		CHECK(hd_model_build(&stage.graph, models[m].model, models[m].arg, models[m].nargs, &opts, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_graph_lora(&stage.graph, &lora, &diag) == HD_OK && hd_graph_optimize(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_graph_autodiff(&stage.graph, &diag) == HD_OK && hd_graph_verify(&stage.graph, 2, &diag) == HD_OK, "%s", diag.text);
+		uint32_t learned = 0;
+		for (uint32_t p = 0; p < stage.graph.nparams; p++) {
+			learned += !stage.graph.param[p].frozen;
+			CHECK((stage.graph.value[stage.graph.param[p].value].grad == HD_NONE) == stage.graph.param[p].frozen, "%s: parameter %u",
+				models[m].model, p);
+		}
+		CHECK(learned == (m == 0 ? 9 : 5), "%s: %u are learned", models[m].model, learned);
+		hd_stage_set(&stage, &(uint64_t){ 2 }, 1, 7);
+		hd_stage_load(&stage, device);
+		hd_stage_run(&stage, device, HD_RUN_F);
+		hd_stage_run(&stage, device, HD_RUN_B);
+		differentiate(&stage, models[m].model);
+		hd_device_destroy(device);
+		hd_stage_finish(&stage);
+	}
 }
 
 static void every_op_with_a_gradient_agrees_with_differences(void **state)
@@ -200,6 +271,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op_with_a_gradient_has_a_case),
 		cmocka_unit_test(every_op_with_a_gradient_agrees_with_differences),
+		cmocka_unit_test(adapters_agree_with_differences_and_frozen_parameters_have_no_gradient),
 		cmocka_unit_test(every_model_agrees_with_differences),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

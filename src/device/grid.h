@@ -8,7 +8,7 @@
  * 2. run(B), run(I) and run(W) fold a parameter's gradient right after the node that
  *    makes it, while it is in the cache: every move of bind->fold, in order, for that
  *    tensor. Pads between tensors are not touched.
- * 3. Rows 0: no node runs and nothing is folded.
+ * 3. Rows 0 (and no parts): no node runs and nothing is folded.
  * 4. Work too small to be worth waking helpers is done by the leader alone; how small
  *    is a function of shape.
  * 5. A memory limit is kept by take(): what would exceed it is refused with the numbers.
@@ -24,6 +24,7 @@
 /* What a back-end brings. All borrowed, constant. */
 struct hd_grid_kernels {
 	const struct hd_cpu_row *row;             /* [HD_NOPS] */
+	const struct hd_cpu_row *own;             /* [HD_NOPS] for shapes that a row does not take; may be `row` */
 	const struct hd_cpu_vector *vector;
 	void (*init)(void);                       /* each thread, before its first tile; cheap when repeated */
 	const char *path;
@@ -53,14 +54,16 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token);
 enum hd_err hd_grid_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
 	double *partial, uint64_t *token);
+enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+	double *param_sumsq, double *move_sumsq, uint64_t *token);
 enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token);
 enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_diag *diag);
 void hd_grid_close(struct hd_device *device);
 
 #define HD_GRID_OPS \
 	.size = sizeof(struct hd_grid), .take = hd_grid_take, .give = hd_grid_give, .write = hd_grid_move, .read = hd_grid_move, \
-	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .sumsq = hd_grid_sumsq, .update = hd_grid_update, \
-	.wait = hd_grid_wait, .close = hd_grid_close
+	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .sumsq = hd_grid_sumsq, .measure = hd_grid_measure, \
+	.update = hd_grid_update, .wait = hd_grid_wait, .close = hd_grid_close
 
 /* Rows of hd_devices. */
 extern const struct hd_device_ops hd_device_cpu, hd_device_reference, hd_device_null;

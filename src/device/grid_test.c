@@ -1,6 +1,7 @@
 /* What every processor device does besides ops: order of phases, folds, memory, vectors. */
 #include "device/grid.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/lanes.h"
@@ -86,15 +87,18 @@ static void folds_move_every_gradient_and_nothing_else(void **state)
 				want_sum[i] = sum[i] + stage.grad[i];
 				want_low[i] = low[i] + want_sum[i];
 			}
-		const struct hd_fold folds[] = { { copy, NULL, false }, { sum, NULL, true }, { low, sum, true } };
-		stage.bind.fold = folds;
-		stage.bind.nfolds = 3;
+		const struct hd_fold copied = { .dst = copy }, folds[] = { { .dst = sum, .add = true }, { .dst = low, .src = sum, .add = true } };
+		stage.bind.fold = &copied;
+		stage.bind.nfolds = 1;
 		hd_stage_run(&stage, device, HD_RUN_F);
 		hd_stage_run(&stage, device, HD_RUN_B);
 		assert_memory_equal(copy, want_copy, n * sizeof *copy);
-		assert_memory_equal(sum, want_sum, n * sizeof *sum);
+		stage.bind.fold = folds;
+		stage.bind.nfolds = 2;
+		hd_stage_run(&stage, device, HD_RUN_F);
+		hd_stage_run(&stage, device, HD_RUN_B);
 		assert_memory_equal(low, want_low, n * sizeof *low);
-		float *all[] = { copy, sum, low, want_copy, want_sum, want_low };
+		float *all[] = { copy, sum, low, want_copy, want_sum, want_low };       /* sum held what pended: its value is gone */
 		for (uint32_t i = 0; i < 6; i++)
 			free(all[i]);
 		hd_device_destroy(device);
@@ -192,7 +196,7 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 	enum { LEN = 70000 };
 	static float a[LEN], b[LEN], sum[LEN], param[LEN], plain[LEN];
 	const struct hd_segment segment[] = { { 0, 65536, 0, 0 }, { 65536, LEN - 65536, 0, 1 }, { 7, 1, 0, 0 } };
-	const struct hd_step_scalars scalars = { .optim = { HD_OPTIM_SGD, 0, 0, 0, 0, 0.01f }, .lr = 0.1f, .scale = 0.5f, .clip = 0.75f };
+	const struct hd_step_scalars scalars = { .optim = { HD_OPTIM_SGD, 0, 0, 0, 0, 0.01f, false }, .lr = 0.1f, .scale = 0.5f, .clip = 0.75f };
 	(void)state;
 
 	for (uint32_t i = 0; i < LEN; i++) {
@@ -220,6 +224,40 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 			assert_memory_equal(param, plain, sizeof param);
 			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
 			assert_int_equal(device->ops->wait(device, token + 1, NULL), HD_E_BUG);
+			hd_device_destroy(device);
+		}
+}
+
+static void the_first_pass_of_a_tensor_is_taken_by_segments(void **state)
+{
+	enum { LEN = 70000 };
+	static float param[LEN], grad[LEN], slot[2][LEN], plain[2][LEN];
+	const struct hd_segment segment[] = { { 0, 65536, 0, 0 }, { 65536, 4001, 0, 1 }, { 69552, 1, 1, 1 } };
+	struct hd_step_scalars scalars = { .optim = { HD_OPTIM_LAMB, 0, 0.9f, 0.99f, 1e-6f, 0.01f, false }, .lr = 0.1f, .scale = 0.5f, .clip = 0.75f };
+
+	(void)state;
+	hd_optim_corrections(&scalars, 2);
+	for (uint32_t k = 0; k < 2; k++)
+		for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
+			struct hd_device *device = hd_stage_device(kinds[k], nthreads);
+			double sums[2][3], want[2];
+			uint64_t token = 0;
+			for (uint32_t i = 0; i < LEN; i++) {
+				param[i] = hd_stage_number(1, 0, i);
+				grad[i] = hd_stage_number(1, 1, i);
+				slot[0][i] = plain[0][i] = hd_stage_number(1, 2, i);
+				slot[1][i] = plain[1][i] = fabsf(hd_stage_number(1, 3, i));
+			}
+			const struct hd_update update = { .kind = HD_OPTIM_LAMB, .param = param, .grad = grad, .slot = { slot[0], slot[1] },
+				.len = LEN, .scalars = &scalars };
+			assert_int_equal(device->ops->measure(device, &update, segment, 3, sums[0], sums[1], &token), HD_OK);
+			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
+			for (uint32_t i = 0; i < 3; i++) {
+				uint64_t at = segment[i].at;
+				hd_optim_measure_plain(&scalars, param + at, grad + at, plain[0] + at, plain[1] + at, segment[i].len, want);
+				CHECK(sums[0][i] == want[0] && sums[1][i] == want[1], "%s, segment %u", kinds[k], i);
+			}
+			assert_memory_equal(slot, plain, sizeof slot);      /* and nothing between the segments */
 			hd_device_destroy(device);
 		}
 }
@@ -290,6 +328,7 @@ int main(void)
 		cmocka_unit_test(dropout_depends_on_the_place_in_the_virtual_node_only),
 		cmocka_unit_test(a_memory_limit_is_kept_and_told_with_numbers),
 		cmocka_unit_test(vectors_are_added_squared_and_updated_as_their_headers_say),
+		cmocka_unit_test(the_first_pass_of_a_tensor_is_taken_by_segments),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),
 		cmocka_unit_test(fingerprints_tell_kernels_and_shapes_apart),
 		cmocka_unit_test(an_unknown_device_is_told_the_names),

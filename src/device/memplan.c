@@ -75,7 +75,7 @@ static enum hd_err make_node_live(struct lives *lives, const struct hd_graph *gr
 }
 
 static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph, const uint32_t *order, uint32_t norder,
-	uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+	const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag)
 {
 	lives->life = hd_arena_take(arena, graph->nvalues, sizeof *lives->life);
 	lives->root = hd_arena_take(arena, graph->nvalues, sizeof *lives->root);
@@ -84,7 +84,7 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 		return hd_fail(diag, HD_E_NOMEM, "memory plan of %u values: out of memory", graph->nvalues);
 
 	for (uint32_t v = 0; v < graph->nvalues; v++) {
-		lives->life[v] = (struct life){ v, { NEVER, NEVER }, { NEVER, NEVER }, round_up(hd_value_bytes(&graph->value[v], rows)), 0 };
+		lives->life[v] = (struct life){ v, { NEVER, NEVER }, { NEVER, NEVER }, round_up(bytes[v]), 0 };
 		lives->root[v] = v;
 	}
 	for (uint32_t i = 0; i < norder; i++) {
@@ -99,9 +99,10 @@ static enum hd_err find_lives(struct lives *lives, const struct hd_graph *graph,
 			if (err)
 				return err;
 		}
-	/* Whoever asked for an output may read it as late as after the last node. */
-	for (uint32_t i = 0; i < graph->noutputs; i++) {
-		struct life *life = &lives->life[lives->root[graph->output[i].value]];
+	/* Whoever asked for an output, or folds moments, may read them as late as after the last node. */
+	for (uint32_t i = 0; i < graph->noutputs + graph->nrunning; i++) {
+		uint32_t kept = i < graph->noutputs ? graph->output[i].value : graph->running[i - graph->noutputs].moments;
+		struct life *life = &lives->life[lives->root[kept]];
 		for (int o = 0; o < NORDERS; o++)
 			if (life->first[o] != NEVER)
 				life->last[o] = (int32_t)norder - 1;
@@ -161,7 +162,7 @@ static uint64_t live_peak(const struct lives *lives, uint32_t nvalues, uint32_t 
 }
 
 enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag)
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_memplan made = { 0 };
 	struct hd_arena scratch;
@@ -170,7 +171,7 @@ enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *grap
 	enum hd_err err;
 
 	hd_arena_init(&scratch, 0);
-	err = find_lives(&lives, graph, order, norder, rows, &scratch, diag);
+	err = find_lives(&lives, graph, order, norder, bytes, &scratch, diag);
 	if (err)
 		goto out;
 	struct life **by_size = hd_arena_take(&scratch, graph->nvalues, sizeof *by_size);
@@ -187,8 +188,7 @@ enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *grap
 	qsort(by_size, n, sizeof *by_size, larger_first);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!place(by_size[i], placed, i)) {
-			err = hd_fail(diag, HD_E_INVAL, "the temporaries of %llu rows do not fit 64-bit offsets: use a smaller batch",
-				(unsigned long long)rows);
+			err = hd_fail(diag, HD_E_INVAL, "the temporaries of one call do not fit 64-bit offsets: use a smaller batch");
 			goto out;
 		}
 		uint64_t end = by_size[i]->at + by_size[i]->bytes;
@@ -208,7 +208,7 @@ out:
 /* Replays each order byte by byte of meaning: who owns which range now. A node must find
  * in its inputs' ranges the values it reads, and outputs must be there at the end. */
 static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *graph, const struct lives *lives,
-	const uint32_t *order, uint32_t norder, uint64_t rows, bool *intact, struct hd_diag *diag)
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, bool *intact, struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < norder; i++) {
 		const struct hd_node *node = &graph->node[order[i]];
@@ -222,12 +222,12 @@ static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *
 			continue;
 		for (uint8_t k = 0; k < node->nout; k++) {
 			uint32_t made = node->out + k;
-			uint64_t at = plan->at[made], bytes = hd_value_bytes(&graph->value[made], rows);
-			if (at % ALIGN || at > plan->len_bytes || bytes > plan->len_bytes - at)
+			uint64_t at = plan->at[made], room = bytes[made];
+			if (at % ALIGN || at > plan->len_bytes || room > plan->len_bytes - at)
 				return hd_fail(diag, HD_E_BUG, "value %u lies outside the arena or is not aligned", made);
 			for (uint32_t v = 0; v < graph->nvalues; v++) {
-				uint64_t len = hd_value_bytes(&graph->value[v], rows);
-				bool apart = !bytes || !len || at + bytes <= plan->at[v] || plan->at[v] + len <= at;
+				uint64_t len = bytes[v];
+				bool apart = !room || !len || at + room <= plan->at[v] || plan->at[v] + len <= at;
 				if (!intact[v] || apart)
 					continue;
 				for (uint8_t j = 0; j < node->nin; j++)
@@ -246,21 +246,21 @@ static enum hd_err replay(const struct hd_memplan *plan, const struct hd_graph *
 }
 
 enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_diag *diag)
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_diag *diag)
 {
 	struct hd_arena scratch;
 	struct lives lives;
 	enum hd_err err;
 
 	hd_arena_init(&scratch, 0);
-	err = find_lives(&lives, graph, order, norder, rows, &scratch, diag);
+	err = find_lives(&lives, graph, order, norder, bytes, &scratch, diag);
 	for (int o = 0; o < NORDERS && !err; o++) {
 		bool *intact = hd_arena_take(&scratch, graph->nvalues, sizeof *intact);
 		if (!intact) {
 			err = hd_fail(diag, HD_E_NOMEM, "check of a memory plan of %u values: out of memory", graph->nvalues);
 			break;
 		}
-		err = replay(plan, graph, &lives, o == 0 ? order : lives.order[1], norder, rows, intact, diag);
+		err = replay(plan, graph, &lives, o == 0 ? order : lives.order[1], norder, bytes, intact, diag);
 		for (uint32_t i = 0; i < graph->noutputs && !err; i++) {
 			uint32_t root = lives.root[graph->output[i].value];
 			if (lives.life[root].first[o] != NEVER && !intact[root])

@@ -7,8 +7,8 @@
  * 2020, "greedy by size"); ties by value id, so that the plan is a function of the
  * graph alone. Views (reshape) share the bytes of what they view.
  *
- * 1. Offsets are multiples of 64 bytes; sizes are those of the largest rows.
- * 2. An output of the graph lives to the end of the order.
+ * 1. Offsets are multiples of 64 bytes; the caller says how many bytes each value has.
+ * 2. An output of the graph, and moments of running statistics, live to the end of the order.
  * 3. The plan holds for the order given and for the same nodes sorted by phase (all F,
  *    all I, all W): values share bytes only if their lives are apart in both. So the
  *    backward pass may run as one list or as two, at the price of keeping what weight
@@ -25,12 +25,12 @@ struct hd_memplan {
 	uint64_t  live_peak_bytes;        /* lower bound of any plan: for reports */
 };
 
-/* `order` are node indices, in order of execution (all of F, then B; or F only for evaluation). */
+/* `order` are node indices, in order of execution (all of F, then B; or F only for evaluation); `bytes` [nvalues]. */
 HD_MUST_USE enum hd_err hd_memplan_make(struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_arena *arena, struct hd_diag *diag);
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_arena *arena, struct hd_diag *diag);
 
 /* Checks rule "overlapping lives, disjoint bytes" by brute force; tests and debug builds. */
 HD_MUST_USE enum hd_err hd_memplan_verify(const struct hd_memplan *plan, const struct hd_graph *graph,
-	const uint32_t *order, uint32_t norder, uint64_t rows, struct hd_diag *diag);
+	const uint32_t *order, uint32_t norder, const uint64_t *bytes, struct hd_diag *diag);
 
 #endif

@@ -166,12 +166,22 @@ static bool survives_both(const struct case_graph *c, const struct hd_memplan *p
 	return survives(c, plan, c->order) && survives(c, plan, split);
 }
 
+/* Bytes of every value on ROWS rows; good until the next call. */
+static const uint64_t *bytes_of(const struct case_graph *c)
+{
+	static uint64_t bytes[ROOM_VALUES];
+
+	for (uint32_t v = 0; v < c->graph.nvalues; v++)
+		bytes[v] = hd_value_bytes(&c->graph.value[v], ROWS);
+	return bytes;
+}
+
 static void plan_of(const struct case_graph *c, struct hd_memplan *plan, struct hd_arena *arena)
 {
 	struct hd_diag diag = { "" };
 
 	hd_arena_init(arena, 0);
-	CHECK(hd_memplan_make(plan, &c->graph, c->order, c->graph.nnodes, ROWS, arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_memplan_make(plan, &c->graph, c->order, c->graph.nnodes, bytes_of(c), arena, &diag) == HD_OK, "%s", diag.text);
 }
 
 static void no_value_of_a_random_graph_is_overwritten_while_it_is_needed(void **state)
@@ -188,7 +198,7 @@ static void no_value_of_a_random_graph_is_overwritten_while_it_is_needed(void **
 		make_random(&c, &dice);
 		plan_of(&c, &plan, &arena);
 		CHECK(survives_both(&c, &plan), "seed %llu", (unsigned long long)seed);
-		CHECK(hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, ROWS, &diag) == HD_OK, "seed %llu: %s",
+		CHECK(hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, bytes_of(&c), &diag) == HD_OK, "seed %llu: %s",
 			(unsigned long long)seed, diag.text);
 		CHECK(plan.len_bytes >= plan.live_peak_bytes, "seed %llu", (unsigned long long)seed);
 		plan_of(&c, &again, &second);
@@ -225,7 +235,7 @@ static void the_verifier_refuses_exactly_the_plans_that_lose_a_value(void **stat
 					plan.at[w] = to;
 			bool fine = survives_both(&c, &plan);
 			struct hd_diag diag = { "" };
-			enum hd_err err = hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, ROWS, &diag);
+			enum hd_err err = hd_memplan_verify(&plan, &c.graph, c.order, c.graph.nnodes, bytes_of(&c), &diag);
 			/* a view that nobody reads may lie anywhere for the verifier */
 			if (shown(&c, v) == v)
 				CHECK((err == HD_OK) == fine, "seed %llu, value %u at %llu: %s", (unsigned long long)seed, v,
@@ -291,7 +301,7 @@ static void an_order_that_reads_before_it_writes_is_refused(void **state)
 	uint32_t y = add_node(&c, HD_OP_ACT, HD_PHASE_F, 1, 1, &x, 16);
 	(void)add_node(&c, HD_OP_ACT, HD_PHASE_F, 1, 1, &y, 16);
 	hd_arena_init(&arena, 0);
-	CHECK(hd_memplan_make(&plan, &c.graph, (uint32_t[]){ 1, 0 }, 2, 1, &arena, &diag) == HD_E_BUG, "%s", diag.text);
+	CHECK(hd_memplan_make(&plan, &c.graph, (uint32_t[]){ 1, 0 }, 2, bytes_of(&c), &arena, &diag) == HD_E_BUG, "%s", diag.text);
 	assert_string_equal(diag.text, "node 1 (act) reads value 1 before it is made: the order of execution is wrong");
 	hd_arena_finish(&arena);
 }

@@ -35,18 +35,92 @@ static bool list_nodes(struct hd_program *program, const struct hd_graph *graph)
 	return true;
 }
 
+static uint64_t line_up(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static bool rows_first(const struct hd_value *value)
+{
+	bool fixed = true;
+
+	for (uint8_t d = 1; d < value->rank; d++)
+		fixed &= value->dim[d] > 0;
+	return value->rank && value->dim[0] < 0 && fixed;
+}
+
+/* A view is what the value it shows is. */
+static uint8_t kind_of_node(const struct hd_program *program, const struct hd_node *node, const struct hd_value *made)
+{
+	bool shared = hd_ops[node->op].class != HD_OP_RANDOM && node->phase != HD_PHASE_W;       /* gradients are a part's own */
+
+	if (hd_ops[node->op].class == HD_OP_VIEW)
+		return program->kind[node->in[0]];
+	for (uint8_t i = 0; i < node->nin; i++)
+		shared &= program->kind[node->in[i]] == HD_KIND_SHARED;
+	return shared ? HD_KIND_SHARED : rows_first(made) ? HD_KIND_ROWS : HD_KIND_PART;
+}
+
+static bool runs_together(const struct hd_program *program, const struct hd_graph *graph, const struct hd_node *node)
+{
+	bool together = true;
+
+	for (uint8_t i = 0; i < node->nin; i++)
+		together &= program->kind[node->in[i]] == HD_KIND_SHARED ||
+			(program->kind[node->in[i]] == HD_KIND_ROWS && rows_first(&graph->value[node->in[i]]));
+	for (uint32_t v = node->out; v < node->out + node->nout; v++)
+		together &= program->kind[v] == HD_KIND_ROWS && rows_first(&graph->value[v]);
+	return together;
+}
+
+static void sort_values(struct hd_program *program, const struct hd_graph *graph)
+{
+	for (uint32_t v = 0; v < graph->nvalues; v++) {
+		const struct hd_value *value = &graph->value[v];
+		program->kind[v] = value->kind == HD_INPUT ? (rows_first(value) ? HD_KIND_ROWS : HD_KIND_PART) : HD_KIND_SHARED;
+	}
+	for (uint32_t i = 0; i < graph->nnodes; i++) {
+		const struct hd_node *node = &graph->node[i];
+		for (uint32_t v = node->out; v < node->out + node->nout; v++)
+			program->kind[v] = kind_of_node(program, node, &graph->value[v]);
+		program->together[i] = runs_together(program, graph, node);
+	}
+	for (uint32_t v = 0; v < graph->nvalues; v++) {
+		uint64_t bytes = hd_value_bytes(&graph->value[v], program->part_rows);
+		program->part_bytes[v] = program->kind[v] == HD_KIND_SHARED ? 0 : program->kind[v] == HD_KIND_ROWS ? bytes : line_up(bytes);
+	}
+	/* A view of a copied value has the steps of what it shows. */
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		if (hd_ops[graph->node[i].op].class == HD_OP_VIEW)
+			program->part_bytes[graph->node[i].out] = program->part_bytes[graph->node[i].in[0]];
+	/* A complete gradient is folded before that of the next part is made. */
+	for (uint32_t p = 0; p < graph->nparams && program->training; p++) {
+		uint32_t grad = graph->value[graph->param[p].value].grad;
+		if (grad != HD_NONE && hd_ops[graph->node[graph->value[grad].node].op].class != HD_OP_VIEW)
+			program->part_bytes[grad] = 0;
+	}
+}
+
+static uint64_t bytes_of(const struct hd_program *program, const struct hd_graph *graph, uint32_t v)
+{
+	uint64_t bytes = hd_value_bytes(&graph->value[v], program->part_rows);
+
+	return program->part_bytes[v] ? program->part_bytes[v] * (program->max_parts - 1) + bytes : bytes;
+}
+
 static enum hd_err plan_memory(struct hd_program *program, const struct hd_graph *graph, struct hd_diag *diag)
 {
 	uint32_t nf = program->norder[HD_RUN_F], nb = program->norder[HD_RUN_B];
 	uint32_t *order = hd_arena_take(program->arena, (size_t)nf + nb, sizeof *order);
 
-	if (!order)
+	uint64_t *bytes = hd_arena_take(program->arena, (size_t)graph->nvalues + 1, sizeof *bytes);
+
+	if (!order || !bytes)
 		return hd_fail(diag, HD_E_NOMEM, "order of %u nodes: out of memory", nf + nb);
+	for (uint32_t v = 0; v < graph->nvalues; v++)
+		bytes[v] = bytes_of(program, graph, v);
 	for (uint32_t i = 0; i < nf + nb; i++)
 		order[i] = i < nf ? program->order[HD_RUN_F][i] : program->order[HD_RUN_B][i - nf];
-	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, program->rows[0], program->arena, diag);
+	enum hd_err err = hd_memplan_make(&program->memory, graph, order, nf + nb, bytes, program->arena, diag);
 	if (!err && VERIFY_PLANS)
-		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, program->rows[0], diag);
+		err = hd_memplan_verify(&program->memory, graph, order, nf + nb, bytes, diag);
 	return err;
 }
 
@@ -61,6 +135,7 @@ static void locate(struct hd_program *program, const struct hd_graph *graph)
 		case HD_TEMP:  *where = (struct hd_where){ HD_IN_ARENA, 0, program->memory.at[v] }; break;
 		case HD_INPUT: *where = (struct hd_where){ HD_IN_INPUT, value->data, 0 }; break;
 		case HD_PARAM: *where = (struct hd_where){ HD_IN_PARAMS, 0, program->layout->at[value->data] * sizeof(float) }; break;
+		case HD_BUFFER: *where = (struct hd_where){ HD_IN_BUFFERS, 0, program->layout->buffer_at[value->data] * sizeof(float) }; break;
 		case HD_CONST: *where = (struct hd_where){ HD_IN_CONSTS, 0, value->data }; break;
 		}
 	}
@@ -136,19 +211,52 @@ static enum hd_err choose_variants(struct hd_program *program, const uint64_t *r
 	return HD_OK;
 }
 
+static enum hd_err take_arrays(struct hd_program *made, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	made->where = hd_arena_take(made->arena, graph->nvalues, sizeof *made->where);
+	made->grad_of_value = hd_arena_take(made->arena, graph->nvalues, sizeof *made->grad_of_value);
+	made->kind = hd_arena_take(made->arena, graph->nvalues, sizeof *made->kind);
+	made->part_bytes = hd_arena_take(made->arena, graph->nvalues, sizeof *made->part_bytes);
+	made->together = hd_arena_take(made->arena, graph->nnodes, sizeof *made->together);
+	if (!made->where || !made->grad_of_value || !made->kind || !made->part_bytes || !made->together || !list_nodes(made, graph))
+		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
+	return HD_OK;
+}
+
+static uint64_t largest_param(const struct hd_layout *layout)
+{
+	uint64_t most = 0;
+
+	for (uint32_t p = 0; p < layout->nparams; p++)
+		if (layout->first_segment[p + 1] > layout->first_segment[p])      /* of a frozen one nothing is folded */
+			most = layout->len[p] > most ? layout->len[p] : most;
+	return (most + HD_FLAT_ALIGN_ELEMS - 1) / HD_FLAT_ALIGN_ELEMS * HD_FLAT_ALIGN_ELEMS;
+}
+
 enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training };
+	return hd_program_make_waves(program, graph, layout, training, rows, nrows, 1, arena, diag);
+}
+
+enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_program made = { .graph = graph, .layout = layout, .arena = arena, .training = training, .max_parts = nparts };
 	enum hd_err err = choose_variants(&made, rows, nrows, diag);
 
 	if (err)
 		return err;
-	made.where = hd_arena_take(arena, graph->nvalues, sizeof *made.where);
-	made.grad_of_value = hd_arena_take(arena, graph->nvalues, sizeof *made.grad_of_value);
-	if (!made.where || !made.grad_of_value || !list_nodes(&made, graph))
-		return hd_fail(diag, HD_E_NOMEM, "program of %u nodes: out of memory", graph->nnodes);
+	if (nparts == 0 || nparts > HD_MAX_WAVE)
+		return hd_fail(diag, HD_E_INVAL, "a wave has 1 to %d virtual nodes, not %u", HD_MAX_WAVE, nparts);
+	made.part_rows = made.rows[0];
+	err = take_arrays(&made, graph, diag);
+	if (err)
+		return err;
+	sort_values(&made, graph);
+	made.temp_elems = training ? largest_param(layout) : 0;
 	err = plan_memory(&made, graph, diag);
 	for (uint32_t i = 0; i < made.nvariants && !err; i++)
 		err = resolve(&made, graph, i, diag);
@@ -178,6 +286,7 @@ void *hd_program_value(const struct hd_program *program, const struct hd_bind *b
 	case HD_IN_ARENA:  return where->at_bytes == UINT64_MAX ? NULL : bind->arena + where->at_bytes;
 	case HD_IN_PARAMS: return (uint8_t *)(uintptr_t)bind->params + where->at_bytes;
 	case HD_IN_INPUT:  return (uint8_t *)(uintptr_t)bind->input[where->index];
+	case HD_IN_BUFFERS: return (uint8_t *)(uintptr_t)bind->buffers + where->at_bytes;
 	case HD_IN_CONSTS: return (uint8_t *)(uintptr_t)program->graph->consts + where->at_bytes;
 	}
 	return NULL;
@@ -198,6 +307,43 @@ void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_
 	call->draw.op = node->key;
 	if (leading < 0)
 		call->draw.row0 *= (uint64_t)-leading;
+}
+
+void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart)
+{
+	uint8_t *first = hd_program_value(program, bind, value);
+
+	return first ? first + program->part_bytes[value] * ipart : NULL;
+}
+
+void hd_program_bind_part(const struct hd_program *program, uint32_t variant, uint32_t inode, uint32_t ipart,
+	const struct hd_bind *bind, struct hd_call *call)
+{
+	const struct hd_node *node = &program->graph->node[inode];
+
+	hd_program_bind(program, variant, inode, bind, call);
+	for (uint8_t i = 0; i < node->nin; i++)
+		call->in[i].at = hd_program_part(program, bind, node->in[i], ipart);
+	for (uint8_t i = 0; i < node->nout; i++)
+		call->out[i].at = hd_program_part(program, bind, node->out + i, ipart);
+	call->draw.vn = bind->part[ipart].vn;
+}
+
+static void extend(struct hd_operand *operand, uint32_t nparts)
+{
+	operand->dim[0] *= nparts;
+	operand->elems *= nparts;
+}
+
+void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t nparts, struct hd_call *call)
+{
+	const struct hd_node *node = &program->graph->node[inode];
+
+	for (uint8_t i = 0; i < node->nin; i++)
+		if (program->kind[node->in[i]] == HD_KIND_ROWS)
+			extend(&call->in[i], nparts);
+	for (uint8_t i = 0; i < node->nout; i++)
+		extend(&call->out[i], nparts);
 }
 
 static bool operand_same(const struct hd_operand *a, const struct hd_operand *b)

@@ -14,16 +14,21 @@
  *    bytes only if their lives are apart in both orders (memplan.h).
  * 4. draw.row0 of a bound call counts extent 0 of the op's first output: a value of
  *    k x rows starts at k * bind->draw.row0, so element 0 of a call is element
- *    row0 * (elems / dim[0]) of its virtual node. */
+ *    row0 * (elems / dim[0]) of its virtual node.
+ * 5. A program for waves of W virtual nodes holds the values of W parts: a value with rows (as its first
+ *    extent) has those of all parts one after the other; one without has W copies; what depends on parameters
+ *    and constants alone exists once and is made once per run. */
 #ifndef HD_DEVICE_PROGRAM_H
 #define HD_DEVICE_PROGRAM_H
 
 #include "device/device.h"
 
-enum hd_space { HD_IN_ARENA, HD_IN_PARAMS, HD_IN_INPUT, HD_IN_CONSTS };
+enum hd_space { HD_IN_ARENA, HD_IN_PARAMS, HD_IN_INPUT, HD_IN_CONSTS, HD_IN_BUFFERS };
 struct hd_where { uint8_t space; uint32_t index; uint64_t at_bytes; };      /* index: of the input */
 
 enum { HD_MAX_VARIANTS = 8 };
+
+enum hd_kind { HD_KIND_ROWS, HD_KIND_PART, HD_KIND_SHARED };      /* of a value, see 5 */
 
 struct hd_program {
 	const struct hd_graph *graph;     /* borrowed */
@@ -37,11 +42,21 @@ struct hd_program {
 	uint64_t rows[HD_MAX_VARIANTS];
 	struct hd_call *calls[HD_MAX_VARIANTS];   /* [nnodes], operands without addresses */
 	bool training;
+	uint32_t max_parts;               /* W */
+	uint64_t part_rows;               /* rows[0]: of a full part */
+	uint8_t *kind;                    /* [nvalues] enum hd_kind */
+	uint64_t *part_bytes;             /* [nvalues] from a part's copy to the next one's; 0: shared, or one for all */
+	bool *together;                   /* [nnodes] reads and makes rows, so a rowwise kernel may take all parts in one call */
+	uint64_t temp_elems;              /* the largest parameter's elements, rounded up to HD_FLAT_ALIGN_ELEMS; 0: no training */
 };
 
 /* `rows` must hold the largest first; duplicates and zeros are dropped. */
 HD_MUST_USE enum hd_err hd_program_make(struct hd_program *program, const struct hd_graph *graph,
 	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* The same for waves of at most `nparts` slices. */
+HD_MUST_USE enum hd_err hd_program_make_waves(struct hd_program *program, const struct hd_graph *graph,
+	const struct hd_layout *layout, bool training, const uint64_t *rows, uint32_t nrows, uint32_t nparts,
 	struct hd_arena *arena, struct hd_diag *diag);
 uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);       /* HD_NONE: not prepared */
 
@@ -49,6 +64,12 @@ uint32_t hd_program_variant(const struct hd_program *program, uint64_t rows);   
 void hd_program_bind(const struct hd_program *program, uint32_t variant, uint32_t inode,
 	const struct hd_bind *bind, struct hd_call *call);
 void *hd_program_value(const struct hd_program *program, const struct hd_bind *bind, uint32_t value);
+/* The same of part `ipart` of a wave. */
+void hd_program_bind_part(const struct hd_program *program, uint32_t variant, uint32_t inode, uint32_t ipart,
+	const struct hd_bind *bind, struct hd_call *call);
+void *hd_program_part(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart);
+/* Makes the call of a full part one over the rows of `nparts`; the node is `together`. */
+void hd_program_widen(const struct hd_program *program, uint32_t inode, uint32_t nparts, struct hd_call *call);
 
 /* Same op, attributes and shapes: one prepared kernel serves both. */
 bool hd_call_same(const struct hd_call *a, const struct hd_call *b);

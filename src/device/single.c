@@ -5,8 +5,8 @@
 enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, const struct hd_value *in,
 	const struct hd_attr *attr, const uint64_t *rows, uint32_t nrows, struct hd_arena *arena, struct hd_diag *diag)
 {
-	static const char *const names[HD_MAX_IN] = { "a", "b", "c", "d", "e", "f" };
-	static const char *const outs[HD_MAX_OUT] = { "x", "y", "z" };
+	static const char *const names[HD_MAX_IN] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	static const char *const outs[HD_MAX_OUT] = { "x", "y", "z", "w" };
 	uint32_t operand[HD_MAX_IN], out;
 	enum hd_err err = HD_OK;
 
@@ -26,11 +26,16 @@ enum hd_err hd_single_make(struct hd_single *single, uint16_t op, uint8_t nin, c
 /* Tables are indexed by their rows, logits by their columns. */
 int64_t hd_single_bound(const struct hd_call *call, uint8_t operand)
 {
-	if (call->in[operand].dtype != HD_I32)
+	if (call->in[operand].dtype == HD_F32)
 		return 0;
 	switch (call->op) {
+	case HD_OP_GATHER:    return call->in[0].dim[call->attr.i[0]];
+	case HD_OP_GATHER_DX: return call->in[2].dim[call->attr.i[0]];
+	case HD_OP_ONE_HOT:   return call->attr.i[0];
+	case HD_OP_WHERE:     return operand == 0 ? 2 : 100;
 	case HD_OP_EMBED:    return call->in[1].dim[0];
 	case HD_OP_EMBED_DW: return call->in[2].dim[0];
+	case HD_OP_MASK_TOKENS: return call->attr.i[1];
 	default:             return hd_cols(&call->in[0]);
 	}
 }
@@ -46,8 +51,16 @@ void hd_single_fill(const struct hd_call *call, uint8_t operand, uint64_t seed, 
 		uint32_t word = hd_philox(counter, key).word[i % 4];
 		if (o->dtype == HD_F32)
 			((float *)at)[i] = 2.0f * hd_uniform(word) - 1.0f;
+		else if (o->dtype == HD_F64)
+			((double *)at)[i] = 2.0 * (double)hd_uniform(word) - 1.0;
 		else if (o->dtype == HD_I32)
 			((int32_t *)at)[i] = bound ? (int32_t)(word % (uint64_t)bound) : 0;
+		else if (o->dtype == HD_I64)
+			((int64_t *)at)[i] = (int64_t)((uint64_t)word << 4) - ((int64_t)1 << 35);
+		else if (o->dtype == HD_F64)
+			((double *)at)[i] = 1000 * (double)hd_uniform(word) - 500;
+		else
+			((uint8_t *)at)[i] = (uint8_t)(word % (uint64_t)bound);
 	}
 }
 

@@ -36,9 +36,23 @@ static const struct hd_stage_model hd_stage_models[] = {
 	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false },
 	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true },
 	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true },
+	{ "resnet18", { { "stem", "small" }, { "height", "16" }, { "width", "14" }, { "base", "2" }, { "classes", "3" }, { "norm", "group" }, { "groups", "2" } },
+	  7, { 0 }, true },
+	{ "vgg16", { { "channels", "1" }, { "height", "32" }, { "width", "32" }, { "base", "1" }, { "classes", "3" }, { "hidden", "7" }, { "dropout", "0.2" } },
+	  7, { 0 }, true },
 	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false },
 	{ "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "6" }, { "vocab", "13" }, { "dropout", "0.2" } }, 6,
 	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
+	{ "llama", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "kv_heads", "1" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" } }, 7,
+	  { 0 }, true },
+	{ "llama", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "tie", "true" } }, 7,
+	  { 0 }, false },
+	{ "bert", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" }, { "share", "0.5" } }, 7,
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
+	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "share", "0" }, { "pad", "3" } }, 7,
+	  { 0 }, true },
+	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true },
+	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true },
 };
 enum { HD_STAGE_NMODELS = sizeof hd_stage_models / sizeof hd_stage_models[0] };
 
@@ -54,7 +68,13 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 {
 	for (uint32_t i = 0; i < graph->nnodes; i++)
 		for (uint8_t k = 0; k < graph->node[i].nin; k++)
-			if (graph->node[i].in[k] == value) {
+			if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_MASK_TOKENS) {
+				return graph->node[i].attr.i[1];
+			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_GATHER) {
+				return graph->value[graph->node[i].in[0]].dim[graph->node[i].attr.i[0]];
+			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_WHERE) {
+				return 2;
+			} else if (graph->node[i].in[k] == value) {
 				const struct hd_value *other = &graph->value[graph->node[i].in[graph->node[i].op == HD_OP_EMBED ? 1 : 0]];
 				return graph->node[i].op == HD_OP_EMBED ? other->dim[0] : other->dim[other->rank - 1];
 			}
@@ -86,7 +106,7 @@ static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, ui
 	stage->rows = rows[0];
 	CHECK(hd_layout_make(&stage->layout, &stage->graph, &stage->arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_program_make(&stage->program, &stage->graph, &stage->layout, true, rows, nrows, &stage->arena, &diag) == HD_OK, "%s", diag.text);
-	stage->params = calloc(stage->layout.elems, sizeof(float));
+	stage->params = calloc(stage->layout.held_elems, sizeof(float));
 	stage->grad = calloc(stage->layout.elems, sizeof(float));
 	stage->memory = aligned_alloc(64, stage->program.memory.len_bytes + 64);
 	memset(stage->memory, 0xFF, stage->program.memory.len_bytes + 64);         /* not numbers: what is read too early shows */
@@ -95,7 +115,7 @@ static inline void hd_stage_set(struct hd_stage *stage, const uint64_t *rows, ui
 			stage->params[stage->layout.at[p] + e] = 0.4f * hd_stage_number(seed, p, e);
 	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
 		hd_stage_fill_input(stage, i, seed);
-	stage->leaf = (struct hd_fold){ stage->grad, NULL, false };
+	stage->leaf = (struct hd_fold){ .dst = stage->grad };
 	stage->bind = (struct hd_bind){ .rows = stage->rows, .draw = { .seed = seed, .step = 2, .vn = 1 }, .params = stage->params,
 		.input = (const void *const *)stage->input, .arena = stage->memory, .fold = &stage->leaf, .nfolds = 1 };
 }

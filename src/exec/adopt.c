@@ -26,6 +26,48 @@ static enum hd_err give_buffers(struct hd_worker *w, struct hd_rank *rank, uint3
 	return err;
 }
 
+/* Virtual nodes whose LD come before the first B of any of them are one wave (the checker has proved the rest). */
+static enum hd_err find_waves(struct hd_rank *rank, const struct hd_plan *plan, const uint32_t *vn, uint32_t n,
+	struct hd_diag *diag)
+{
+	const struct hd_ilist *list = &plan->list[rank->id];
+	const bool each = hd_lockstep_needed(&rank->worker->lockstep);         /* folds alone */
+	uint32_t wave = 0, nopen = 0, nback = 0, ivn = 0;
+
+	rank->wave = hd_arena_take(&rank->memory, n + 1, sizeof *rank->wave);
+	if (!rank->wave)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the waves of %u virtual nodes", n);
+	for (uint32_t i = 0; i < list->len; i++) {
+		if (list->at[i].op == HD_INS_LD) {
+			if (ivn >= n || list->at[i].vn != vn[ivn])
+				return hd_fail(diag, HD_E_BADPLAN, "rank %u, #%u: LD of virtual node %u is out of order", rank->id, i, list->at[i].vn);
+			rank->wave[ivn++] = wave;
+			nopen++;
+		}
+		nback += nopen && list->at[i].op == HD_INS_B;
+		if (nopen && (nback == nopen || each)) {
+			wave++;
+			nopen = nback = 0;
+		}
+	}
+	return HD_OK;
+}
+
+static enum hd_err give_temps(struct hd_worker *w, struct hd_rank *rank, struct hd_diag *diag)
+{
+	uint64_t need = rank->script.ntemps * w->train.temp_elems * sizeof(float);
+	struct hd_device *d = rank->device;
+
+	if (need <= rank->temp_bytes)
+		return HD_OK;
+	d->ops->give(d, rank->temp, rank->temp_bytes);
+	rank->temp = NULL;
+	rank->temp_bytes = 0;
+	enum hd_err err = d->ops->take(d, need, (void **)&rank->temp, diag);
+	rank->temp_bytes = err ? 0 : need;
+	return err;
+}
+
 static enum hd_err script_of(struct hd_worker *w, struct hd_rank *rank, const struct hd_plan *plan, struct hd_diag *diag)
 {
 	uint32_t n = 0, nslices = (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES);
@@ -37,7 +79,11 @@ static enum hd_err script_of(struct hd_worker *w, struct hd_rank *rank, const st
 	for (uint32_t v = 0; v < plan->nvns; v++)
 		if (plan->map[v] == rank->id)
 			vn[n++] = v;
-	return hd_fold_script_make(&rank->script, plan->nvns, vn, n, nslices, &rank->memory, diag);
+	rank->loaded = hd_arena_take(&rank->memory, n > HD_MAX_WAVE ? n : HD_MAX_WAVE, sizeof *rank->loaded);
+	if (!rank->loaded)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", plan->nvns);
+	enum hd_err err = find_waves(rank, plan, vn, n, diag);
+	return err ? err : hd_fold_script_make_waves(&rank->script, plan->nvns, vn, n, nslices, rank->wave, &rank->memory, diag);
 }
 
 /* Roots of all ranks in order of cover, then one item per join, in place of its left operand. */
@@ -68,7 +114,8 @@ static enum hd_err join_of(struct hd_worker *w, const struct hd_plan *plan, stru
 
 enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true };
+	struct hd_plan_job job = { .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true,
+		.wave = w->train.max_parts, .lockstep = hd_lockstep_needed(&w->lockstep) };
 	enum hd_err err = hd_plan_check(plan, &job, NULL, diag);
 
 	if (!err && plan->nranks != w->spec.ndevices)
@@ -83,6 +130,10 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 		err = hd_worker_fits(w, diag);    /* the scripts say how many buffers there will be */
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
 		err = give_buffers(w, &w->rank[r], w->rank[r].script.nbuffers, diag);
+	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
+		err = give_temps(w, &w->rank[r], diag);
+	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
+		err = hd_lockstep_adopt(&w->rank[r], diag);
 	if (!err)
 		err = join_of(w, plan, diag);
 	if (!err)
@@ -112,5 +163,6 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->torn, false);
+	hd_digest_frozen(w);
 	return hd_worker_reread(w, diag);
 }

@@ -224,27 +224,3 @@ out:
 	hd_arena_finish(&w.arena);
 	return err;
 }
-
-enum hd_err hd_ckpt_export(struct hd_fs *fs, const struct hd_state *state, const struct hd_ckpt_info *info, const char *path, struct hd_diag *diag)
-{
-	char tmp[HD_PATH_CAP];
-	struct hd_ckpt_sum unused;
-	struct hd_sink sink;
-	enum hd_err err;
-
-	if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
-		return hd_fail(diag, HD_E_INVAL, "the path %.100s... is too long", path);
-	err = hd_sink_open(&sink, fs, tmp, false, diag);
-	if (err)
-		return err;
-	err = hd_ckpt_tensors_write(state, HD_STATE_MODEL, info, &sink, diag);
-	if (!err)
-		err = hd_sink_end(&sink, &unused, diag);
-	else
-		hd_sink_finish(&sink);
-	if (!err)
-		err = hd_fs_rename(fs, tmp, path, diag);
-	if (err && hd_fs_unlink(fs, tmp, NULL))
-		return err;          /* what cannot be removed was never made */
-	return err;
-}

@@ -88,8 +88,4 @@ HD_MUST_USE enum hd_err hd_state_diff(const struct hd_state *a, const struct hd_
 HD_MUST_USE enum hd_err hd_ckpt_gc(struct hd_fs *fs, const char *parent, uint32_t keep, const char *known_whole, uint32_t *nremoved,
 	struct hd_diag *diag);
 
-/* Parameters alone as one safetensors file. */
-HD_MUST_USE enum hd_err hd_ckpt_export(struct hd_fs *fs, const struct hd_state *state, const struct hd_ckpt_info *info,
-	const char *path, struct hd_diag *diag);
-
 #endif

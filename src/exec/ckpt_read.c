@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "graph/safetensors.h"
 #include "exec/ckpt_int.h"
 
@@ -58,11 +59,21 @@ static enum hd_err read_file(struct hd_fs *fs, const char *folder, int i, const 
 	return err;
 }
 
+static void widen(const struct hd_st_tensor *t, float *out)
+{
+	for (uint64_t i = 0; i < t->len_bytes / sizeof(uint16_t); i++) {
+		uint16_t half;
+		memcpy(&half, (const char *)t->at + i * sizeof half, sizeof half);
+		out[i] = hd_f32_of_bf16(half);
+	}
+}
+
 /* Bytes of a tensor may stand at any address; ours must be aligned to be computed with. */
 static enum hd_err add_tensor(struct hd_state *state, const struct hd_st_tensor *t, uint8_t group, const char *path, struct hd_diag *diag)
 {
-	struct hd_state_entry e = { .name = t->name, .dtype = (uint8_t)hd_st_dtype_ours(t->dtype), .rank = (uint8_t)t->rank,
-		.key = HD_KEY_CHUNK, .group = group, .len_bytes = t->len_bytes };
+	bool bf16 = t->dtype == HD_ST_BF16;
+	struct hd_state_entry e = { .name = t->name, .dtype = bf16 ? HD_F32 : (uint8_t)hd_st_dtype_ours(t->dtype), .rank = (uint8_t)t->rank,
+		.key = HD_KEY_CHUNK, .group = group, .bf16 = bf16, .len_bytes = t->len_bytes * (bf16 ? 2 : 1) };
 
 	if (!e.dtype || t->rank > HD_MAX_DIMS || !*t->name)
 		return hd_fail(diag, HD_E_INTEGRITY, "%s: tensor '%s' has no name, more than %d extents, or a type not computed with", path, t->name,
@@ -71,10 +82,12 @@ static enum hd_err add_tensor(struct hd_state *state, const struct hd_st_tensor 
 		return hd_fail(diag, HD_E_INTEGRITY, "%s: tensor '%s' stands in another file of the checkpoint too", path, t->name);
 	for (uint32_t k = 0; k < t->rank; k++)
 		e.dim[k] = (int64_t)t->dim[k];
-	e.at = hd_arena_take(state->arena, t->len_bytes + 1, 1);
+	e.at = hd_arena_take(state->arena, e.len_bytes + 1, 1);
 	if (!e.at)
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for tensor '%s' (%llu bytes)", path, t->name, (unsigned long long)t->len_bytes);
-	if (t->len_bytes)
+	if (bf16)
+		widen(t, e.at);
+	else if (t->len_bytes)
 		memcpy(e.at, t->at, t->len_bytes);
 	return hd_state_add(state, &e, diag);
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/half.h"
 #include "sys/failpoint.h"
 #include "graph/safetensors.h"
 #include "exec/ckpt_int.h"
@@ -93,7 +94,25 @@ void hd_sink_finish(struct hd_sink *sink)
 	sink->buffer = NULL;
 }
 
-static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st_tensor *tensor, struct hd_diag *diag, enum hd_err *err)
+/* Exact: the memory holds numbers of bf16 only. */
+static enum hd_err halve(struct hd_st_tensor *t, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint64_t n = t->len_bytes / sizeof(float);
+	uint16_t *half = hd_arena_take(arena, n + 1, sizeof *half);
+	const float *from = t->at;
+
+	if (!half)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to write '%s'", t->name);
+	for (uint64_t i = 0; i < n; i++)
+		half[i] = hd_bf16_of_f32(from[i]);
+	t->dtype = HD_ST_BF16;
+	t->at = half;
+	t->len_bytes = n * sizeof *half;
+	return HD_OK;
+}
+
+static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st_tensor *tensor, struct hd_arena *arena, struct hd_diag *diag,
+	enum hd_err *err)
 {
 	uint32_t n = 0;
 
@@ -107,6 +126,8 @@ static uint32_t gather(const struct hd_state *state, uint8_t group, struct hd_st
 			t->dim[k] = (uint64_t)e->dim[k];
 		if (!hd_st_dtype_from((enum hd_dtype)e->dtype, &t->dtype))
 			*err = hd_fail(diag, HD_E_BUG, "state entry '%s' has a type that safetensors does not know", e->name);
+		else if (e->bf16)
+			*err = halve(t, arena, diag);
 	}
 	return n;
 }
@@ -124,7 +145,7 @@ enum hd_err hd_ckpt_tensors_write(const struct hd_state *state, uint8_t group, c
 		err = hd_fail(diag, HD_E_NOMEM, "no memory to write %u tensors", state->nentries);
 		goto out;
 	}
-	uint32_t n = gather(state, group, tensor, diag, &err);
+	uint32_t n = gather(state, group, tensor, &arena, diag, &err);
 	struct hd_text text;
 	hd_text_fixed(&text, step, sizeof step);
 	hd_text_addf(&text, "%llu", (unsigned long long)info->step);

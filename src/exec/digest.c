@@ -22,19 +22,32 @@ void hd_digest_segments(struct hd_rank *rank)
 	}
 }
 
+/* Nobody writes a frozen parameter during a run: its digest is taken when the state came from outside. */
+void hd_digest_frozen(struct hd_worker *w)
+{
+	const struct hd_layout *layout = &w->task->layout;
+
+	for (uint32_t p = 0; p < layout->nparams; p++)
+		if (w->task->train.param[p].frozen)
+			w->frozen_digest[p] = hd_state_tensor_digest(&(struct hd_state_entry){
+				.dtype = HD_F32, .at = w->params + layout->at[p], .len_bytes = layout->len[p] * sizeof(float) });
+}
+
 static struct hd_hash tensor_digest(const struct hd_worker *w, const struct hd_state_entry *e)
 {
 	const struct hd_layout *layout = &w->task->layout;
 	const float *flat[1 + HD_MAX_SLOTS] = { w->params, w->slot[0], w->slot[1] };
 
-	if (e->group == HD_STATE_RUN)
+	if (e->group == HD_STATE_RUN || e->key == HD_KEY_TENSOR)
 		return hd_state_tensor_digest(e);
 	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
-		for (uint32_t p = 0; flat[k] && p < layout->nparams; p++)
-			if (flat[k] + layout->at[p] == e->at) {
-				uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
-				return hd_hash(w->segment_digest[k] + first, n * sizeof(struct hd_hash));
-			}
+		for (uint32_t p = 0; flat[k] && p < layout->nparams; p++) {
+			bool frozen = w->task->train.param[p].frozen;
+			if (flat[k] + layout->at[p] != e->at || (k && frozen))
+				continue;
+			uint32_t first = layout->first_segment[p], n = layout->first_segment[p + 1] - first;
+			return frozen ? w->frozen_digest[p] : hd_hash(w->segment_digest[k] + first, n * sizeof(struct hd_hash));
+		}
 	assert(false);                  /* an entry of the table lies in a flat vector or is a counter */
 	return (struct hd_hash){ { 0 } };
 }

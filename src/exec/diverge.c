@@ -91,12 +91,13 @@ static enum hd_err read_rows(struct search *s, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t f = 0; f < data->nfields; f++)
-		s->rank->field[f] = s->rank->eval_input[f];
-	for (uint64_t i = 0; i < s->rank->rows && !err && !*s->cause; i++) {
-		uint64_t sample = hd_sampler_at(&s->worker->task->sampler, (uint64_t)s->worker->step, s->rank->first_row + i);
+		s->rank->loaded[0].field[f] = s->rank->eval_input[f];
+	for (uint64_t i = 0; i < s->rank->loaded[0].rows && !err && !*s->cause; i++) {
+		const struct hd_sampler *sampler = &s->worker->task->sampler;
+		uint64_t step = (uint64_t)s->worker->step, row = s->rank->loaded[0].first_row + i, sample = hd_sampler_at(sampler, step, row);
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = s->rank->eval_input[f] + i * data->field[f].sample_bytes;
-		err = data->ops->read(data, 0, sample, out, diag);
+		err = hd_dataset_read(data, 0, sample, hd_sampler_epoch_at(sampler, step, row), out, diag);
 		for (uint32_t f = 0; f < data->nfields && !err && !*s->cause; f++) {
 			uint64_t n = data->field[f].sample_bytes / hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
 			if (first_bad(out[f], data->field[f].dtype, n) < n)
@@ -113,11 +114,11 @@ static enum hd_err search_vn(struct search *s, struct hd_diag *diag)
 	struct hd_bind bind;
 	uint64_t end;
 
-	hd_vn_rows(w->task->job->per_vn, w->step_rows, s->vn, &s->rank->first_row, &end);
-	s->rank->rows = end - s->rank->first_row;
+	hd_vn_rows(w->task->job->per_vn, w->step_rows, s->vn, &s->rank->loaded[0].first_row, &end);
+	s->rank->loaded[0].rows = end - s->rank->loaded[0].first_row;
 	enum hd_err err = read_rows(s, diag);
 	for (uint32_t q = 0; q < s->rank->script.nslices && !err && !*s->cause; q++) {
-		hd_rank_bind(s->rank, s->vn, q, &bind);
+		hd_rank_bind(s->rank, 0, s->vn, q, &bind);
 		if (bind.rows == 0)
 			continue;
 		err = walk(s, HD_RUN_F, &bind, diag);

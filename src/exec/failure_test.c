@@ -36,18 +36,19 @@ static void every_failpoint_of_a_step_is_in_the_table_of_this_test(void **state)
 
 static void a_failed_step_leaves_the_state_of_its_beginning(void **state)
 {
-	static const char *const errors[] = { "EIO", "ENOSPC", "ENOMEM" };
+	static const char *const errors[] = { "EIO", "ENOSPC", "ENOMEM" }, *const optims[] = { "optim: {kind: adamw}", "optim: {kind: lamb}" };
 
 	(void)state;
 	if (!hd_failpoint_built())
 		SKIP("this build has no failpoints");
 	for (uint32_t ndevices = 1; ndevices <= 5; ndevices += 2)
-		for (size_t p = 0; p < NPOINTS; p++) {
+		for (size_t k = 0; k < 2 * NPOINTS; k++) {
+			const size_t p = k / 2;
 			struct hd_step_record want[4], record;
 			struct hd_diag diag = { "" };
 			struct hd_rig_bytes bytes;
 			struct hd_rig rig;
-			hd_rig_open(&rig, hd_rig_mlp, 26, 13, "optim: {kind: adamw}", ndevices);
+			hd_rig_open(&rig, hd_rig_mlp, 26, 13, optims[k % 2], ndevices);
 			hd_rig_step(&rig);
 			hd_rig_copy(&rig, &bytes, &rig.arena);
 			struct hd_hash before = hd_worker_digest(rig.worker);

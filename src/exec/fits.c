@@ -15,22 +15,46 @@ static uint64_t buffers_of(const struct hd_rank *rank)
 	return n ? n : 1;
 }
 
+/* In lockstep every virtual node of a rank keeps its activations; without a plan they are counted as spread evenly. */
+static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
+{
+	uint32_t d = w->spec.ndevices, vns = w->task->job->nvns, even = vns / d + (rank < vns % d);
+
+	if (!hd_lockstep_needed(&w->lockstep))
+		return 0;
+	if (!w->rank || !w->rank[rank].script.vn)
+		return even;
+	return w->rank[rank].script.nvns_here > w->rank[rank].narenas ? w->rank[rank].script.nvns_here : w->rank[rank].narenas;
+}
+
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
-	uint64_t sample_bytes = 0, buffers = 0, d = w->spec.ndevices, batch = w->task->job->nvns * w->task->job->per_vn;
+	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, d = w->spec.ndevices, batch = w->task->job->nvns * w->task->job->per_vn;
 
 	for (uint32_t f = 0; f < data->nfields; f++)
 		sample_bytes += data->field[f].sample_bytes;
-	for (uint32_t r = 0; r < d; r++)
+	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes * hd_optims[w->task->optim.kind].nslots
+		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float);
+	for (uint32_t r = 0; r < d; r++) {
+		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) + w->train.memory.len_bytes * (1 + arenas_of(w, r))
+			+ w->infer.memory.len_bytes + sample_bytes * w->task->job->per_vn
+			+ (w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0);
+		own += r == 0 ? shared : 0;
+		device = own > device ? own : device;
 		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
+		arenas += arenas_of(w, r);
+		temps += w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0;
+	}
 	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), depth = fit < HD_PREFETCH_STEPS ? fit : HD_PREFETCH_STEPS;
 	*t = (struct hd_memory_terms){
-		.params = w->flat_bytes,
+		.params = w->params_bytes + w->buffer_bytes,
 		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
-		.gradients = w->flat_bytes * buffers,
-		.arenas = (w->train.memory.len_bytes + w->infer.memory.len_bytes) * d,
+		.gradients = w->flat_bytes * buffers + temps,
+		.arenas = w->train.memory.len_bytes * (d + arenas) + w->infer.memory.len_bytes * d + hd_moments_bytes(&w->task->train, w->task->job->nvns)
+			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
+		.device = device,
 	};
 	t->total = t->params + t->slots + t->gradients + t->arenas + t->inputs;
 }

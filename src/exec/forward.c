@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/lanes.h"
+#include "data/augment.h"
 #include "exec/worker_int.h"
 
 static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first, uint64_t n)
@@ -14,7 +15,7 @@ static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *
 	for (uint64_t i = 0; i < n && !err; i++) {
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = rank->eval_input[f] + i * data->field[f].sample_bytes;
-		err = data->ops->read(data, job->split, first + i, out, &rank->diag);
+		err = hd_dataset_read(data, job->split, first + i, HD_NO_EPOCH, out, &rank->diag);
 	}
 	return err;
 }
@@ -26,7 +27,7 @@ static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint
 
 	for (uint32_t i = 0; i < w->infer.graph->ninputs; i++)
 		rank->input[i] = field[w->infer_field[i]];
-	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .input = rank->input, .arena = rank->infer_arena };
+	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .buffers = w->buffers, .input = rank->input, .arena = rank->infer_arena };
 	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token, &rank->diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 }

@@ -2,73 +2,104 @@
 
 #include <assert.h>
 
-#include "sys/failpoint.h"
-
 /* The interpreter: what a device does in a step is its list and nothing else.
  * Each row says what one instruction does to a rank. Rows with `meets` take part
  * in a barrier of all ranks, so they run even after a failure; the others are
  * skipped then, and the step ends without a change of state. */
+
+/* The wave begins with its first LD: neighbours of the list's order that carry the same number. */
+static void begin_wave(struct hd_rank *rank, uint32_t vn)
+{
+	const struct hd_fold_script *s = &rank->script;
+
+	while (s->vn[rank->first_ivn] != vn)
+		rank->first_ivn++;
+	rank->nloaded = rank->nforward = rank->nback = 0;
+	if (hd_lockstep_needed(&rank->worker->lockstep)) {
+		rank->nwave = s->nvns_here;
+		return;
+	}
+	for (rank->nwave = 1; rank->first_ivn + rank->nwave < s->nvns_here; rank->nwave++)
+		if (rank->wave[rank->first_ivn + rank->nwave] != rank->wave[rank->first_ivn])
+			break;
+}
 
 static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	uint64_t end, nrows = 0;
 
-	while (rank->script.vn[rank->ivn] != ins->vn)
-		rank->ivn++;
-	assert(rank->ivn < rank->script.nvns_here);
-	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &rank->first_row, &end);
-	rank->rows = end - rank->first_row;
+	if (rank->nwave == 0)
+		begin_wave(rank, ins->vn);
+	assert(rank->nloaded < rank->nwave && rank->script.vn[rank->first_ivn + rank->nloaded] == ins->vn);
+	struct hd_loaded *loaded = &rank->loaded[rank->nloaded++];
+	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &loaded->first_row, &end);
+	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
 	int64_t began_ns = hd_clock_now_ns(&w->clock);
-	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, rank->field, &nrows, diag);
+	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, loaded->field, &nrows, diag);
 	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
 	rank->wait_data_ns += waited_ns;
 	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
-	assert(err || nrows == rank->rows);
+	assert(err || nrows == loaded->rows);
 	return err;
 }
 
-/* Moves of the fold script for (virtual node, slice), as addresses. */
-static uint32_t moves(struct hd_rank *rank, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS])
+uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS])
 {
 	const struct hd_fold_script *s = &rank->script;
-	uint32_t at = rank->ivn * s->nslices + slice, n = 0;
+	uint32_t at = (rank->first_ivn + ipart) * s->nslices + slice, n = 0;
 
 	for (uint32_t i = s->first_move[at]; i < s->first_move[at + 1]; i++, n++) {
 		const struct hd_move *m = &s->move[i];
+		bool leaf = m->src == HD_LEAF, whole = leaf || m->src < s->nbuffers;
 		fold[n] = (struct hd_fold){
-			.dst = rank->buffer[m->dst],
-			.src = m->src == HD_LEAF ? NULL : rank->buffer[m->src],
+			.dst = m->dst < s->nbuffers ? rank->buffer[m->dst] : NULL,
+			.dst_temp = m->dst < s->nbuffers ? 0 : (uint8_t)(m->dst - s->nbuffers + 1),
+			.src = leaf || !whole ? NULL : rank->buffer[m->src],
+			.src_temp = whole ? 0 : (uint8_t)(m->src - s->nbuffers + 1),
 			.add = m->add,
 		};
 	}
 	return n;
 }
 
-void hd_rank_bind(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind)
+void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
+	const struct hd_loaded *loaded = &rank->loaded[ipart];
 	uint64_t first, end;
 
 	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
 	for (uint32_t i = 0; i < w->train.graph->ninputs; i++) {
 		uint32_t f = w->input_field[i];
-		rank->input[i] = (const uint8_t *)rank->field[f] + (first - rank->first_row) * w->task->data->field[f].sample_bytes;
+		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) * w->task->data->field[f].sample_bytes;
 	}
 	*bind = (struct hd_bind){
 		.rows   = end - first,
 		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED), .step = (uint64_t)w->step, .vn = vn,
-			    .row0 = first - rank->first_row },
-		.params = w->params,
+			    .row0 = first - loaded->first_row },
+		.params = w->params, .buffers = w->buffers,
 		.input  = rank->input,
 		.arena  = rank->train_arena,
+		.temp   = rank->temp,
 	};
 }
 
-static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value)
+static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart)
 {
-	return value == HD_NONE ? 0 : *(const double *)hd_program_value(program, bind, value);
+	return value == HD_NONE ? 0 : *(const double *)hd_program_part(program, bind, value, ipart);
+}
+
+void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_leaf *leaf = &w->leaf[vn];
+
+	leaf->loss    += read_f64(&w->train, bind, w->train_out.loss, ipart);
+	leaf->weight  += read_f64(&w->train, bind, w->train_out.weight, ipart);
+	leaf->correct += read_f64(&w->train, bind, w->train_out.correct, ipart);
+	hd_moments_take(rank, vn, ipart, bind);
 }
 
 static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const struct hd_bind *bind, struct hd_diag *diag)
@@ -79,41 +110,44 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const stru
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 
-static enum hd_err forward_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind, struct hd_diag *diag)
+/* All that the wave at hand has loaded, as parts of one run. */
+static void bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind)
 {
-	struct hd_worker *w = rank->worker;
-	struct hd_leaf *leaf = &w->leaf[vn];
-
-	hd_rank_bind(rank, vn, slice, bind);
-	enum hd_err err = run(rank, HD_RUN_F, bind, diag);
-	if (err)
-		return err;
-	leaf->loss    += read_f64(&w->train, bind, w->train_out.loss);
-	leaf->weight  += read_f64(&w->train, bind, w->train_out.weight);
-	leaf->correct += read_f64(&w->train, bind, w->train_out.correct);
-	return HD_OK;
+	hd_rank_bind(rank, 0, rank->script.vn[rank->first_ivn], 0, bind);
+	for (uint32_t i = 0; i < rank->nwave; i++)
+		part[i] = (struct hd_part){ .rows = rank->loaded[i].rows, .vn = rank->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
+	bind->part = part;
+	bind->nparts = rank->nwave;
 }
 
-/* With several slices the arena holds the activations of one, so F only clears the
- * leaf and B runs F and B slice by slice: the same nodes in the same order. */
+/* The first F of a wave to the last but one only count: the last one runs all. With several
+ * slices the arena holds the activations of one, so F only clears the leaf and B runs F and B slice
+ * by slice: the same nodes in the same order. */
 static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
+	struct hd_part part[HD_MAX_WAVE];
 	struct hd_bind bind;
 
 	rank->worker->leaf[ins->vn] = (struct hd_leaf){ 0 };
-	if (rank->rows == 0 || rank->script.nslices > 1)
+	hd_moments_clear(rank->worker, ins->vn);
+	if (++rank->nforward < rank->nwave || rank->script.nslices > 1)
 		return HD_OK;
-	return forward_slice(rank, ins->vn, 0, &bind, diag);
+	bind_wave(rank, part, &bind);
+	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
+	for (uint32_t i = 0; i < rank->nwave && !err; i++)
+		if (part[i].rows)
+			hd_rank_read_out(rank, &bind, part[i].vn, i);
+	return err;
 }
 
-/* The leaf of an empty virtual node is +0.0 with weight 0; it is never skipped,
+/* The leaf of an empty slice is +0.0 with weight 0; it is never skipped,
  * since adding +0.0 turns -0.0 into +0.0 and skipping would not. */
 static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_diag *diag)
 {
 	struct hd_fold fold[HD_MAX_FOLDS];
 	const struct hd_device_ops *ops = rank->device->ops;
 	struct hd_worker *w = rank->worker;
-	uint32_t n = moves(rank, slice, fold);
+	uint32_t n = hd_rank_moves(rank, 0, slice, fold);
 	uint64_t elems = w->task->layout.elems, token = 0;
 	enum hd_err err = HD_OK;
 
@@ -128,35 +162,60 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 	return err ? err : ops->wait(rank->device, token, diag);
 }
 
-static enum hd_err backward_slice(struct hd_rank *rank, uint32_t slice, struct hd_bind *bind, struct hd_diag *diag)
+static enum hd_err backward_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_diag *diag)
 {
-	struct hd_fold fold[HD_MAX_FOLDS];
+	struct hd_bind bind;
 
-	bind->nfolds = moves(rank, slice, fold);
-	bind->fold = fold;
-	return run(rank, HD_RUN_B, bind, diag);
+	hd_rank_bind(rank, 0, vn, slice, &bind);
+	if (bind.rows == 0)
+		return fold_zeros(rank, slice, diag);
+	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
+	if (err)
+		return err;
+	hd_rank_read_out(rank, &bind, vn, 0);
+	bind.nfolds = hd_rank_moves(rank, 0, slice, rank->fold[0]);
+	bind.fold = rank->fold[0];
+	return run(rank, HD_RUN_B, &bind, diag);
+}
+
+static enum hd_err backward_wave(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_part part[HD_MAX_WAVE];
+	struct hd_bind bind;
+
+	bind_wave(rank, part, &bind);
+	for (uint32_t i = 0; i < rank->nwave; i++)
+		part[i].nfolds = hd_rank_moves(rank, i, 0, rank->fold[i]);
+	return run(rank, HD_RUN_B, &bind, diag);
 }
 
 static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
-	uint32_t nslices = rank->script.nslices;
-	struct hd_bind bind;
+	struct hd_worker *w = rank->worker;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t q = 0; q < nslices && !err; q++) {
-		hd_rank_bind(rank, ins->vn, q, &bind);
-		if (bind.rows == 0) {
-			err = fold_zeros(rank, q, diag);
-			continue;
-		}
-		if (nslices > 1)
-			err = forward_slice(rank, ins->vn, q, &bind, diag);
-		if (!err)
-			err = backward_slice(rank, q, &bind, diag);
-	}
-	if (!err)
-		hd_prefetch_done(rank->worker->prefetch, (uint64_t)rank->worker->step, ins->vn);
+	if (++rank->nback < rank->nwave)
+		return HD_OK;
+	if (rank->script.nslices == 1)
+		err = backward_wave(rank, diag);
+	for (uint32_t q = 0; q < rank->script.nslices && rank->script.nslices > 1 && !err; q++)
+		err = backward_slice(rank, ins->vn, q, diag);
+	for (uint32_t i = 0; i < rank->nwave && !err; i++)
+		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->script.vn[rank->first_ivn + i]);
+	rank->nwave = 0;
 	return err;
+}
+
+static enum hd_err forward_all(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	return hd_lockstep_run(rank, HD_RUN_F, diag);
+}
+
+static enum hd_err backward_all(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	return hd_lockstep_run(rank, HD_RUN_B, diag);
 }
 
 static enum hd_err reduce(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
@@ -164,6 +223,8 @@ static enum hd_err reduce(struct hd_rank *rank, const struct hd_ins *ins, struct
 	(void)ins;
 	(void)diag;
 	hd_barrier_wait(&rank->worker->barrier);
+	if (!hd_rank_idle(rank))
+		hd_moments_fold(rank);
 	if (!hd_rank_idle(rank))
 		hd_reduce_chunks(rank);
 	return HD_OK;
@@ -180,40 +241,10 @@ static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	return HD_OK;
 }
 
-/* Sealed: NORM has met twice, so every sum of the step is complete on every rank, and no
- * rank begins to write what another one still refuses. */
 static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
 {
-	struct hd_worker *w = rank->worker;
-	const struct hd_layout *layout = &w->task->layout;
-	uint64_t token = 0;
-	enum hd_err err = HD_OK;
-
 	(void)ins;
-	if (rank->scalars.skip)
-		return HD_OK;
-	for (uint32_t c = 0; c < layout->nchunks && !err; c++) {
-		if (w->plan->owner[c] != rank->id)
-			continue;
-		uint64_t at = layout->chunk[c].at;
-		struct hd_update u = {
-			.kind = w->task->optim.kind,
-			.param = w->params + at,
-			.grad = w->item[w->result] + at,
-			.slot = { w->slot[0] ? w->slot[0] + at : NULL, w->slot[1] ? w->slot[1] + at : NULL },
-			.len = layout->chunk[c].len,
-			.scalars = &rank->scalars,
-		};
-		err = rank->device->ops->update(rank->device, &u, &token);
-	}
-	if (!err)
-		err = rank->device->ops->wait(rank->device, token, diag);
-	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
-	if (!err && error)
-		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
-	if (err)
-		atomic_store(&w->torn, true);
-	return err;
+	return hd_update_chunks(rank, diag);
 }
 
 static const struct {
@@ -223,16 +254,18 @@ static const struct {
 	[HD_INS_LD]   = { load,     false },
 	[HD_INS_F]    = { forward,  false },
 	[HD_INS_B]    = { backward, false },
+	[HD_INS_FL]   = { forward_all,  true },
+	[HD_INS_BL]   = { backward_all, true },
 	[HD_INS_RED]  = { reduce,   true },
 	[HD_INS_NORM] = { norm,     true },
-	[HD_INS_STEP] = { update,   false },
+	[HD_INS_STEP] = { update,   true },
 };
 
 /* With slices F runs inside B, and once for each: what is said is the order of size. */
 static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->rows) : HD_NONE;
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->loaded[0].rows) : HD_NONE;
 
 	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
 }
@@ -242,14 +275,17 @@ void hd_interp_run(struct hd_rank *rank)
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_ilist *list = &rank->worker->plan->list[rank->id];
 
-	rank->ivn = 0;
+	rank->first_ivn = rank->nwave = 0;
 	for (uint32_t i = 0; i < list->len; i++) {
 		const struct hd_ins *ins = &list->at[i];
 		assert(ins->op < HD_INS_END && rows[ins->op].run);       /* the checker refuses others by name */
 		if (hd_rank_idle(rank) && !rows[ins->op].meets)
 			continue;
 		uint64_t began = hd_recorder_now(recorder);
+		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
+		if (rank->id == 0)
+			rank->worker->record.ins_ns[ins->op] += (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns);
 		if (err)
 			hd_rank_fail(rank, err);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));

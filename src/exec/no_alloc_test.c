@@ -29,12 +29,12 @@ static uint64_t count_steps(const char *model, const char *more, struct hd_worke
 
 static void no_step_with_portable_kernels_allocates(void **state)
 {
-	static const char *const optims[] = { "optim: {kind: adamw}", "optim: {kind: momentum}" };
+	static const char *const optims[] = { "optim: {kind: adamw}", "optim: {kind: momentum}", "optim: {kind: lamb}" };
 
 	(void)state;
 	for (size_t m = 0; m < 3; m++)
 		for (uint32_t ndevices = 1; ndevices <= 3; ndevices += 2)
-			for (size_t o = 0; o < 2; o++) {
+			for (size_t o = 0; o < sizeof optims / sizeof *optims; o++) {
 				struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = ndevices, .kernels = HD_KERNELS_PORTABLE };
 				uint64_t n = count_steps(models[m].model, optims[o], spec);
 				CHECK(n == 0, "%s, %u devices: %llu calls of the allocator in %d steps", models[m].name, ndevices,

@@ -6,8 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/json_writer.h"
+#include "sys/memory.h"
+#include "sys/thread.h"
 #include "plan/check.h"
 #include "plan/plan.h"
+#include "exec/choose.h"
 #include "exec/times.h"
 
 enum {
@@ -37,6 +40,7 @@ struct hd_run {
 	uint64_t evaluated_step;
 };
 
+const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
 struct hd_worker *hd_run_worker(struct hd_run *run) { return run->worker; }
 const struct hd_task *hd_run_task(const struct hd_run *run) { return run->task; }
 
@@ -114,7 +118,8 @@ static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 
 static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1, .clips = true };
+	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1, .clips = true,
+		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
 	const struct hd_worker_spec *spec = &run->options.worker;
 	enum hd_err err;
 
@@ -141,12 +146,26 @@ static const char *kernels_name(const struct hd_run *run)
 	return spec->kernels == HD_KERNELS_LIBRARY ? "library" : "portable";
 }
 
+static void tell_weights(struct hd_run *run)
+{
+	const struct hd_task *task = run->task;
+	uint32_t n = 0;
+	char hex[HD_HASH_HEX];
+
+	for (uint32_t p = 0; p < hd_fit_count(&task->train); p++)
+		n += task->fit[p].from != NULL;
+	hd_hash_hex(task->weights->digest, hex);
+	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train), task->weights->path, hex);
+}
+
 static void tell_choices(struct hd_run *run)
 {
 	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
 	struct hd_memory_terms t;
 
 	hd_worker_memory(run->worker, &t);
+	if (run->task->weights)
+		tell_weights(run);
 	note(run, "choice", "data: %s", run->task->data->about);
 	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step", (double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
@@ -178,6 +197,42 @@ static void start_recorder(struct hd_run *run)
 	run->options.worker.recorder = run->recorder;
 }
 
+static void tell_choice(struct hd_run *run, const struct hd_choices *choices, uint32_t i)
+{
+	const struct hd_choice *c = &choices->at[i];
+	const double mib = 0x1p20;
+
+	note(run, "choice", "devices: %u x %u thread%s, waves of %u: %.1f MiB (gradients %.1f, activations %.1f), %.2f of the time of the chosen%s%s",
+		c->ndevices, c->nthreads, c->nthreads == 1 ? "" : "s", c->wave, (double)c->memory.total / mib, (double)c->memory.gradients / mib,
+		(double)c->memory.arenas / mib, c->step_s / choices->at[choices->best].step_s, i == choices->best ? ", chosen" : "",
+		c->fits ? "" : ", does not fit");
+}
+
+static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
+{
+	struct hd_worker_spec *spec = &run->options.worker;
+	struct hd_memory_info machine;
+	struct hd_choices choices;
+	struct hd_cores cores;
+
+	hd_cores_usable(&cores);
+	hd_memory_look(&machine);
+	struct hd_choose_spec asked = { .ncores = run->options.auto_cores ? run->options.auto_cores : cores.n,
+		.ndevices = spec->ndevices, .nthreads = spec->nthreads,
+		.device_limit_bytes = spec->memory_limit_bytes, .machine_bytes = machine.limit_bytes < machine.free_bytes ? machine.limit_bytes
+		: machine.free_bytes };
+	enum hd_err err = hd_choose(&choices, run->task, &asked, diag);
+	if (err)
+		return err;
+	spec->ndevices = choices.at[choices.best].ndevices;
+	spec->nthreads = choices.at[choices.best].nthreads;
+	spec->wave = choices.at[choices.best].wave;
+	for (uint32_t i = 0; i < choices.n && !asked.ndevices; i++)
+		if (run->options.explain || i == choices.best)
+			tell_choice(run, &choices, i);
+	return HD_OK;
+}
+
 enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct hd_fs *fs, struct hd_clock *clock,
 	struct hd_rundir *dir, const struct hd_run_options *options, struct hd_diag *diag)
 {
@@ -190,6 +245,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job, HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
 	hd_arena_init(&run->arena, 0);
 	err = hd_task_create(&run->task, job, fs, diag);
+	if (!err && !strcmp(run->options.worker.kind, "cpu"))
+		err = choose(run, diag);
 	if (!err)
 		start_recorder(run);
 	if (!err)
@@ -198,6 +255,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		err = adopt(run, diag);
 	if (!err)
 		tell_choices(run);
+	if (!err)
+		hd_task_drop_weights(run->task);
 	if (err)
 		hd_run_destroy(run);
 	else

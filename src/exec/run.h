@@ -39,7 +39,9 @@ struct hd_run_watch {
 };
 
 struct hd_run_options {
-	struct hd_worker_spec worker;     /* kind, devices x threads */
+	struct hd_worker_spec worker;     /* kind, devices x threads; no devices: chosen (choose.h) */
+	uint32_t auto_cores;              /* to divide then; 0: all that are usable */
+	bool     explain;                 /* every division is told, not only the chosen one */
 	uint64_t stop_at;                 /* stop with a checkpoint once this many steps are committed; 0: the job's */
 	bool     quiet_disk;              /* no run directory: bench, tests */
 	const char *map;                  /* plan text file instead of the even map; NULL */
@@ -59,6 +61,7 @@ HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struc
 void hd_run_destroy(struct hd_run *run);
 
 struct hd_worker *hd_run_worker(struct hd_run *run);
+const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it came out */
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
 

@@ -39,7 +39,7 @@ static enum hd_err diverged(struct hd_rank *rank, bool skips)
 	if (skips)
 		return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
 			(long long)w->step, HD_MAX_SKIPS);
-	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: loss or gradient is not finite; lower optim.lr, set optim.clip, or set "
+	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set optim.clip, or set "
 		"optim.on_nonfinite: skip", (long long)w->step);
 }
 
@@ -69,7 +69,7 @@ void hd_scalars_make(struct hd_rank *rank)
 	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
 	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);
 	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->segment_sumsq, w->task->layout.nsegments));
-	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale));
+	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale) || !hd_moments_finite(w));
 	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
 	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
 

@@ -10,14 +10,18 @@ static const struct { const char *name, *model, *more; uint32_t batch, vns; } ca
 	{ "mlp adamw",    hd_rig_mlp, "optim: {kind: adamw, schedule: {warmup: 2}}", 26, 13 },
 	{ "mlp momentum", hd_rig_mlp, "optim: {kind: momentum, lr: 0.05}",           22, 11 },
 	{ "mlp sgd",      hd_rig_mlp, "optim: {kind: sgd, lr: 0.05}",                26, 13 },
+	{ "mlp lamb",     hd_rig_mlp, "optim: {kind: lamb, lr: 0.01}",               26, 13 },
+	{ "mlp lion",     hd_rig_mlp, "optim: {kind: lion}",                         22, 11 },
+	{ "mlp adagrad",  hd_rig_mlp, "optim: {kind: adagrad, lr: 0.01}",            26, 13 },
 	{ "gpt adamw",    hd_rig_gpt, "optim: {kind: adamw}",                        26, 7 },
+	{ "bn adamw",     NULL,       "optim: {kind: adamw, schedule: {warmup: 2}}", 26, 13 },
 	{ "gpt nesterov", hd_rig_gpt, "optim: {kind: nesterov, lr: 0.05}",           26, 13 },
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
 static void open_case(struct hd_rig *rig, size_t c, uint32_t ndevices)
 {
-	hd_rig_open(rig, cases[c].model, cases[c].batch, cases[c].vns, cases[c].more, ndevices);
+	hd_rig_open(rig, cases[c].model ? cases[c].model : hd_rig_bn(), cases[c].batch, cases[c].vns, cases[c].more, ndevices);
 }
 
 static bool same_record(const struct hd_step_record *a, const struct hd_step_record *b)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The state table of a run: parameters, optimizer slots, and the few counters that
+/* The state table of a run: parameters, buffers, optimizer slots, and the few counters that
  * a step reads besides the job. Learning rate, random numbers and data order are
  * functions of the step and stand nowhere. */
 
@@ -16,8 +16,23 @@ static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffi
 	snprintf(name, sizeof name, "%s%s%s", hd_graph_text_of(g, v->name), *suffix ? "." : "", suffix);
 	struct hd_state_entry e = {
 		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE, .group = group,
+		.bf16 = group == HD_STATE_MODEL && w->task->optim.bf16,
 		.at = flat + w->task->layout.at[p], .len_bytes = w->task->layout.len[p] * sizeof *flat,
 	};
+	memcpy(e.dim, v->dim, sizeof e.dim);
+	return hd_state_add(&w->state, &e, diag);
+}
+
+/* Means and variances in use are one copy, moved once per step by the moments of all virtual nodes. */
+static enum hd_err add_buffer(struct hd_worker *w, uint32_t b, struct hd_diag *diag)
+{
+	const struct hd_graph *g = &w->task->train;
+	const struct hd_value *v = &g->value[g->buffer[b].value];
+	struct hd_state_entry e = {
+		.name = hd_graph_text_of(g, v->name), .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_TENSOR, .merge = HD_MERGE_MOMENT,
+		.group = HD_STATE_MODEL, .at = w->buffers + w->task->layout.buffer_at[b], .len_bytes = w->task->layout.buffer_len[b] * sizeof *w->buffers,
+	};
+
 	memcpy(e.dim, v->dim, sizeof e.dim);
 	return hd_state_add(&w->state, &e, diag);
 }
@@ -40,9 +55,11 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	hd_state_init(&w->state, &w->arena);
 	for (uint32_t p = 0; p < w->task->train.nparams && !err; p++) {
 		err = add_tensor(w, p, "", w->params, HD_STATE_MODEL, diag);
-		for (uint32_t s = 0; s < optim->nslots && !err; s++)
+		for (uint32_t s = 0; s < optim->nslots && !w->task->train.param[p].frozen && !err; s++)
 			err = add_tensor(w, p, optim->slot[s], w->slot[s], HD_STATE_OPTIM, diag);
 	}
+	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
+		err = add_buffer(w, b, diag);
 #define X(text, field, type, how)                                                                                  \
 	if (!err)                                                                                                  \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){                                            \

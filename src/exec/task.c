@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/half.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/text.h"
+#include "exec/onnx_model.h"
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
 
@@ -44,7 +46,23 @@ static bool labels_are_tokens(const struct hd_graph *graph)
 	return y != HD_NONE && graph->value[graph->input[y]].rank > 1 && graph->value[graph->input[y]].dtype == HD_I32;
 }
 
-enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+/* With the weights of the file where they are asked for. */
+static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
+	struct hd_weights **weights, struct hd_diag *diag)
+{
+	const char *norm = hd_job_text(job, HD_JOB_NORMALIZE);
+	struct hd_model_opts loss = { .normalize = HD_NORMALIZE_SAMPLE };
+	struct hd_onnx_opts opts = { .token_if_rows = !strcmp(norm, "auto") };
+
+	if (hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &loss.loss))
+		opts.loss = &loss;                        /* `none`: the file has a loss of its own */
+	hd_normalize_parse(norm, &loss.normalize);
+	return hd_onnx_model(fs, hd_job_text(job, HD_JOB_MODEL) + 5, &opts, arena, graph, weights, diag);
+}
+
+static bool is_onnx(const struct hd_job *job) { return !strncmp(hd_job_text(job, HD_JOB_MODEL), "onnx:", 5); }
+
+static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
 {
 	const char *use = hd_job_text(job, HD_JOB_MODEL), *norm = hd_job_text(job, HD_JOB_NORMALIZE);
 	struct hd_model_opts opts = { .normalize = HD_NORMALIZE_SAMPLE };
@@ -52,8 +70,10 @@ enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_
 
 	if (!strncmp(use, "graph:", 6))
 		return parse_file(arena, graph, use + 6, fs, diag);
+	if (is_onnx(job))
+		return import_onnx(job, fs, arena, graph, NULL, diag);
 	if (strncmp(use, "builtin:", 8) != 0)
-		return hd_fail(diag, HD_E_INVAL, "model.use is \"%s\": write builtin:NAME (see `heddle model ls`) or graph:FILE", use);
+		return hd_fail(diag, HD_E_INVAL, "model.use is \"%s\": write builtin:NAME (see `heddle model ls`), graph:FILE or onnx:FILE", use);
 	if (!hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &opts.loss))
 		return hd_fail(diag, HD_E_INVAL, "model.loss is \"%s\"; a built-in model takes cross-entropy or mse", hd_job_text(job, HD_JOB_LOSS));
 	hd_normalize_parse(norm, &opts.normalize);
@@ -65,12 +85,59 @@ enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_
 	return err;
 }
 
-/* The same parameters in the same order, so one layout serves both graphs. */
-static void without_dropout(struct hd_graph *graph)
+static uint32_t names_of(const struct hd_job *job, enum hd_job_key key, const char *name[HD_JOB_MAX_ARGS])
 {
-	for (uint32_t i = 0; i < graph->nnodes; i++)
+	const struct hd_job_value *v = &job->value[key];
+
+	for (uint32_t i = 0; i < v->nargs; i++)
+		name[i] = v->arg[i].text;
+	return v->nargs;
+}
+
+bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct hd_lora *lora)
+{
+	int64_t rank = hd_job_int(job, HD_JOB_LORA_RANK);
+
+	*lora = (struct hd_lora){
+		.rank = (uint32_t)rank,
+		.alpha = job->value[HD_JOB_LORA_ALPHA].is_auto ? (float)rank : (float)hd_job_num(job, HD_JOB_LORA_ALPHA),
+		.target = pattern->target, .ntargets = names_of(job, HD_JOB_LORA_TARGETS, pattern->target),
+		.train = pattern->train, .ntrain = names_of(job, HD_JOB_LORA_TRAIN, pattern->train),
+	};
+	return rank > 0;
+}
+
+enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+{
+	const char *freeze[HD_JOB_MAX_ARGS];
+	struct hd_patterns pattern;
+	struct hd_lora lora;
+	enum hd_err err = base_graph(job, fs, arena, graph, diag);
+
+	if (!err)
+		err = hd_graph_freeze(graph, freeze, names_of(job, HD_JOB_FREEZE, freeze), diag);
+	return !err && hd_task_lora(job, &pattern, &lora) ? hd_graph_lora(graph, &lora, diag) : err;
+}
+
+/* The same parameters in the same order, so one layout serves both graphs. */
+static void for_inference(struct hd_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		if (graph->node[i].op == HD_OP_DROPOUT)
 			graph->node[i].attr.f[0] = 0;
+		if (graph->node[i].op == HD_OP_BATCHNORM)
+			graph->node[i].attr.i[1] = 1;
+	}
+}
+
+static enum hd_err globalize(struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *bn = &task->job->value[HD_JOB_BN];
+
+	if (hd_job_int(task->job, HD_JOB_SLICES) > 1)
+		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.bn: global keeps the activations of all virtual nodes, so batch.slices saves nothing; "
+			"remove batch.slices, or use bn: ghost", task->job->file, bn->line, bn->column);
+	return hd_graph_globalize(&task->train, diag);
 }
 
 static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -83,6 +150,8 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
 	if (!err && hd_graph_find_output(&task->train, "weight") == HD_NONE)
 		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"weight\"; add `output weight %%N`, what the loss is divided by, in f64");
+	if (!err && hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL)
+		err = globalize(task, diag);
 	if (!err)
 		err = hd_graph_autodiff(&task->train, diag);
 	if (!err)
@@ -90,8 +159,31 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 	if (!err)
 		err = hd_graph_optimize(&task->infer, task->job->per_vn, diag);
 	if (!err)
-		without_dropout(&task->infer);
+		for_inference(&task->infer);
 	return err;
+}
+
+/* The texts of a NAMES key; returns how many. */
+static uint32_t take_names(const struct hd_job_value *v, const char *out[HD_JOB_MAX_NAMES])
+{
+	for (uint32_t i = 0; i < v->nargs; i++)
+		out[i] = v->arg[i].text;
+	return v->nargs;
+}
+
+/* Readers bound tokens by the last extent of the logits; a table that tokens index must have as many rows. */
+static enum hd_err tables_hold_tokens(const struct hd_graph *g, uint32_t tokens, struct hd_diag *diag)
+{
+	for (uint32_t i = 0; i < g->nnodes; i++) {
+		const struct hd_node *node = &g->node[i];
+		if (node->op != HD_OP_EMBED || g->value[node->in[0]].kind != HD_INPUT)
+			continue;
+		const struct hd_value *table = &g->value[node->in[1]];
+		if (table->dim[0] > 0 && table->dim[0] < (int64_t)tokens)
+			return hd_fail(diag, HD_E_INPUT, "node %u (embed) has a table of %lld rows, the data may hold %u different tokens (the last extent of "
+				"the logits): make the table as long", i, (long long)table->dim[0], tokens);
+	}
+	return HD_OK;
 }
 
 static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -99,12 +191,16 @@ static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_d
 	const struct hd_job *job = task->job;
 	const struct hd_graph *g = &task->train;
 	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"), logits = hd_graph_find_output(g, "logits");
+	const char *column[HD_JOB_MAX_NAMES], *class[HD_JOB_MAX_NAMES];
 	struct hd_data_spec spec = {
 		.kind = hd_job_text(job, HD_JOB_DATA_KIND),
 		.path = job->value[HD_JOB_DATA_PATH].is_none ? NULL : hd_job_text(job, HD_JOB_DATA_PATH),
 		.seed = (uint64_t)hd_job_int(job, HD_JOB_SEED),
 		.train = job->value[HD_JOB_SPLIT].list[0], .valid = job->value[HD_JOB_SPLIT].list[1],
 		.count = (uint64_t)hd_job_int(job, HD_JOB_DATA_COUNT),
+		.label = job->value[HD_JOB_LABEL].is_auto ? NULL : hd_job_text(job, HD_JOB_LABEL),
+		.column = column, .ncolumns = take_names(&job->value[HD_JOB_COLUMNS], column),
+		.class = class, .nclasses = take_names(&job->value[HD_JOB_CLASSES], class),
 	};
 
 	if (x == HD_NONE)
@@ -117,7 +213,29 @@ static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_d
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
-	return hd_dataset_open(&task->data, &spec, fs, diag);
+	enum hd_err err = tables_hold_tokens(g, spec.classes, diag);
+	return err ? err : hd_dataset_open(&task->data, &spec, fs, diag);
+}
+
+static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_AUGMENT];
+	enum hd_err err = HD_OK;
+
+	task->augment = (struct hd_augment){ .seed = (uint64_t)hd_job_int(task->job, HD_JOB_SEED) };
+	for (const struct hd_job_call *c = v->call; c < v->call + v->ncalls && !err; c++) {
+		struct hd_augment_param param[HD_JOB_MAX_PARAMS];
+		struct hd_diag why = { "" };
+		for (uint32_t i = 0; i < c->nparams; i++)
+			param[i] = (struct hd_augment_param){ c->param[i].name, c->param[i].at, c->param[i].n };
+		err = hd_augment_add(&task->augment, &(struct hd_augment_call){ c->name, param, c->nparams }, &task->data->field[0], &why);
+		if (err && v->line)
+			(void)hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, c->line, c->column, why.text);
+		else if (err)
+			(void)hd_fail(diag, err, "data.augment: %s", why.text);
+	}
+	task->data->augment = task->augment.nsteps ? &task->augment : NULL;
+	return err;
 }
 
 static void take_optim(struct hd_task *task)
@@ -131,6 +249,7 @@ static void take_optim(struct hd_task *task)
 		.beta1 = (float)betas[0], .beta2 = (float)betas[1],
 		.eps = (float)hd_job_num(job, HD_JOB_EPS),
 		.weight_decay = (float)hd_job_num(job, HD_JOB_WEIGHT_DECAY),
+		.bf16 = hd_job_int(job, HD_JOB_PRECISION) == HD_PRECISION_BF16,
 	};
 }
 
@@ -172,14 +291,45 @@ static void find_rows(struct hd_task *task)
 			}
 }
 
+/* The job's hash and what it says nothing of: the content of a file. */
+static void join_hash(struct hd_task *task, const void *bytes, size_t len)
+{
+	struct hd_hasher hasher;
+
+	hd_hasher_init(&hasher);
+	hd_hasher_add(&hasher, task->job_hash.byte, sizeof task->job_hash.byte);
+	hd_hasher_add(&hasher, bytes, len);
+	task->job_hash = hd_hasher_end(&hasher);
+}
+
+/* Parts of a virtual node that is not full may use the running statistics instead; if every part did, they would never move. */
+static enum hd_err check_norms(const struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_graph *g = &task->train;
+
+	for (uint32_t i = 0; i < g->nforward; i++) {
+		const struct hd_node *n = &g->node[i];
+		bool global = n->op == HD_OP_BATCHNORM_APPLY;
+		if (!global && (n->op != HD_OP_BATCHNORM || n->attr.i[1]))
+			continue;
+		uint64_t values = hd_value_elems(&g->value[n->in[0]], global ? task->job->batch : task->rows[0]) / hd_value_elems(&g->value[n->in[1]], 1);
+		if (values < 2)
+			return hd_fail(diag, HD_E_INVAL, "node %u (batchnorm of %s): %s has %llu value per channel, fewer than the 2 that have a variance; "
+				"use fewer batch.virtual_nodes or batch.slices, or a larger batch.global", i, hd_graph_text_of(g, g->value[n->in[1]].name),
+				global ? "the batch" : "a full virtual node", (unsigned long long)values);
+	}
+	return HD_OK;
+}
+
 static enum hd_err identify(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	struct hd_graph graph;
-	struct hd_hasher hasher;
 	struct hd_text text;
 
 	task->job_hash = task->job->hash;
-	if (strncmp(hd_job_text(task->job, HD_JOB_MODEL), "graph:", 6) != 0)
+	if (task->weights)
+		join_hash(task, task->weights->digest.byte, sizeof task->weights->digest.byte);
+	if (strncmp(hd_job_text(task->job, HD_JOB_MODEL), "graph:", 6) != 0 && !is_onnx(task->job))
 		return HD_OK;
 	hd_text_init(&text, &task->arena);
 	enum hd_err err = hd_task_graph(task->job, fs, &task->arena, &graph, diag);
@@ -187,11 +337,33 @@ static enum hd_err identify(struct hd_task *task, struct hd_fs *fs, struct hd_di
 		err = hd_graph_print(&graph, &text, diag);
 	if (err)
 		return err;
-	hd_hasher_init(&hasher);
-	hd_hasher_add(&hasher, task->job->hash.byte, sizeof task->job->hash.byte);
-	hd_hasher_add(&hasher, text.at, text.len);
-	task->job_hash = hd_hasher_end(&hasher);
+	join_hash(task, text.at, text.len);
 	return HD_OK;
+}
+
+static enum hd_err read_weights(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_WEIGHTS];
+	const char *skip[HD_JOB_MAX_ARGS];
+	struct hd_graph graph;
+	struct hd_fit *fit;
+
+	if (v->is_none && !is_onnx(task->job))
+		return HD_OK;
+	enum hd_err err = v->is_none ? import_onnx(task->job, fs, &task->arena, &graph, &task->weights, diag) :
+		hd_weights_open(&task->weights, fs, v->text, diag);
+	if (!err)
+		err = hd_weights_fit(task->weights, &task->train, skip, names_of(task->job, HD_JOB_WEIGHTS_SKIP, skip), &fit, NULL, diag);
+	if (!err)
+		task->fit = fit;
+	return err;
+}
+
+void hd_task_drop_weights(struct hd_task *task)
+{
+	hd_weights_close(task->weights);
+	task->weights = NULL;
+	task->fit = NULL;
 }
 
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -200,11 +372,15 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	enum hd_err err = build_graphs(task, fs, diag);
 
 	if (!err)
+		err = read_weights(task, fs, diag);
+	if (!err)
 		err = identify(task, fs, diag);
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
 	if (!err)
 		err = open_data(task, fs, diag);
+	if (!err)
+		err = take_augment(task, diag);
 	if (!err)
 		err = hd_sampler_init(&task->sampler, (uint64_t)hd_job_int(job, HD_JOB_SEED), task->data->split[0].count, job->batch,
 			(enum hd_order)hd_job_int(job, HD_JOB_ORDER), (enum hd_last)hd_job_int(job, HD_JOB_LAST), diag);
@@ -212,6 +388,9 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 		return err;
 	take_optim(task);
 	find_rows(task);
+	err = check_norms(task, diag);
+	if (err)
+		return err;
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);
 	task->nsteps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)steps + ((double)(uint64_t)steps < steps) : (uint64_t)hd_job_int(job, HD_JOB_STEPS);
 	return HD_OK;
@@ -239,6 +418,7 @@ void hd_task_destroy(struct hd_task *task)
 	if (!task)
 		return;
 	hd_dataset_destroy(task->data);
+	hd_weights_close(task->weights);
 	hd_arena_finish(&task->arena);
 	hd_free(task);
 }
@@ -261,12 +441,35 @@ static void init_tensor(const struct hd_param *param, uint32_t index, uint64_t k
 	}
 }
 
+static void round_bf16(float *at, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		at[i] = hd_bf16_round(at[i]);
+}
+
 void hd_task_init_params(const struct hd_task *task, float *params)
 {
 	uint64_t key = hd_philox_key((uint64_t)hd_job_int(task->job, HD_JOB_SEED), HD_RNG_INIT);
 
 	for (uint32_t p = 0; p < task->train.nparams; p++)
-		init_tensor(&task->train.param[p], p, key, params + task->layout.at[p], task->layout.len[p]);
+		if (task->fit && task->fit[p].from)
+			hd_fit_put(&task->fit[p], params + task->layout.at[p]);
+		else
+			init_tensor(&task->train.param[p], p, key, params + task->layout.at[p], task->layout.len[p]);
+	if (task->optim.bf16)
+		round_bf16(params, task->layout.held_elems);
+}
+
+void hd_task_init_buffers(const struct hd_task *task, float *buffers)
+{
+	for (uint32_t b = 0; b < task->train.nbuffers; b++) {
+		const struct hd_fit *fit = task->fit ? &task->fit[task->train.nparams + b] : NULL;
+		float *at = buffers + task->layout.buffer_at[b];
+		for (uint64_t i = 0; i < task->layout.buffer_len[b]; i++)
+			at[i] = task->train.buffer[b].init == HD_INIT_ONES ? 1.0f : 0.0f;
+		if (fit && fit->from)
+			hd_fit_put(fit, at);
+	}
 }
 
 double hd_task_flops(const struct hd_task *task)

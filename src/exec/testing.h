@@ -9,6 +9,7 @@
 #define HD_EXEC_TESTING_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exec/worker_int.h"
@@ -20,6 +21,18 @@ static const char hd_rig_lenet[] = "model: {use: builtin:lenet}\ndata: {kind: sy
 __attribute__((unused))
 static const char hd_rig_gpt[]   = "model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
+
+/* A small convolutional net with norms over the batch, of images and of rows. Valid until the next call. */
+__attribute__((unused))
+static const char *hd_rig_bn(void)
+{
+	const char *source = getenv("SOURCE_DIR");
+	static char text[700];
+
+	snprintf(text, sizeof text, "model: {use: \"graph:%s/tests/torch/fixtures/bn/model.graph\"}\ndata: {kind: synthetic, count: 61}\n",
+		source ? source : ".");
+	return text;
+}
 
 struct hd_rig {
 	struct hd_arena arena;
@@ -42,20 +55,40 @@ static inline struct hd_job *hd_rig_job(const char *model, uint32_t batch, uint3
 	return job;
 }
 
-static inline void hd_rig_open_on(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
-	const struct hd_worker_spec *spec)
+static inline void hd_rig_begin(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more)
 {
-	struct hd_diag diag = { "" };
-
 	memset(rig, 0, sizeof *rig);
 	hd_fs_real(&rig->fs);
 	hd_arena_init(&rig->arena, 0);
 	rig->job = hd_rig_job(model, batch, vns, more, &rig->arena);
+}
+
+static inline void hd_rig_go(struct hd_rig *rig, const struct hd_worker_spec *spec)
+{
+	struct hd_diag diag = { "" };
+
 	CHECK(hd_task_create(&rig->task, rig->job, &rig->fs, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_create(&rig->worker, rig->task, spec, &diag) == HD_OK, "%s", diag.text);
-	struct hd_plan_job pj = { .nvns = rig->job->nvns, .nchunks = rig->task->layout.nchunks, .nstages = 1, .clips = true };
+	struct hd_plan_job pj = { .nvns = rig->job->nvns, .nchunks = rig->task->layout.nchunks, .nstages = 1, .clips = true,
+		.wave = hd_worker_wave(rig->worker), .lockstep = hd_worker_lockstep(rig->worker) };
 	CHECK(hd_plan_data(&rig->plan, &pj, spec->ndevices, NULL, &rig->arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(rig->worker, &rig->plan, &diag) == HD_OK, "%s", diag.text);
+}
+
+static inline void hd_rig_open_on(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more,
+	const struct hd_worker_spec *spec)
+{
+	hd_rig_begin(rig, model, batch, vns, more);
+	hd_rig_go(rig, spec);
+}
+
+static inline void hd_rig_open_sliced(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, uint32_t slices, uint32_t ndevices)
+{
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+
+	hd_rig_begin(rig, model, batch, vns, NULL);
+	rig->job->value[HD_JOB_SLICES].i = slices;
+	hd_rig_go(rig, &spec);
 }
 
 static inline void hd_rig_open(struct hd_rig *rig, const char *model, uint32_t batch, uint32_t vns, const char *more, uint32_t ndevices)

@@ -95,19 +95,49 @@ static struct hd_readout readouts(const struct hd_graph *g)
 		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
 }
 
+enum { HD_WAVE_BYTES = 1 << 20 };         /* half of a second-level cache of this day */
+
+static uint64_t largest_activation(const struct hd_task *task)
+{
+	const struct hd_graph *g = &task->train;
+	uint64_t most = 1;
+
+	for (uint32_t v = 0; v < g->nvalues; v++)
+		if (g->value[v].kind == HD_TEMP && g->value[v].rank && g->value[v].dim[0] < 0 && hd_value_bytes(&g->value[v], task->job->per_vn) > most)
+			most = hd_value_bytes(&g->value[v], task->job->per_vn);
+	return most;
+}
+
+static uint32_t choose_wave(const struct hd_worker *w)
+{
+	const struct hd_job *job = w->task->job;
+	uint64_t vns = w->spec.wave ? job->nvns : (job->nvns + w->spec.ndevices - 1) / w->spec.ndevices, fit = w->spec.wave;
+
+	if (hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
+		return 1;                 /* in lockstep each virtual node has an arena of its own */
+	if (hd_job_int(job, HD_JOB_SLICES) > 1)
+		return 1;                 /* slices save memory, waves spend it */
+	if (!fit)
+		fit = HD_WAVE_BYTES / largest_activation(w->task);
+	fit = fit < vns ? fit : vns;
+	return (uint32_t)(fit < 1 ? 1 : fit > HD_MAX_WAVE ? HD_MAX_WAVE : fit);
+}
+
 /* Evaluation meets full blocks, the last block of each split, and single rows (sampling). */
-static enum hd_err make_programs(struct hd_worker *w, struct hd_diag *diag)
+enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_task *task = w->task;
 	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
 	uint32_t n = 1;
-	enum hd_err err = hd_program_make(&w->train, &task->train, &task->layout, true, task->rows, task->nrows, &w->arena, diag);
+	enum hd_err err = hd_program_make_waves(&w->train, &task->train, &task->layout, true, task->rows, task->nrows, choose_wave(w), &w->arena, diag);
 
 	for (uint32_t s = 0; s < task->data->nsplits; s++)
 		rows[n++] = task->data->split[s].count % b;
 	rows[n++] = 1;
 	if (!err)
 		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena, diag);
+	if (!err)
+		err = hd_lockstep_make(w, diag);
 	if (!err)
 		err = map_fields(w, &task->train, &w->input_field, diag);
 	if (!err)
@@ -156,20 +186,27 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_layout *layout = &w->task->layout;
 	struct hd_device *first = w->rank[0].device;
-	enum hd_err err = first->ops->take(first, w->flat_bytes, (void **)&w->params, diag);
+	enum hd_err err = first->ops->take(first, w->params_bytes, (void **)&w->params, diag);
 
 	for (uint32_t s = 0; s < hd_optims[w->task->optim.kind].nslots && !err; s++)
 		err = first->ops->take(first, w->flat_bytes, (void **)&w->slot[s], diag);
+	if (!err)
+		err = first->ops->take(first, w->buffer_bytes, (void **)&w->buffers, diag);
+	if (!err)
+		err = hd_moments_make(w, diag);
 	if (!err)
 		err = first->ops->take(first, HD_ZEROS_ELEMS * sizeof(float), (void **)&w->zeros, diag);
 	if (err)
 		return err;
 	w->segment_sumsq = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *w->segment_sumsq);
+	for (uint32_t k = 0; k < 2; k++)
+		w->unit_sumsq[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->unit_sumsq);
 	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
 		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->segment_digest);
 	err = hd_state_table_make(w, diag);
 	w->tensor_digest = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *w->tensor_digest);
-	if (!err && (!w->segment_sumsq || !w->segment_digest[HD_MAX_SLOTS] || !w->tensor_digest))
+	w->frozen_digest = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *w->frozen_digest);
+	if (!err && (!w->segment_sumsq || !w->unit_sumsq[1] || !w->segment_digest[HD_MAX_SLOTS] || !w->tensor_digest || !w->frozen_digest))
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u segments", layout->nsegments);
 	return err;
 }
@@ -207,7 +244,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 
 	if (!w)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
-	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float) };
+	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float),
+		.params_bytes = task->layout.held_elems * sizeof(float), .buffer_bytes = task->layout.buffer_elems * sizeof(float) };
 	hd_arena_init(&w->arena, 0);
 	hd_arena_init(&w->plan_arena, 0);
 	hd_clock_real(&w->clock);
@@ -217,7 +255,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_memory_look(&before);
 	w->rss_before_bytes = before.rss_bytes;
 	hd_thread_arith_set();
-	err = make_programs(w, diag);
+	err = hd_worker_programs(w, diag);
 	if (!err)
 		err = hd_worker_fits(w, diag);
 	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
@@ -236,6 +274,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err) {
 		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin && spec->ndevices * spec->nthreads <= cores.n);
 		hd_task_init_params(task, w->params);
+		hd_task_init_buffers(task, w->buffers);
+		hd_digest_frozen(w);
 		hd_seals_init(&w->seals, 0, 1, 0);
 		err = start_ranks(w, diag);
 	}
@@ -264,6 +304,8 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 	if (d) {
 		for (uint32_t i = 0; i < rank->buffer_cap; i++)
 			d->ops->give(d, rank->buffer[i], w->flat_bytes);
+		d->ops->give(d, rank->temp, rank->temp_bytes);
+		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
 			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
 		d->ops->give(d, rank->train_arena, w->train.memory.len_bytes);
@@ -282,9 +324,10 @@ void hd_worker_destroy(struct hd_worker *w)
 		close_rank(w, &w->rank[r]);
 	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
 	if (first) {
-		first->ops->give(first, w->params, w->flat_bytes);
+		first->ops->give(first, w->params, w->params_bytes);
 		for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
 			first->ops->give(first, w->slot[s], w->flat_bytes);
+		first->ops->give(first, w->buffers, w->buffer_bytes);
 		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
 	}
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
@@ -296,6 +339,9 @@ void hd_worker_destroy(struct hd_worker *w)
 	hd_free(w);
 }
 
+bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
+uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
+uint64_t hd_worker_rss_before(const struct hd_worker *w) { return w->rss_before_bytes; }
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
 struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }

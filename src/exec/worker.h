@@ -34,6 +34,7 @@ struct hd_worker_spec {
 	uint32_t ndevices, nthreads;      /* D, T */
 	enum hd_kernels kernels;
 	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
+	uint32_t wave;                    /* virtual nodes of one device call at most; 0: chosen (hd_worker_wave) */
 	bool spin;
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
 };
@@ -47,6 +48,7 @@ struct hd_step_record {
 	bool     has_digest;
 	struct hd_hash digest;            /* state after the step */
 	uint64_t wait_data_ns;
+	uint64_t ins_ns[HD_INS_END];      /* device 0: time in its instructions, by op; waits inside them count */
 };
 
 HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
@@ -61,6 +63,12 @@ HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct h
 /* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */
 HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, struct hd_step_record *record, struct hd_diag *diag);
 
+/* What a plan may ask for (hd_plan_job.wave): spec.wave, or as many virtual nodes as keep the largest activation of a call in
+ * half a second-level cache; at least one. No bit of a result depends on it. choose.h minds the memory. */
+uint32_t hd_worker_wave(const struct hd_worker *worker);
+
+bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */
+
 uint64_t hd_worker_at(const struct hd_worker *worker);      /* the next step */
 struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: between steps only */
 /* After the state was overwritten (resume): takes the step number from it and restarts the reader there. */
@@ -69,8 +77,12 @@ struct hd_hash hd_worker_digest(struct hd_worker *worker);
 
 /* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
  * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
-struct hd_memory_terms { uint64_t params, slots, gradients, arenas, inputs, total; };
+struct hd_memory_terms {
+	uint64_t params, slots, gradients, arenas, inputs, total;
+	uint64_t device;                  /* of the total, what the fullest device takes: the first one holds what all share */
+};
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+uint64_t hd_worker_rss_before(const struct hd_worker *worker);        /* resident bytes of the process before the worker took any */
 bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
 const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);

@@ -13,6 +13,8 @@
 #include "sys/thread.h"
 #include "plan/folds.h"
 #include "exec/forward.h"
+#include "exec/lockstep.h"
+#include "exec/moments.h"
 #include "exec/seal.h"
 #include "exec/worker.h"
 
@@ -24,6 +26,8 @@ enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged
 /* What one virtual node contributes besides its gradient. */
 struct hd_leaf { double loss, weight, correct; };
 
+struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; };
+
 struct hd_rank {
 	struct hd_worker *worker;
 	uint32_t id;
@@ -33,13 +37,18 @@ struct hd_rank {
 	struct hd_fold_script script;
 	float  **buffer;                  /* [buffer_cap] flat gradients, from the device */
 	uint32_t buffer_cap;
+	float   *temp;                    /* temporary buffers of the folds */
+	uint64_t temp_bytes;
 	uint8_t *train_arena, *infer_arena;
 	const void **input;               /* [max inputs] as the graph orders them */
 	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
-	/* the virtual node at hand, set by LD */
-	uint32_t ivn;                     /* index in script.vn */
-	uint64_t rows, first_row;
-	const void *field[HD_MAX_FIELDS];
+	/* the wave at hand: virtual nodes script.vn[first_ivn ..], taken by LD */
+	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
+	uint32_t first_ivn, nloaded, nforward, nback, nwave;
+	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank if they are more */
+	uint8_t **arena;                  /* [narenas] in lockstep: activations of each virtual node of the rank */
+	uint32_t narenas;
+	struct hd_fold fold[HD_MAX_WAVE][HD_MAX_FOLDS];
 	struct hd_step_scalars scalars;
 	uint64_t wait_data_ns;
 	enum hd_err err;
@@ -65,7 +74,11 @@ struct hd_worker {
 
 	float *params, *slot[HD_MAX_SLOTS];
 	float *zeros;                     /* HD_ZEROS_ELEMS of +0.0: the leaf of an empty virtual node */
-	uint64_t flat_bytes;
+	float *buffers;                   /* flat, by layout: running statistics */
+	uint64_t buffer_bytes;
+	struct hd_moments moments;        /* of the step at hand */
+	struct hd_lockstep lockstep;
+	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
 	uint64_t rss_before_bytes;        /* of the process, before anything was taken */
 	struct hd_state state;
 	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
@@ -77,7 +90,8 @@ struct hd_worker {
 	uint32_t njoins, nitems, result;
 	float **item;                     /* [nitems] roots, then joins (in place of their left operand) */
 	struct hd_leaf *leaf;             /* [nvns] */
-	double *segment_sumsq;            /* [nsegments] */
+	double *segment_sumsq;            /* [nsegments] of the gradient */
+	double *unit_sumsq[2];            /* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
 	struct hd_prefetch *prefetch;
 
 	/* one activity of all ranks between two meetings */
@@ -90,7 +104,7 @@ struct hd_worker {
 	bool again;                       /* the last step failed before its update: the reader must go back */
 	uint64_t step_rows;
 	bool want_digest;
-	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest;
+	struct hd_hash *segment_digest[1 + HD_MAX_SLOTS], *tensor_digest, *frozen_digest;        /* the last: [nparams] */
 	struct hd_step_record record;     /* written by rank 0 */
 	struct hd_seals seals;
 	const struct hd_forward_job *forward;     /* forward.c: while ranks run it */
@@ -110,12 +124,19 @@ HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, cons
 HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
 /* adopt.c: a reader at the step of the state, which stays as it is: a torn one stays torn. */
 HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);        /* worker.c; needs task, spec and arena */
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
-/* What slice q of virtual node v runs on: rows, random numbers, addresses. rank->field and first_row are set. */
-void hd_rank_bind(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_bind *bind);
+/* What slice q of virtual node v, which is loaded as part `ipart`, runs on: rows, random numbers, addresses. */
+void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind);
+/* Moves of the fold script for (part, slice), as addresses; how many. */
+uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS]);
+void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);      /* loss, weight, hits, moments */
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
+/* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
+HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
+void hd_digest_frozen(struct hd_worker *worker);                   /* after the parameters came from outside */
 struct hd_hash hd_digest_join(struct hd_worker *worker);
 HD_MUST_USE enum hd_err hd_state_table_make(struct hd_worker *worker, struct hd_diag *diag);      /* table.c */
 

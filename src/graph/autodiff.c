@@ -45,7 +45,7 @@ enum hd_err hd_grad_seed(struct hd_autodiff *ad, uint32_t value, float seed, str
 	return HD_OK;
 }
 
-/* A node of the backward half: phase W when it contributes to a parameter, else I. */
+/* A node of the backward half: phase W when it contributes to a parameter, else I (also for HD_NONE: to no value). */
 static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
 {
@@ -57,7 +57,7 @@ static enum hd_err gradient_node(struct hd_autodiff *ad, uint32_t forward, uint3
 	if (err != HD_OK)
 		return err;
 	struct hd_node *node = &graph->node[graph->nnodes - 1];
-	node->phase = graph->value[value].kind == HD_PARAM ? HD_PHASE_W : HD_PHASE_I;
+	node->phase = value != HD_NONE && graph->value[value].kind == HD_PARAM ? HD_PHASE_W : HD_PHASE_I;
 	node->of = forward;
 	if (hd_ops[op].class == HD_OP_RANDOM)
 		node->key = of.key;
@@ -84,6 +84,23 @@ static enum hd_err contribute(struct hd_autodiff *ad, uint32_t forward, uint32_t
 	return gradient_node(ad, forward, value, HD_OP_ADD, 2, (uint32_t[]){ g->at, grad }, NULL, &g->at, diag);
 }
 
+static enum hd_err operands_there(struct hd_autodiff *ad, uint32_t forward, uint8_t nin, const uint32_t *in, struct hd_diag *diag)
+{
+	for (int i = 0; i < nin; i++)
+		if (in[i] == HD_NONE)
+			return hd_fail(diag, HD_E_INVAL, "node %u (%s): only losses may be summed into the loss; the sum reaches this op directly",
+				forward, hd_ops[ad->graph->node[forward].op].name);
+	return HD_OK;
+}
+
+enum hd_err hd_grad_aux(struct hd_autodiff *ad, uint32_t forward, uint16_t op, uint8_t nin, const uint32_t *in,
+	const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
+{
+	enum hd_err err = operands_there(ad, forward, nin, in, diag);
+
+	return err == HD_OK ? gradient_node(ad, forward, HD_NONE, op, nin, in, attr, out, diag) : err;
+}
+
 enum hd_err hd_grad_add(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
 	const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag)
 {
@@ -94,18 +111,46 @@ enum hd_err hd_grad_add_scaled(struct hd_autodiff *ad, uint32_t forward, uint32_
 	const uint32_t *in, const struct hd_attr *attr, float by, struct hd_diag *diag)
 {
 	uint32_t out;
-	enum hd_err err = HD_OK;
 
 	if (!hd_grad_wanted(ad, value))
 		return HD_OK;
-	for (int i = 0; i < nin; i++)
-		if (in[i] == HD_NONE)
-			return hd_fail(diag, HD_E_INVAL, "node %u (%s): only losses may be summed into the loss; the sum reaches this op directly",
-				forward, hd_ops[ad->graph->node[forward].op].name);
-	err = gradient_node(ad, forward, value, op, nin, in, attr, &out, diag);
+	enum hd_err err = operands_there(ad, forward, nin, in, diag);
+	if (err == HD_OK)
+		err = gradient_node(ad, forward, value, op, nin, in, attr, &out, diag);
 	if (err == HD_OK && by != 1.0f)
 		err = gradient_node(ad, forward, value, HD_OP_SCALE, 1, (uint32_t[]){ out }, &(struct hd_attr){ .f = { by } }, &out, diag);
 	return err == HD_OK ? contribute(ad, forward, value, out, diag) : err;
+}
+
+enum hd_err hd_grad_make(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint16_t op, uint8_t nin,
+	const uint32_t *in, const struct hd_attr *attr, uint32_t *out, struct hd_diag *diag)
+{
+	return gradient_node(ad, forward, value, op, nin, in, attr, out, diag);
+}
+
+enum hd_err hd_grad_join(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t made, struct hd_diag *diag)
+{
+	return contribute(ad, forward, value, made, diag);
+}
+
+enum hd_err hd_grad_full(struct hd_autodiff *ad, uint32_t forward, uint32_t value, uint32_t *grad, struct hd_diag *diag)
+{
+	struct grad *g = &ad->grad[value];
+	struct hd_attr attr = { .i = { 0 } };
+	uint32_t number;
+
+	if (g->at == HD_NONE && g->seeded) {
+		const struct hd_value v = ad->graph->value[value];
+		enum hd_err err = hd_graph_const(ad->graph, HD_F32, 1, (int64_t[]){ 1 }, &g->seed, &number, diag);
+		for (int i = 0; i < v.rank; i++)
+			attr.i[i] = (int32_t)v.dim[i];
+		if (err == HD_OK)
+			err = gradient_node(ad, forward, value, HD_OP_EXPAND, 1, &number, &attr, &g->at, diag);
+		if (err != HD_OK)
+			return err;
+	}
+	*grad = g->at;
+	return HD_OK;
 }
 
 /* A parameter never shares its gradient with another value: the fold takes it away as soon as it is complete. */
@@ -124,7 +169,7 @@ static void mark_wanted(struct hd_autodiff *ad)
 	const struct hd_graph *graph = ad->graph;
 
 	for (uint32_t i = 0; i < graph->nparams; i++)
-		ad->grad[graph->param[i].value].wanted = true;
+		ad->grad[graph->param[i].value].wanted = !graph->param[i].frozen;
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		const struct hd_node *n = &graph->node[i];
 		bool wanted = false;
@@ -162,7 +207,7 @@ static enum hd_err name_gradients(struct hd_autodiff *ad, struct hd_diag *diag)
 	for (uint32_t i = 0; i < graph->nparams; i++) {
 		struct hd_value *v = &graph->value[graph->param[i].value];
 		v->grad = ad->grad[graph->param[i].value].at;
-		if (v->grad == HD_NONE)
+		if (v->grad == HD_NONE && !graph->param[i].frozen)
 			return hd_fail(diag, HD_E_INVAL, "the loss does not depend on the parameter '%s'", hd_graph_text_of(graph, v->name));
 	}
 	return HD_OK;

@@ -6,19 +6,48 @@
 
 enum { MAX_ELEMS = 1 << 16 };                     /* tables stay ops: their memory is not worth the time saved */
 
-/* One element: a and b are the operands' (b repeats over the leading extents of a). */
+/* One element: a and b are the operands', as broadcasting pairs them. */
 typedef float element_fn(const struct hd_attr *attr, float a, float b);
 
 static float keep(const struct hd_attr *attr, float a, float b) { (void)attr, (void)b; return a; }
 static float add(const struct hd_attr *attr, float a, float b) { (void)attr; return a + b; }
 static float sub(const struct hd_attr *attr, float a, float b) { (void)attr; return a - b; }
 static float mul(const struct hd_attr *attr, float a, float b) { (void)attr; return a * b; }
+static float divide(const struct hd_attr *attr, float a, float b) { (void)attr; return a / b; }
 static float scale(const struct hd_attr *attr, float a, float b) { (void)b; return a * attr->f[0]; }
-static float relu(const struct hd_attr *attr, float a, float b) { (void)attr, (void)b; return a > 0 || isnan(a) ? a : 0; }
+
+/* The activations of exact arithmetic: one correctly rounded operation, or none. */
+static bool act_exact(int32_t act)
+{
+	switch ((enum hd_act)act) {
+	case HD_ACT_RELU: case HD_ACT_LEAKY: case HD_ACT_CLIP: case HD_ACT_SQRT: case HD_ACT_NEG: case HD_ACT_ABS: case HD_ACT_RECIP:
+	case HD_ACT_SQUARE:
+		return true;
+	case HD_ACT_GELU: case HD_ACT_TANH: case HD_ACT_SIGMOID: case HD_ACT_SILU: case HD_ACT_GELU_ERF: case HD_ACT_SOFTPLUS:
+	case HD_ACT_ELU: case HD_ACT_EXP: case HD_ACT_LOG: case HD_ACT_ERF: case HD_ACT_POW: case HD_NACTS:
+		break;
+	}
+	return false;
+}
+
+static float act(const struct hd_attr *attr, float a, float b)
+{
+	(void)b;
+	switch (attr->i[0]) {
+	case HD_ACT_RELU:  return a > 0 || isnan(a) ? a : 0;
+	case HD_ACT_LEAKY: return a > 0 || isnan(a) ? a : a * attr->f[0];
+	case HD_ACT_CLIP:  return a < attr->f[0] ? attr->f[0] : attr->f[1] < a ? attr->f[1] : a;
+	case HD_ACT_SQRT:  return sqrtf(a);
+	case HD_ACT_NEG:   return -a;
+	case HD_ACT_ABS:   return fabsf(a);
+	case HD_ACT_RECIP: return 1.0f / a;
+	default:           return a * a;
+	}
+}
 
 static const struct { uint16_t op; element_fn *fn; } foldable[] = {
-	{ HD_OP_RESHAPE, keep }, { HD_OP_ADD, add }, { HD_OP_SUB, sub },
-	{ HD_OP_MUL, mul }, { HD_OP_SCALE, scale }, { HD_OP_ACT, relu },
+	{ HD_OP_RESHAPE, keep }, { HD_OP_ADD, add }, { HD_OP_SUB, sub }, { HD_OP_MUL, mul }, { HD_OP_DIV, divide },
+	{ HD_OP_SCALE, scale }, { HD_OP_ACT, act },
 };
 
 /* NULL: not to be folded, because an operand is no constant or the arithmetic is not exact. */
@@ -27,14 +56,26 @@ static element_fn *folding(const struct hd_graph *graph, const struct hd_node *n
 	for (int k = 0; k < node->nin; k++)
 		if (graph->value[node->in[k]].kind != HD_CONST || graph->value[node->in[k]].dtype != HD_F32)
 			return NULL;
-	if (hd_dims_product(graph->value[node->in[0]].dim, graph->value[node->in[0]].rank) > MAX_ELEMS)
-		return NULL;
-	if (node->op == HD_OP_ACT && node->attr.i[0] != HD_ACT_RELU)
+	if (node->op == HD_OP_ACT && !act_exact(node->attr.i[0]))
 		return NULL;
 	for (size_t i = 0; i < sizeof foldable / sizeof foldable[0]; i++)
 		if (foldable[i].op == node->op)
 			return foldable[i].fn;
 	return NULL;
+}
+
+/* The element of `part` under element e of `whole`: extents paired from the last, those of 1 repeated. */
+static uint64_t under(const struct hd_value *whole, const struct hd_value *part, uint64_t e)
+{
+	uint64_t at = 0, step = 1;
+
+	for (int d = 1; d <= part->rank; d++) {
+		uint64_t mine = (uint64_t)part->dim[part->rank - d], extent = (uint64_t)whole->dim[whole->rank - d];
+		at += mine == 1 ? 0 : e % extent * step;
+		step *= mine;
+		e /= extent;
+	}
+	return at;
 }
 
 static const float *data_of(const struct hd_graph *graph, uint32_t value)
@@ -48,14 +89,15 @@ static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *n
 {
 	struct hd_graph *graph = &rewrite->graph;
 	const struct hd_value *made = &rewrite->from->value[node->out];
-	uint64_t n = hd_value_elems(made, 1), nb = node->nin > 1 ? hd_value_elems(&graph->value[in[1]], 1) : 1;
+	const struct hd_value *va = node->nin > 1 ? &graph->value[in[0]] : made, *vb = node->nin > 1 ? &graph->value[in[1]] : made;
+	uint64_t n = hd_value_elems(made, 1);
 	const float *a = data_of(graph, in[0]), *b = node->nin > 1 ? data_of(graph, in[1]) : a;
 	float *out = hd_arena_take(graph->arena, n, sizeof *out);
 
 	if (!out)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to fold a constant of %llu elements", (unsigned long long)n);
 	for (uint64_t i = 0; i < n; i++) {
-		out[i] = fn(&node->attr, a[i], b[i % nb]);
+		out[i] = fn(&node->attr, a[under(made, va, i)], b[under(made, vb, i)]);
 		if (!isfinite(out[i]))
 			return HD_OK;
 	}
@@ -78,7 +120,7 @@ enum hd_err hd_graph_fold(struct hd_graph *graph, struct hd_diag *diag)
 				return err;
 		}
 		element_fn *fn = folding(&rewrite.graph, &here);
-		if (fn)
+		if (fn && hd_value_elems(&graph->value[node->out], 1) <= MAX_ELEMS)
 			err = fold_node(&rewrite, node, fn, here.in, &folded, diag);
 		if (err == HD_OK && !folded)
 			err = hd_rewrite_copy(&rewrite, node, diag);

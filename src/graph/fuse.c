@@ -1,5 +1,7 @@
 #include "graph/pass.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 
 /* A pair of neighbours (the second reads the first's result as its operand 0) and the op
@@ -7,7 +9,7 @@
  * otherwise change its place, and gradients are summed in that order.
  *
  * in[]: operands of the fused op, 'f' of the first, 's' of the second.
- * attr[]: its integer attributes, likewise. float_of: whose float attribute it has.
+ * attr[]: its integer attributes, likewise. float_of: whose float attributes it has.
  * first_out, second_out: outputs that stand for the parts' own; the second's further outputs follow
  * at second_more. */
 struct pattern {
@@ -18,8 +20,9 @@ struct pattern {
 };
 
 static const struct pattern patterns[] = {
-	{ HD_OP_BIAS, HD_OP_ACT, HD_OP_BIAS_ACT, { { 'f', 0 }, { 'f', 1 } }, { { 'f', 0 }, { 's', 0 } }, 0, 0, 1, 0 },
+	{ HD_OP_BIAS, HD_OP_ACT, HD_OP_BIAS_ACT, { { 'f', 0 }, { 'f', 1 } }, { { 'f', 0 }, { 's', 0 } }, 's', 0, 1, 0 },
 	{ HD_OP_ADD, HD_OP_LAYERNORM, HD_OP_ADD_LAYERNORM, { { 'f', 0 }, { 'f', 1 }, { 's', 1 }, { 's', 2 } }, { { 0 } }, 's', 1, 0, 2 },
+	{ HD_OP_ADD, HD_OP_RMSNORM, HD_OP_ADD_RMSNORM, { { 'f', 0 }, { 'f', 1 }, { 's', 1 } }, { { 0 } }, 's', 1, 0, 2 },
 };
 
 /* Sums that repeat an operand keep their own op: the fused one wants equal shapes. */
@@ -45,10 +48,11 @@ static enum hd_err join(struct hd_rewrite *rewrite, const struct pattern *p, con
 {
 	uint8_t nin = hd_ops[p->into].nin;
 	uint32_t in[HD_MAX_IN], out = HD_NONE;
-	struct hd_attr attr = { .f = { p->float_of == 's' ? b->attr.f[0] : 0 } };
+	struct hd_attr attr = { .i = { 0 } };
 
 	for (int k = 0; k < nin; k++)
 		in[k] = p->in[k].of == 'f' ? a->in[p->in[k].i] : b->in[p->in[k].i];
+	memcpy(attr.f, p->float_of == 's' ? b->attr.f : a->attr.f, sizeof attr.f);
 	for (int k = 0; k < 2; k++)
 		if (p->attr[k].of)
 			attr.i[k] = (p->attr[k].of == 'f' ? a : b)->attr.i[p->attr[k].i];

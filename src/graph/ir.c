@@ -142,6 +142,14 @@ uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name)
 	return HD_NONE;
 }
 
+uint32_t hd_graph_find_buffer(const struct hd_graph *graph, const char *name)
+{
+	for (uint32_t i = 0; i < graph->nbuffers; i++)
+		if (called(graph, graph->value[graph->buffer[i].value].name, name))
+			return i;
+	return HD_NONE;
+}
+
 int64_t hd_dims_product(const int64_t *dim, uint32_t rank)
 {
 	int64_t n = 1;
@@ -219,12 +227,13 @@ static struct hd_value value_of(enum hd_value_kind kind, enum hd_dtype dtype, ui
 	return v;
 }
 
-/* Inputs and parameters share one name space: the text form refers to them by name. */
+/* Inputs, parameters and buffers share one name space: the text form refers to them by name. */
 static enum hd_err name_free(const struct hd_graph *graph, const char *name, struct hd_diag *diag)
 {
 	enum hd_err err = name_check(name, diag);
 
-	if (err == HD_OK && (hd_graph_find_param(graph, name) != HD_NONE || hd_graph_find_input(graph, name) != HD_NONE))
+	if (err == HD_OK && (hd_graph_find_param(graph, name) != HD_NONE || hd_graph_find_input(graph, name) != HD_NONE ||
+	    hd_graph_find_buffer(graph, name) != HD_NONE))
 		err = hd_fail(diag, HD_E_INVAL, "'%s' is declared twice", name);
 	return err;
 }
@@ -269,6 +278,54 @@ enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t ran
 		err = value_add(graph, &v, value, diag);
 	if (err == HD_OK)
 		graph->param[graph->nparams++] = (struct hd_param){ .value = *value, .init = (uint32_t)init, .scale = scale };
+	return err;
+}
+
+static enum hd_err buffer_check(const struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+	enum hd_init_kind init, struct hd_diag *diag)
+{
+	enum hd_err err = name_free(graph, name, diag);
+
+	if (err == HD_OK && graph->nbuffers == HD_MAX_BUFFERS)
+		err = hd_fail(diag, HD_E_INVAL, "more than %d buffers", HD_MAX_BUFFERS);
+	if (err == HD_OK && init != HD_INIT_ZEROS && init != HD_INIT_ONES)
+		err = hd_fail(diag, HD_E_INVAL, "buffer '%s': it begins as zeros or ones", name);
+	for (uint32_t i = 0; i < rank && i < HD_MAX_DIMS && err == HD_OK; i++)
+		if (dim[i] < 0)
+			err = hd_fail(diag, HD_E_INVAL, "buffer '%s': its extents cannot depend on the rows", name);
+	return err;
+}
+
+enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+	enum hd_init_kind init, uint32_t *value, struct hd_diag *diag)
+{
+	struct hd_value v = value_of(HD_BUFFER, HD_F32, rank, dim);
+	enum hd_err err = buffer_check(graph, name, rank, dim, init, diag);
+
+	if (err == HD_OK)
+		err = RESERVE(graph, buffer, nbuffers, buffer_cap, 1, diag);
+	if (err == HD_OK)
+		err = hd_graph_name(graph, name, &v.name, diag);
+	v.data = graph->nbuffers;
+	if (err == HD_OK)
+		err = value_add(graph, &v, value, diag);
+	if (err == HD_OK)
+		graph->buffer[graph->nbuffers++] = (struct hd_buffer){ .value = *value, .init = (uint32_t)init };
+	return err;
+}
+
+/* The rules of the record are the verifier's; here it only must not refer to nothing. */
+enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *running, struct hd_diag *diag)
+{
+	enum hd_err err;
+
+	if (running->mean >= graph->nvalues || running->variance >= graph->nvalues || running->moments >= graph->nvalues)
+		return hd_fail(diag, HD_E_INVAL, "running statistics: a value does not exist");
+	if (graph->nrunning == HD_MAX_BUFFERS)
+		return hd_fail(diag, HD_E_INVAL, "more than %d running statistics", HD_MAX_BUFFERS);
+	err = RESERVE(graph, running, nrunning, running_cap, 1, diag);
+	if (err == HD_OK)
+		graph->running[graph->nrunning++] = *running;
 	return err;
 }
 

@@ -12,7 +12,9 @@
  *    the graph is run on; the same graph serves every number of rows.
  * 4. A node belongs to one phase: F, I (gradient of an input) or W (gradient of a
  *    weight); so "B = I followed by W" holds by construction.
- * 5. A node belongs to one stage. Fusion never joins nodes of two stages, and
+ * 5. A buffer is state that no gradient reaches (running statistics): read like a
+ *    parameter, moved once per step by the record that names it (hd_running).
+ * 6. A node belongs to one stage. Fusion never joins nodes of two stages, and
  *    nothing else depends on stages, so cutting a graph does not change its bits.
  *
  * Ownership: all arrays lie in the arena the graph was made in; they grow by
@@ -29,11 +31,12 @@
 
 enum {
 	HD_MAX_DIMS = 6,
-	HD_MAX_IN   = 6,
-	HD_MAX_OUT  = 3,
+	HD_MAX_IN   = 8,
+	HD_MAX_OUT  = 4,
 	HD_MAX_NODES = 1 << 20,           /* far above any model; bounds hostile files */
 	HD_MAX_NAME = 128,
 	HD_MAX_PARAMS = 1 << 14,
+	HD_MAX_BUFFERS = 1 << 14,
 	HD_MAX_ENDS = 64,                 /* inputs, and outputs */
 	HD_MAX_STAGES = 1 << 12,
 	HD_MAX_CONST_BYTES = 1 << 26,     /* constants are tables and scalars; big tensors are parameters or inputs */
@@ -63,6 +66,7 @@ enum hd_value_kind {
 	HD_INPUT,       /* filled from the data set, field of the same name */
 	HD_PARAM,       /* learned; f32; one per tensor of the checkpoint */
 	HD_CONST,       /* `data` is its offset in the constant pool */
+	HD_BUFFER,      /* state that is not learned; f32; a tensor of the checkpoint too */
 };
 
 /* An extent > 0 is fixed; an extent -k stands for k times the rows. 0 does not exist. */
@@ -72,7 +76,7 @@ struct hd_value {
 	uint8_t  pad[5];
 	uint32_t node;                    /* maker of a TEMP, else HD_NONE */
 	uint32_t name;                    /* offset in the name pool, HD_NONE: unnamed */
-	uint32_t data;                    /* CONST: offset in the pool; PARAM: its index in param[]; INPUT: index in input[] */
+	uint32_t data;                    /* CONST: offset in the pool; PARAM, INPUT, BUFFER: its index in param[], input[], buffer[] */
 	uint32_t grad;                    /* PARAM: value that holds its complete gradient after autodiff, else HD_NONE */
 };
 
@@ -80,8 +84,8 @@ enum hd_phase { HD_PHASE_F, HD_PHASE_I, HD_PHASE_W };
 
 /* Attributes of an op: names and meaning in its row of the op table. */
 struct hd_attr {
-	int32_t i[6];
-	float   f[2];
+	int32_t i[10];
+	float   f[4];
 };
 
 struct hd_node {
@@ -110,7 +114,16 @@ enum hd_init_kind {
 #undef X
 };
 
-struct hd_param { uint32_t value; uint32_t init; float scale; };
+/* A frozen one is read and kept, and never learned: no gradient, no optimizer slots. */
+struct hd_param { uint32_t value; uint32_t init; float scale; bool frozen; };
+
+/* A buffer begins as zeros or ones. */
+struct hd_buffer { uint32_t value, init; };
+
+/* Running statistics: after each step the buffers `mean` and `variance` [C] are moved towards those of the
+ * whole batch, by `momentum`; `moments` f64 [3,C] (n, mean, sum of squared distances from it; made by a
+ * forward node) is what one part of the batch contributes. */
+struct hd_running { uint32_t mean, variance, moments; float momentum; };
 
 /* What a run reads out: "loss" (sum over the rows, f64 [1]), "weight" (f64 [1]),
  * "correct" (f64 [1], optional), "logits" (optional, what predict writes). */
@@ -121,6 +134,8 @@ struct hd_graph {
 	struct hd_value  *value;  uint32_t nvalues, value_cap;
 	struct hd_node   *node;   uint32_t nnodes, node_cap;
 	struct hd_param  *param;  uint32_t nparams, param_cap;       /* order of the flat layout */
+	struct hd_buffer *buffer; uint32_t nbuffers, buffer_cap;     /* order of their flat layout */
+	struct hd_running *running; uint32_t nrunning, running_cap;
 	uint32_t         *input;  uint32_t ninputs, input_cap;       /* value ids */
 	struct hd_output *output; uint32_t noutputs, output_cap;
 	char             *names;  uint32_t names_len, names_cap;
@@ -137,6 +152,9 @@ HD_MUST_USE enum hd_err hd_graph_input(struct hd_graph *graph, const char *name,
 	uint8_t rank, const int64_t *dim, uint32_t *value, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_param(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
 	enum hd_init_kind init, float scale, uint32_t *value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_buffer(struct hd_graph *graph, const char *name, uint8_t rank, const int64_t *dim,
+	enum hd_init_kind init, uint32_t *value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_graph_running(struct hd_graph *graph, const struct hd_running *running, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_graph_const(struct hd_graph *graph, enum hd_dtype dtype, uint8_t rank, const int64_t *dim,
 	const void *data, uint32_t *value, struct hd_diag *diag);
 /* Shapes of the outputs come from the op's shape rule. `out` receives the first output. */
@@ -155,6 +173,7 @@ HD_MUST_USE enum hd_err hd_value_check(const struct hd_value *value, struct hd_d
 const char *hd_graph_text_of(const struct hd_graph *graph, uint32_t name);         /* "" for HD_NONE */
 uint32_t hd_graph_find_output(const struct hd_graph *graph, const char *name);     /* value id or HD_NONE */
 uint32_t hd_graph_find_param(const struct hd_graph *graph, const char *name);      /* param index or HD_NONE */
+uint32_t hd_graph_find_buffer(const struct hd_graph *graph, const char *name);     /* buffer index or HD_NONE */
 uint32_t hd_graph_find_input(const struct hd_graph *graph, const char *name);      /* input index or HD_NONE */
 
 /* Elements and bytes of a value when the graph runs on `rows` rows. Checked when the graph is verified for its largest rows. */

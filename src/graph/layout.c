@@ -12,7 +12,9 @@ static enum hd_err take(struct hd_layout *l, struct hd_arena *arena, struct hd_d
 	l->first_segment = hd_arena_take(arena, l->nparams + 1u, sizeof *l->first_segment);
 	l->segment = hd_arena_take(arena, l->nsegments, sizeof *l->segment);
 	l->chunk = hd_arena_take(arena, l->nsegments, sizeof *l->chunk);        /* there are never more chunks than segments */
-	if (!l->at || !l->len || !l->first_segment || !l->segment || !l->chunk)
+	l->buffer_at = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_at);
+	l->buffer_len = hd_arena_take(arena, l->nbuffers + 1u, sizeof *l->buffer_len);
+	if (!l->buffer_at || !l->buffer_len || !l->at || !l->len || !l->first_segment || !l->segment || !l->chunk)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u segments", l->nsegments);
 	return HD_OK;
 }
@@ -24,34 +26,54 @@ static enum hd_err count(struct hd_layout *l, const struct hd_graph *graph, stru
 	for (uint32_t p = 0; p < graph->nparams; p++) {
 		uint64_t elems = hd_value_elems(&graph->value[graph->param[p].value], 1);
 		l->params_elems += elems;
-		l->elems += hd_round_up(elems, HD_FLAT_ALIGN_ELEMS);
-		nsegments += hd_ceil_div(elems, HD_SEGMENT_ELEMS);
-		if (l->elems > MAX_FLAT_ELEMS)
+		l->held_elems += hd_round_up(elems, HD_FLAT_ALIGN_ELEMS);
+		if (!graph->param[p].frozen) {
+			l->elems += hd_round_up(elems, HD_FLAT_ALIGN_ELEMS);
+			nsegments += hd_ceil_div(elems, HD_SEGMENT_ELEMS);
+		}
+		if (l->held_elems > MAX_FLAT_ELEMS)
 			return hd_fail(diag, HD_E_INVAL, "the model has more than 2^40 parameters (at '%s')",
 				hd_graph_text_of(graph, graph->value[graph->param[p].value].name));
 	}
+	if (!nsegments)
+		return hd_fail(diag, HD_E_INVAL, "all %u parameters are frozen: there is nothing to train", graph->nparams);
 	l->nparams = graph->nparams;
+	l->nbuffers = graph->nbuffers;
 	l->nsegments = (uint32_t)nsegments;            /* at most 2^40 / 65536 + one per parameter */
 	return HD_OK;
 }
 
 static void lay_segments(struct hd_layout *l, const struct hd_graph *graph)
 {
-	uint64_t at = 0;
+	uint64_t learned = 0, frozen = l->elems;
 	uint32_t n = 0;
 
 	for (uint32_t p = 0; p < l->nparams; p++) {
 		uint64_t len = hd_value_elems(&graph->value[graph->param[p].value], 1);
+		uint64_t *next = graph->param[p].frozen ? &frozen : &learned, at = *next;
+		*next += hd_round_up(len, HD_FLAT_ALIGN_ELEMS);
 		l->at[p] = at;
 		l->len[p] = len;
 		l->first_segment[p] = n;
-		for (uint64_t from = 0; from < len; from += HD_SEGMENT_ELEMS) {
+		for (uint64_t from = 0; from < len && !graph->param[p].frozen; from += HD_SEGMENT_ELEMS) {
 			uint64_t left = len - from;
 			l->segment[n++] = (struct hd_segment){ .at = at + from, .len = left < HD_SEGMENT_ELEMS ? left : HD_SEGMENT_ELEMS, .param = p };
 		}
-		at += hd_round_up(len, HD_FLAT_ALIGN_ELEMS);
 	}
 	l->first_segment[l->nparams] = n;
+}
+
+static enum hd_err lay_buffers(struct hd_layout *l, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	for (uint32_t b = 0; b < l->nbuffers; b++) {
+		l->buffer_at[b] = l->buffer_elems;
+		l->buffer_len[b] = hd_value_elems(&graph->value[graph->buffer[b].value], 1);
+		l->buffer_elems += hd_round_up(l->buffer_len[b], HD_FLAT_ALIGN_ELEMS);
+		if (l->buffer_elems > MAX_FLAT_ELEMS)
+			return hd_fail(diag, HD_E_INVAL, "the buffers of the model have more than 2^40 elements (at '%s')",
+				hd_graph_text_of(graph, graph->value[graph->buffer[b].value].name));
+	}
+	return HD_OK;
 }
 
 /* A segment counts into its chunk with the pad after it, so that chunks tile the vector;
@@ -82,6 +104,8 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	err = count(&l, graph, diag);
 	if (err == HD_OK)
 		err = take(&l, arena, diag);
+	if (err == HD_OK)
+		err = lay_buffers(&l, graph, diag);
 	if (err != HD_OK)
 		return err;
 	lay_segments(&l, graph);

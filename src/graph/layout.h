@@ -8,8 +8,14 @@
  * make it exceed 65536 elements: the unit of exchange and of ownership. One more
  * chunk, the last, stands for the sums in f64 (loss, weight, metrics).
  *
- * 1. A function of the graph's parameters alone: never of devices or workers.
- * 2. Parameters, gradients and every optimizer slot share the same offsets.
+ * Frozen parameters come after all others, without segments: what is not learned is
+ * neither summed nor moved nor updated. Gradients and slots end where they begin.
+ *
+ * Buffers (running statistics) lie in a flat vector of their own, in graph order,
+ * with the same alignment and without segments: they are small.
+ *
+ * 1. A function of the graph's parameters and buffers alone: never of devices or workers.
+ * 2. Parameters, gradients and every optimizer slot share the same offsets, up to `elems`.
  * 3. Segments tile the tensors, chunks tile the segments, in order.
  *
  * Ownership: arrays lie in the arena given. Pure. */
@@ -24,13 +30,17 @@ struct hd_segment { uint64_t at, len; uint32_t param, chunk; };          /* elem
 struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };  /* pads included, so that chunks tile [0, elems) */
 
 struct hd_layout {
-	uint64_t elems;                   /* of the flat vector, pads included */
+	uint64_t elems;                   /* of the flat vector of what is learned, pads included */
+	uint64_t held_elems;              /* with the frozen parameters after it */
 	uint64_t params_elems;            /* without pads: "parameters" of a user's table */
 	uint32_t nparams, nsegments, nchunks;     /* nchunks without the stats chunk */
 	uint64_t *at, *len;               /* [nparams] offset and elements of each tensor */
-	uint32_t *first_segment;          /* [nparams + 1] */
+	uint32_t *first_segment;          /* [nparams + 1]; a frozen parameter has none */
 	struct hd_segment *segment;
 	struct hd_chunk *chunk;
+	uint64_t buffer_elems;            /* of the flat vector of buffers, pads included */
+	uint32_t nbuffers;
+	uint64_t *buffer_at, *buffer_len; /* [nbuffers] */
 };
 
 HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph,

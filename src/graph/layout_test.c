@@ -88,6 +88,30 @@ static void small_tensors_share_a_chunk(void **state)
 	hd_subject_finish(&s);
 }
 
+static void buffers_lie_in_a_vector_of_their_own(void **state)
+{
+	static const int64_t len[] = { 17, 16, 1 };
+	static const uint64_t at[] = { 0, 32, 48 };
+	static const char *const names[] = { "m", "n", "o" };
+	struct hd_subject s;
+	struct hd_layout l;
+	uint32_t value;
+
+	(void)state;
+	graph_of(&s, (int64_t[]){ 20, 1 }, 2);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(hd_graph_buffer(&s.graph, names[i], 1, &len[i], HD_INIT_ONES, &value, NULL), HD_OK);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
+	check_rules(&l, (int64_t[]){ 20, 1 }, 2);
+	assert_int_equal(l.nbuffers, 3);
+	assert_int_equal(l.buffer_elems, 32 + 16 + 16);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(l.buffer_len[i], len[i]);
+		assert_int_equal(l.buffer_at[i], at[i]);
+	}
+	hd_subject_finish(&s);
+}
+
 static void a_graph_without_parameters_has_no_layout(void **state)
 {
 	struct hd_subject s;
@@ -120,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layouts_tile_for_all_pairs_and_triples_of_sizes),
 		cmocka_unit_test(small_tensors_share_a_chunk),
+		cmocka_unit_test(buffers_lie_in_a_vector_of_their_own),
 		cmocka_unit_test(a_graph_without_parameters_has_no_layout),
 		cmocka_unit_test(more_parameters_than_2_to_the_40_are_refused),
 	};

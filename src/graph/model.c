@@ -10,6 +10,14 @@ const struct hd_model_row hd_models[] = {
 	{ "mlp",   "fully connected layers",                                       hd_mlp_params,   hd_mlp_build },
 	{ "lenet", "LeNet-5 with ReLU and max pooling, for small images",          hd_lenet_params, hd_lenet_build },
 	{ "gpt",   "decoder-only transformer with GPT-2's shapes and names",       hd_gpt_params,   hd_gpt_build },
+	{ "resnet18", "residual network of 18 layers, torchvision's names", hd_resnet_params, hd_resnet18_build },
+	{ "resnet34", "residual network of 34 layers, torchvision's names", hd_resnet_params, hd_resnet34_build },
+	{ "resnet50", "residual network of 50 layers, torchvision's names", hd_resnet_params, hd_resnet50_build },
+	{ "vgg16", "VGG with 16 layers, torchvision's names", hd_vgg_params, hd_vgg16_build },
+	{ "llama", "decoder with rotary positions, gated mlp and grouped queries", hd_llama_params, hd_llama_build },
+	{ "bert",  "encoder that guesses masked tokens",                          hd_bert_params,  hd_bert_build },
+	{ "lstm",  "recurrent language model of LSTM layers",                      hd_recurrent_params, hd_lstm_build },
+	{ "gru",   "recurrent language model of GRU layers",                       hd_recurrent_params, hd_gru_build },
 	{ 0 },
 };
 

@@ -18,18 +18,95 @@ static uint64_t parameters(const char *name, const struct hd_model_arg *arg, uin
 	return l.params_elems;
 }
 
-/* LeNet-5 and GPT-2 small are known by these numbers. */
+/* LeNet-5, GPT-2 small, BERT base with its head for masked tokens and TinyLlama-1.1B are known by these numbers; PyTorch counts the recurrent ones. */
 static void models_have_the_known_numbers_of_parameters(void **state)
 {
 	static const struct hd_model_arg gpt2[] = {
 		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "1024" }, { "vocab", "50257" },
 	};
 
+	static const struct hd_model_arg tiny[] = {
+		{ "layers", "22" }, { "width", "2048" }, { "heads", "32" }, { "kv_heads", "4" }, { "hidden", "5632" }, { "context", "2048" }, { "vocab", "32000" },
+	};
+
+	static const struct hd_model_arg base[] = {
+		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "512" }, { "vocab", "30522" }, { "eps", "1e-12" },
+	};
+
 	(void)state;
+	assert_int_equal(parameters("llama", tiny, 7), 1100048384);
+	assert_int_equal(parameters("bert", base, 6), 109514298);
+	assert_int_equal(parameters("lstm", NULL, 0), 256 * 128 + 4 * 256 * (128 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 257);
+	assert_int_equal(parameters("gru", NULL, 0), 256 * 128 + 3 * 256 * (128 + 256 + 2) + 3 * 256 * (256 + 256 + 2) + 256 * 257);
 	assert_int_equal(parameters("lenet", NULL, 0), 61706);
 	assert_int_equal(parameters("gpt", gpt2, 5), 124439808);
+	assert_int_equal(parameters("resnet18", NULL, 0), 11689512);           /* torchvision's, as those below */
+	assert_int_equal(parameters("resnet34", NULL, 0), 21797672);
+	assert_int_equal(parameters("resnet50", NULL, 0), 25557032);
+	assert_int_equal(parameters("resnet18", (struct hd_model_arg[]){ { "norm", "group" } }, 1), 11689512);
+	assert_int_equal(parameters("vgg16", NULL, 0), 138357544);
+	assert_int_equal(parameters("vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1), 138365992);
 	assert_int_equal(parameters("mlp", NULL, 0), 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
 	assert_int_equal(parameters("mlp", (struct hd_model_arg[]){ { "hidden", "[]" }, { "input", "[4]" } }, 2), 4 * 10 + 10);
+}
+
+struct tensor { const char *model, *name; int64_t dim[4]; float scale; };
+
+static const struct tensor tensors_of_images[] = {
+	{ "resnet18", "conv1.weight", { 64, 3, 7, 7 }, 0.025254f },                  /* sqrt(2 / (7 x 7 x 64)) */
+	{ "resnet18", "bn1.weight", { 64 }, 0 },
+	{ "resnet18", "layer1.0.conv1.weight", { 64, 64, 3, 3 }, 0.058926f },
+	{ "resnet18", "layer2.0.downsample.0.weight", { 128, 64, 1, 1 }, 0.125f },
+	{ "resnet18", "layer2.0.downsample.1.bias", { 128 }, 0 },
+	{ "resnet18", "layer4.1.bn2.bias", { 512 }, 0 },
+	{ "resnet18", "fc.weight", { 1000, 512 }, 0.044194f },                       /* 1 / sqrt(512) */
+	{ "resnet34", "layer3.5.conv2.weight", { 256, 256, 3, 3 }, 0.029463f },
+	{ "resnet50", "layer1.0.downsample.0.weight", { 256, 64, 1, 1 }, 0.088388f },
+	{ "resnet50", "layer4.2.conv3.weight", { 2048, 512, 1, 1 }, 0.03125f },
+	{ "resnet50", "layer3.0.conv2.weight", { 256, 256, 3, 3 }, 0.029463f },
+	{ "vgg16", "features.0.weight", { 64, 3, 3, 3 }, 0.058926f },
+	{ "vgg16", "features.28.bias", { 512 }, 0 },
+	{ "vgg16", "classifier.0.weight", { 4096, 25088 }, 0.01f },
+	{ "vgg16", "classifier.6.bias", { 1000 }, 0 },
+};
+
+static void image_models_have_torchvisions_names_shapes_and_initial_values(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof tensors_of_images / sizeof tensors_of_images[0]; i++) {
+		const struct tensor *t = &tensors_of_images[i];
+		struct hd_subject s;
+		hd_subject_model(&s, t->model, NULL, 0, (struct hd_model_opts){ 0 });
+		CHECK(s.err == HD_OK, "%s", s.diag.text);
+		uint32_t p = hd_graph_find_param(&s.graph, t->name);
+		CHECK(p != HD_NONE, "%s: no %s", t->model, t->name);
+		const struct hd_value *v = &s.graph.value[s.graph.param[p].value];
+		for (int d = 0; d < 4; d++)
+			CHECK(t->dim[d] == (d < v->rank ? v->dim[d] : 0), "%s: %s is %s", t->model, t->name, hd_value_shape(v).at);
+		CHECK(s.graph.param[p].scale >= t->scale * 0.9999f && s.graph.param[p].scale <= t->scale * 1.0001f, "%s: %s has scale %g", t->model,
+			t->name, (double)s.graph.param[p].scale);
+		hd_subject_finish(&s);
+	}
+}
+
+static void norms_over_the_batch_have_running_statistics(void **state)
+{
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "stem", "cifar" } }, 1, (struct hd_model_opts){ 0 });
+	assert_int_equal(s.graph.nbuffers, 2 * 20);
+	assert_int_equal(s.graph.nrunning, 20);
+	assert_true(hd_graph_find_buffer(&s.graph, "layer3.0.downsample.1.running_mean") != HD_NONE);
+	assert_true(hd_graph_find_buffer(&s.graph, "bn1.running_var") != HD_NONE);
+	hd_subject_finish(&s);
+	hd_subject_model(&s, "resnet18", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "32" } }, 2, (struct hd_model_opts){ 0 });
+	assert_int_equal(s.graph.nbuffers, 0);
+	hd_subject_finish(&s);
+	hd_subject_model(&s, "vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1, (struct hd_model_opts){ 0 });
+	assert_int_equal(s.graph.nrunning, 13);
+	assert_true(hd_graph_find_buffer(&s.graph, "features.41.running_mean") != HD_NONE);
+	hd_subject_finish(&s);
 }
 
 /* A file written by others under these names must find its place. */
@@ -91,7 +168,13 @@ static void weights_count_rows_or_labels(void **state)
 
 static const struct { const char *model; struct hd_model_arg arg; struct hd_model_opts opts; const char *says; } refusals[] = {
 	{ "gtp",   { NULL, NULL },             { 0 }, "did you mean 'gpt'" },
-	{ "resnet", { NULL, NULL },            { 0 }, "there is no model 'resnet'" },
+	{ "alexnet", { NULL, NULL },           { 0 }, "there is no model 'alexnet'" },
+	{ "resnet18", { "stem", "none" },      { 0 }, "none of imagenet, cifar, small" },
+	{ "resnet18", { "norm", "layer" },     { 0 }, "none of batch, group" },
+	{ "resnet18", { NULL, NULL },          { HD_LOSS_MSE, 0 }, "their loss is cross-entropy" },
+	{ "vgg16", { "norm", "group" },        { 0 }, "none of none, batch" },
+	{ "vgg16", { "height", "16" },         { 0 }, "argument 'height'" },
+	{ "vgg16", { NULL, NULL },             { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
 	{ "gpt",   { "layer", "2" },           { 0 }, "did you mean 'layers'" },
 	{ "gpt",   { "kernel_size", "2" },     { 0 }, "has no argument 'kernel_size'" },
 	{ "gpt",   { "layers", "two" },        { 0 }, "argument 'layers'" },
@@ -104,7 +187,7 @@ static const struct { const char *model; struct hd_model_arg arg; struct hd_mode
 	{ "mlp",   { "hidden", "[8, x]" },     { 0 }, "argument 'hidden'" },
 	{ "mlp",   { "hidden", "[8" },         { 0 }, "does not end with ']'" },
 	{ "mlp",   { "hidden", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]" }, { 0 }, "more than 16 numbers" },
-	{ "mlp",   { "act", "swish" },         { 0 }, "'swish' is none of" },
+	{ "mlp",   { "act", "swish" },         { 0 }, "'swish' is no activation" },
 	{ "mlp",   { "input", "[]" },          { 0 }, "argument 'input'" },
 	{ "mlp",   { "input", "[1048576, 1048576]" }, { 0 }, "argument 'input'" },
 };
@@ -187,6 +270,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(models_have_the_known_numbers_of_parameters),
 		cmocka_unit_test(gpt_has_the_public_names_and_shapes),
+		cmocka_unit_test(image_models_have_torchvisions_names_shapes_and_initial_values),
+		cmocka_unit_test(norms_over_the_batch_have_running_statistics),
 		cmocka_unit_test(weights_count_rows_or_labels),
 		cmocka_unit_test(wrong_arguments_are_refused_by_name),
 		cmocka_unit_test(an_argument_given_twice_is_refused),

@@ -3,7 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/op_batch_rules.h"
+#include "graph/op_blocked_rules.h"
+#include "graph/op_images_rules.h"
 #include "graph/op_rules.h"
+#include "graph/op_sequences_rules.h"
+#include "graph/op_tensors_rules.h"
 
 /* The rules of each line of op.h: shape, gradient, cost. NULL: what is not differentiated again. */
 #define RULES_MATMUL          hd_shape_matmul, hd_grad_matmul, hd_cost_matmul
@@ -13,16 +18,16 @@
 #define RULES_ATTENTION       hd_shape_attention, hd_grad_attention, hd_cost_attention
 #define RULES_ATTENTION_DX    hd_shape_attention_dx, NULL, hd_cost_attention_dx
 #define RULES_RESHAPE         hd_shape_reshape, hd_grad_reshape, hd_cost_view
-#define RULES_ADD             hd_shape_add, hd_grad_add_op, hd_cost_elementwise
-#define RULES_SUB             hd_shape_pair, hd_grad_sub, hd_cost_elementwise
-#define RULES_MUL             hd_shape_pair, hd_grad_mul, hd_cost_elementwise
+#define RULES_ADD             hd_shape_arith, hd_grad_add_op, hd_cost_elementwise
+#define RULES_SUB             hd_shape_arith, hd_grad_sub, hd_cost_elementwise
+#define RULES_MUL             hd_shape_arith, hd_grad_mul, hd_cost_elementwise
 #define RULES_SCALE           hd_shape_scale, hd_grad_scale, hd_cost_elementwise
 #define RULES_BIAS            hd_shape_bias, hd_grad_bias, hd_cost_elementwise
 #define RULES_BIAS_ACT        hd_shape_bias_act, hd_grad_bias_act, hd_cost_elementwise
 #define RULES_ACT             hd_shape_act, hd_grad_act, hd_cost_elementwise
 #define RULES_ACT_DX          hd_shape_act_dx, NULL, hd_cost_elementwise
-#define RULES_MAXPOOL2D       hd_shape_maxpool2d, hd_grad_maxpool2d, hd_cost_elementwise
-#define RULES_MAXPOOL2D_DX    hd_shape_maxpool2d_dx, NULL, hd_cost_elementwise
+#define RULES_MAXPOOL2D       hd_shape_pool, hd_grad_pool, hd_cost_pool
+#define RULES_MAXPOOL2D_DX    hd_shape_pool_dx, NULL, hd_cost_pool
 #define RULES_EMBED           hd_shape_embed, hd_grad_embed, hd_cost_elementwise
 #define RULES_EMBED_DW        hd_shape_embed_dw, NULL, hd_cost_elementwise
 #define RULES_SUM_ROWS        hd_shape_sum_rows, NULL, hd_cost_elementwise
@@ -57,10 +62,17 @@ bool hd_op_parse(const char *text, uint16_t *op)
 }
 
 static const char *const acts[HD_NACTS] = {
-#define X(id, text) text,
+#define X(id, text, nf, about) text,
 	HD_ACTS(X)
 #undef X
 };
+static const uint8_t act_floats[HD_NACTS] = {
+#define X(id, text, nf, about) nf,
+	HD_ACTS(X)
+#undef X
+};
+
+int hd_act_floats(int act) { return act_floats[act]; }
 
 const char *hd_act_text(int act) { return act >= 0 && act < HD_NACTS ? acts[act] : "?"; }
 

@@ -20,31 +20,36 @@
 #include <stdint.h>
 
 #include "graph/ir.h"
+#include "graph/op_batch.h"
+#include "graph/op_blocked.h"
+#include "graph/op_images.h"
+#include "graph/op_sequences.h"
+#include "graph/op_tensors.h"
 
 enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_MAP, HD_OP_RANDOM };
 
 /*  id               text               in -> out; attributes; meaning                                                         */
-#define HD_OPS(X)                                                                                                               \
+#define HD_OPS_CORE(X)                                                                                                            \
 	/* dense */                                                                                                             \
 	X(MATMUL,        "matmul",        2, 1, DENSE,     "ta tb",  "a[..,K] b[K,N] -> [..,N]; ta, tb: operand is stored transposed; leading extents of a are flattened") \
-	X(CONV2D,        "conv2d",        2, 1, DENSE,     "sh sw ph pw", "x[N,C,H,W] w[K,C,R,S] -> [N,K,P,Q]")                     \
-	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw", "dy w x(shape only) -> dx")                               \
-	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw", "dy x w(shape only) -> dw")                               \
+	X(CONV2D,        "conv2d",        2, 1, DENSE,     "sh sw ph pw groups dh dw", "x[N,C,H,W] w[K,C/groups,R,S] -> [N,K,P,Q]; window elements lie dh, dw apart; groups, dh, dw: 0 is 1") \
+	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy w x(shape only) -> dx")                   \
+	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy x w(shape only) -> dw")                   \
 	X(ATTENTION,     "attention",     1, 2, DENSE,     "heads causal",  "qkv[N,T,3C] -> y[N,T,C], lse[N,heads,T]; scale 1/sqrt(C/heads)") \
 	X(ATTENTION_DX,  "attention_dx",  4, 1, DENSE,     "heads causal",  "dy qkv y lse -> dqkv")                                 \
 	/* view */                                                                                                              \
 	X(RESHAPE,       "reshape",       1, 1, VIEW,      "d0 d1 d2 d3 d4 d5", "same elements, extents d (-k: k x rows, 0: end)")  \
 	/* map */                                                                                                               \
-	X(ADD,           "add",           2, 1, MAP,       "",       "a + b, equal shapes; or b[T,C] repeated over the leading extents of a[N,T,C]") \
-	X(SUB,           "sub",           2, 1, MAP,       "",       "a - b, equal shapes")                                          \
-	X(MUL,           "mul",           2, 1, MAP,       "",       "a * b, equal shapes")                                          \
+	X(ADD,           "add",           2, 1, MAP,       "",       "a + b, f32 or i32; shapes broadcast (op_tensors.h)")           \
+	X(SUB,           "sub",           2, 1, MAP,       "",       "a - b, as add")                                                \
+	X(MUL,           "mul",           2, 1, MAP,       "",       "a * b, as add")                                                \
 	X(SCALE,         "scale",         1, 1, MAP,       "f:by",   "a * by")                                                       \
 	X(BIAS,          "bias",          2, 1, MAP,       "axis",   "x + b[C]; axis -1: C is the last extent, 1: C is extent 1 (images)") \
-	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act", "fused: z = x + b (kept), y = act(z)")                        \
-	X(ACT,           "act",           1, 1, MAP,       "act",    "elementwise activation, see HD_ACTS")                          \
-	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act",    "dy, x (input of the activation) -> dx")                        \
-	X(MAXPOOL2D,     "maxpool2d",     1, 1, MAP,       "kh kw sh sw", "x[N,C,H,W] -> [N,C,P,Q]; first maximum wins")             \
-	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw", "dy x -> dx")                                              \
+	X(BIAS_ACT,      "bias_act",      2, 2, MAP,       "axis act f:alpha f:beta", "fused: z = x + b (kept), y = act(z)")                        \
+	X(ACT,           "act",           1, 1, MAP,       "act f:alpha f:beta",    "elementwise activation, see HD_ACTS")                          \
+	X(ACT_DX,        "act_dx",        2, 1, MAP,       "act f:alpha f:beta",    "dy, x (input of the activation) -> dx")                        \
+	X(MAXPOOL2D,     "maxpool2d",     1, 1, MAP,       "kh kw sh sw ph pw", "x[N,C,H,W] -> [N,C,P,Q]; first maximum wins, pads never") \
+	X(MAXPOOL2D_DX,  "maxpool2d_dx",  2, 1, MAP,       "kh kw sh sw ph pw", "dy x -> dx")                                        \
 	X(EMBED,         "embed",         2, 1, MAP,       "",       "ids i32[N..] table[V,C] -> [N..,C]")                           \
 	X(EMBED_DW,      "embed_dw",      3, 1, REDUCTION, "",       "dy ids table(shape only) -> dtable, rows added in order of position") \
 	/* reductions and norms */                                                                                              \
@@ -63,6 +68,9 @@ enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_
 	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p",    "x / (1-p) where the element is kept, else 0; keyed")            \
 	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p",    "dy / (1-p) where kept: same key as the forward node")
 
+/* One table of all families; a family has a file of its own. */
+#define HD_OPS(X) HD_OPS_CORE(X) HD_OPS_IMAGES(X) HD_OPS_TENSORS(X) HD_OPS_SEQUENCES(X) HD_OPS_BATCH(X) HD_OPS_BLOCKED(X)
+
 enum hd_op {
 #define X(id, text, nin, nout, class, attrs, about) HD_OP_##id,
 	HD_OPS(X)
@@ -70,10 +78,31 @@ enum hd_op {
 	HD_NOPS
 };
 
-/* Values of the attribute `act`. gelu is the tanh form of GPT-2. */
-#define HD_ACTS(X) X(RELU, "relu") X(GELU, "gelu") X(TANH, "tanh") X(SIGMOID, "sigmoid")
+/* Values of the attribute `act`: elementwise functions. nf: how many of alpha and beta it reads, the others are 0.
+ * Slopes at a kink: 0 for relu and abs at 0, alpha for leaky and elu at 0, 1 for clip at its bounds.
+ *        id         text       nf  y = act(x) */
+#define HD_ACTS(X)                                                                         \
+	X(RELU,     "relu",     0, "max(x, 0)")                                            \
+	X(GELU,     "gelu",     0, "x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3): the tanh form of GPT-2") \
+	X(TANH,     "tanh",     0, "tanh x")                                               \
+	X(SIGMOID,  "sigmoid",  0, "1 / (1 + e^-x)")                                       \
+	X(SILU,     "silu",     0, "x / (1 + e^-x)")                                       \
+	X(GELU_ERF, "gelu_erf", 0, "x (1 + erf(x / sqrt 2)) / 2: the exact form of BERT")  \
+	X(SOFTPLUS, "softplus", 0, "log(1 + e^x)")                                         \
+	X(ELU,      "elu",      1, "x above 0, else alpha (e^x - 1)")                      \
+	X(LEAKY,    "leaky",    1, "x above 0, else alpha x")                              \
+	X(CLIP,     "clip",     2, "x between alpha and beta, else the nearer of them")    \
+	X(EXP,      "exp",      0, "e^x")                                                  \
+	X(LOG,      "log",      0, "natural logarithm; no number below 0")                 \
+	X(SQRT,     "sqrt",     0, "square root; no number below 0")                       \
+	X(ERF,      "erf",      0, "2/sqrt(pi) times the integral of e^(-t^2) from 0 to x") \
+	X(NEG,      "neg",      0, "-x")                                                   \
+	X(ABS,      "abs",      0, "|x|")                                                  \
+	X(RECIP,    "recip",    0, "1 / x")                                                \
+	X(SQUARE,   "square",   0, "x x")                                                  \
+	X(POW,      "pow",      1, "x^alpha; no number for x below 0 unless alpha is whole")
 enum hd_act {
-#define X(id, text) HD_ACT_##id,
+#define X(id, text, nf, about) HD_ACT_##id,
 	HD_ACTS(X)
 #undef X
 	HD_NACTS
@@ -100,6 +129,7 @@ extern const struct hd_op_row hd_ops[HD_NOPS];
 bool hd_op_parse(const char *text, uint16_t *op);
 const char *hd_act_text(int act);
 bool hd_act_parse(const char *text, int *act);
+int hd_act_floats(int act);                                        /* how many of alpha and beta it reads */
 
 /* Walks the attribute names of a row: name `i` without its mark; false: there is none. `slot` is the
  * index in i[] or, for a float, in f[]. */

@@ -85,25 +85,40 @@ struct hd_cost hd_cost_matmul(const struct hd_graph *graph, const struct hd_node
 		bytes_of(graph, node, rows) };
 }
 
-/* Convolution: attributes sh sw ph pw. */
+/* Convolution: attributes sh sw ph pw groups dh dw; of the last three, 0 stands for 1. */
 
-static enum hd_err conv_check(const struct hd_graph *graph, const struct hd_node *node,
-	const struct hd_value *x, const struct hd_value *w, int64_t out[4], struct hd_diag *diag)
+static enum hd_err conv_channels(const struct hd_graph *graph, const struct hd_node *node,
+	const struct hd_value *x, const struct hd_value *w, struct hd_diag *diag)
 {
-	const int32_t *stride = node->attr.i, *pad = node->attr.i + 2;
+	int64_t groups = node->attr.i[4] ? node->attr.i[4] : 1;
 
 	if (x->rank != 4 || w->rank != 4)
 		return hd_rule_broken(graph, node, "images and kernels have four extents", diag);
 	if (x->dim[1] < 0 || x->dim[2] < 0 || x->dim[3] < 0 || hd_dims_product(w->dim, 4) <= 0)
 		return hd_rule_broken(graph, node, "only the first extent of the images may grow with the rows", diag);
-	if (x->dim[1] != w->dim[1])
+	if (groups < 1 || w->dim[0] % groups != 0)
+		return hd_rule_broken(graph, node, "groups are at least 1 and divide the kernels", diag);
+	if (x->dim[1] % groups != 0 || x->dim[1] / groups != w->dim[1])
 		return hd_rule_broken(graph, node, "images and kernels have different channels", diag);
+	return HD_OK;
+}
+
+static enum hd_err conv_check(const struct hd_graph *graph, const struct hd_node *node,
+	const struct hd_value *x, const struct hd_value *w, int64_t out[4], struct hd_diag *diag)
+{
+	const int32_t *stride = node->attr.i, *pad = node->attr.i + 2, *apart = node->attr.i + 5;
+	enum hd_err err = conv_channels(graph, node, x, w, diag);
+
+	if (err != HD_OK)
+		return err;
 	out[0] = x->dim[0];
 	out[1] = w->dim[0];
 	for (int k = 0; k < 2; k++) {
-		int64_t len = x->dim[2 + k] + 2 * (int64_t)pad[k] - w->dim[2 + k];
-		if (stride[k] < 1 || pad[k] < 0 || pad[k] >= w->dim[2 + k])
-			return hd_rule_broken(graph, node, "strides are at least 1, pads at least 0 and smaller than the kernel", diag);
+		int64_t covers = (w->dim[2 + k] - 1) * (apart[k] ? apart[k] : 1) + 1;
+		int64_t len = x->dim[2 + k] + 2 * (int64_t)pad[k] - covers;
+		if (stride[k] < 1 || apart[k] < 0 || pad[k] < 0 || pad[k] >= covers)
+			return hd_rule_broken(graph, node,
+				"strides are at least 1, dilations and pads at least 0, and pads smaller than the kernel", diag);
 		if (len < 0)
 			return hd_rule_broken(graph, node, "the kernel is larger than the padded image", diag);
 		out[2 + k] = len / stride[k] + 1;

@@ -35,7 +35,7 @@ enum hd_err hd_grad_reshape(struct hd_autodiff *ad, uint32_t node, struct hd_dia
 	return hd_grad_add(ad, node, n.in[0], HD_OP_RESHAPE, 1, (uint32_t[]){ hd_grad_of(ad, n.out) }, &attr, diag);
 }
 
-/* Sums, differences, products. */
+/* Pairs of equal shapes, multiples. */
 
 enum hd_err hd_shape_pair(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
@@ -49,72 +49,15 @@ enum hd_err hd_shape_pair(const struct hd_graph *graph, const struct hd_node *no
 	return err;
 }
 
-enum hd_err hd_shape_add(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
-{
-	const struct hd_value *a = hd_rule_in(graph, node, 0), *b = hd_rule_in(graph, node, 1);
-	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
-
-	if (err != HD_OK)
-		return err;
-	if (b->rank > a->rank || memcmp(a->dim + (a->rank - b->rank), b->dim, b->rank * sizeof b->dim[0]) != 0)
-		return hd_rule_broken(graph, node, "the extents of b are not the last extents of a", diag);
-	hd_rule_like(out, a);
-	return HD_OK;
-}
-
 static enum hd_err sum_to(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint32_t grad, int32_t axis, int32_t keep,
 	struct hd_diag *diag)
 {
 	return hd_grad_add(ad, node, value, HD_OP_SUM_ROWS, 1, &grad, &(struct hd_attr){ .i = { axis, keep } }, diag);
 }
 
-enum hd_err hd_grad_add_op(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-	const struct hd_graph *graph = hd_grad_graph(ad);
-	uint8_t rank = hd_rule_in(graph, &n, 1)->rank;
-	bool repeated = rank != hd_rule_in(graph, &n, 0)->rank;
-	uint32_t dy = hd_grad_of(ad, n.out);
-	enum hd_err err;
-	float seed;
-
-	if (hd_grad_is_seed(ad, n.out, &seed) && !repeated) {
-		err = hd_grad_seed(ad, n.in[0], seed, diag);
-		return err == HD_OK ? hd_grad_seed(ad, n.in[1], seed, diag) : err;
-	}
-	err = hd_grad_pass(ad, node, n.in[0], dy, diag);
-	if (err == HD_OK && repeated)
-		return sum_to(ad, node, n.in[1], dy, 0, rank, diag);
-	return err == HD_OK ? hd_grad_pass(ad, node, n.in[1], dy, diag) : err;
-}
-
 static enum hd_err scaled(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint32_t grad, float by, struct hd_diag *diag)
 {
 	return hd_grad_add(ad, node, value, HD_OP_SCALE, 1, &grad, &(struct hd_attr){ .f = { by } }, diag);
-}
-
-enum hd_err hd_grad_sub(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-	uint32_t dy = hd_grad_of(ad, n.out);
-	enum hd_err err;
-	float seed;
-
-	if (hd_grad_is_seed(ad, n.out, &seed)) {
-		err = hd_grad_seed(ad, n.in[0], seed, diag);
-		return err == HD_OK ? hd_grad_seed(ad, n.in[1], -seed, diag) : err;
-	}
-	err = hd_grad_pass(ad, node, n.in[0], dy, diag);
-	return err == HD_OK ? scaled(ad, node, n.in[1], dy, -1.0f, diag) : err;
-}
-
-enum hd_err hd_grad_mul(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-	uint32_t dy = hd_grad_of(ad, n.out);
-	enum hd_err err = hd_grad_add(ad, node, n.in[0], HD_OP_MUL, 2, (uint32_t[]){ dy, n.in[1] }, NULL, diag);
-
-	return err == HD_OK ? hd_grad_add(ad, node, n.in[1], HD_OP_MUL, 2, (uint32_t[]){ dy, n.in[0] }, NULL, diag) : err;
 }
 
 enum hd_err hd_shape_scale(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
@@ -173,8 +116,15 @@ enum hd_err hd_grad_bias(struct hd_autodiff *ad, uint32_t node, struct hd_diag *
 
 static enum hd_err act_check(const struct hd_graph *graph, const struct hd_node *node, int32_t act, struct hd_diag *diag)
 {
+	const float *f = node->attr.f;
+
 	if (act < 0 || act >= HD_NACTS)
 		return hd_rule_broken(graph, node, "this activation does not exist", diag);
+	for (int i = hd_act_floats(act); i < 2; i++)
+		if (f[i] != 0.0f)
+			return hd_rule_broken(graph, node, "alpha or beta is given to an activation that does not read it", diag);
+	if (act == HD_ACT_CLIP && !(f[0] <= f[1]))
+		return hd_rule_broken(graph, node, "clip: alpha is not above beta", diag);
 	return hd_rule_f32(graph, node, 0, diag);
 }
 
@@ -199,7 +149,8 @@ enum hd_err hd_grad_bias_act(struct hd_autodiff *ad, uint32_t node, struct hd_di
 	enum hd_err err = HD_OK;
 
 	if (dy != HD_NONE)
-		err = hd_grad_add(ad, node, z, HD_OP_ACT_DX, 2, (uint32_t[]){ dy, z }, &(struct hd_attr){ .i = { n.attr.i[1] } }, diag);
+		err = hd_grad_add(ad, node, z, HD_OP_ACT_DX, 2, (uint32_t[]){ dy, z },
+			&(struct hd_attr){ .i = { n.attr.i[1] }, .f = { n.attr.f[0], n.attr.f[1] } }, diag);
 	uint32_t dz = hd_grad_of(ad, z);
 	if (err == HD_OK)
 		err = hd_grad_pass(ad, node, n.in[0], dz, diag);
@@ -225,57 +176,10 @@ enum hd_err hd_shape_act_dx(const struct hd_graph *graph, const struct hd_node *
 enum hd_err hd_grad_act(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
+	uint32_t dy = HD_NONE;
+	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
-	return hd_grad_add(ad, node, n.in[0], HD_OP_ACT_DX, 2, (uint32_t[]){ hd_grad_of(ad, n.out), n.in[0] }, &n.attr, diag);
-}
-
-/* Pooling: attributes kh kw sh sw; windows lie inside the image. */
-
-static enum hd_err pool_dims(const struct hd_graph *graph, const struct hd_node *node, const struct hd_value *x,
-	int64_t dim[4], struct hd_diag *diag)
-{
-	const int32_t *kernel = node->attr.i, *stride = node->attr.i + 2;
-
-	if (x->rank != 4 || x->dim[1] < 0 || x->dim[2] < 0 || x->dim[3] < 0)
-		return hd_rule_broken(graph, node, "images have four extents, and only the first may grow with the rows", diag);
-	memcpy(dim, x->dim, 4 * sizeof dim[0]);
-	for (int k = 0; k < 2; k++) {
-		if (kernel[k] < 1 || stride[k] < 1 || kernel[k] > x->dim[2 + k])
-			return hd_rule_broken(graph, node, "windows and strides are at least 1 and windows fit into the image", diag);
-		dim[2 + k] = (x->dim[2 + k] - kernel[k]) / stride[k] + 1;
-	}
-	return hd_rule_f32(graph, node, 0, diag);
-}
-
-enum hd_err hd_shape_maxpool2d(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
-{
-	int64_t dim[4];
-	enum hd_err err = pool_dims(graph, node, hd_rule_in(graph, node, 0), dim, diag);
-
-	if (err == HD_OK)
-		hd_rule_set(out, 4, dim, HD_F32);
-	return err;
-}
-
-enum hd_err hd_shape_maxpool2d_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
-{
-	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 1);
-	int64_t dim[4];
-	enum hd_err err = pool_dims(graph, node, x, dim, diag);
-
-	if (err != HD_OK)
-		return err;
-	if (dy->rank != 4 || memcmp(dy->dim, dim, sizeof dim) != 0)
-		return hd_rule_broken(graph, node, "dy has not the shape of the pooled image", diag);
-	hd_rule_like(out, x);
-	return HD_OK;
-}
-
-enum hd_err hd_grad_maxpool2d(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
-{
-	struct hd_node n = hd_rule_node(ad, node);
-
-	return hd_grad_add(ad, node, n.in[0], HD_OP_MAXPOOL2D_DX, 2, (uint32_t[]){ hd_grad_of(ad, n.out), n.in[0] }, &n.attr, diag);
+	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_ACT_DX, 2, (uint32_t[]){ dy, n.in[0] }, &n.attr, diag) : err;
 }
 
 /* Embedding. */

@@ -24,10 +24,14 @@ hd_grad_rule hd_grad_matmul, hd_grad_conv2d, hd_grad_attention;
 hd_cost_rule hd_cost_matmul, hd_cost_conv2d, hd_cost_conv2d_dx, hd_cost_conv2d_dw, hd_cost_attention, hd_cost_attention_dx;
 
 /* op_map.c */
-hd_shape_rule hd_shape_reshape, hd_shape_add, hd_shape_pair, hd_shape_scale, hd_shape_bias, hd_shape_bias_act, hd_shape_act,
-	hd_shape_act_dx, hd_shape_maxpool2d, hd_shape_maxpool2d_dx, hd_shape_embed, hd_shape_embed_dw, hd_shape_dropout;
-hd_grad_rule hd_grad_reshape, hd_grad_add_op, hd_grad_sub, hd_grad_mul, hd_grad_scale, hd_grad_bias, hd_grad_bias_act, hd_grad_act,
+hd_shape_rule hd_shape_reshape, hd_shape_pair, hd_shape_scale, hd_shape_bias, hd_shape_bias_act, hd_shape_act,
+	hd_shape_act_dx, hd_shape_embed, hd_shape_embed_dw, hd_shape_dropout;
+hd_grad_rule hd_grad_reshape, hd_grad_scale, hd_grad_bias, hd_grad_bias_act, hd_grad_act,
 	hd_grad_maxpool2d, hd_grad_embed, hd_grad_dropout;
+
+/* op_broadcast.c: those of add, sub and mul, and of what else broadcasts (op_tensors_rules.h) */
+hd_shape_rule hd_shape_arith;
+hd_grad_rule hd_grad_add_op, hd_grad_sub, hd_grad_mul;
 
 /* op_norm.c */
 hd_shape_rule hd_shape_sum_rows, hd_shape_layernorm, hd_shape_add_layernorm, hd_shape_layernorm_dx, hd_shape_layernorm_dg,

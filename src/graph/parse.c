@@ -74,6 +74,7 @@ static enum hd_err parse_param(struct hd_parser *p)
 	uint8_t rank = 0;
 	uint32_t value;
 	float scale = 0;
+	bool frozen = false;
 	enum hd_err err = hd_parse_word(p, name, "the name of the parameter");
 
 	if (err == HD_OK)
@@ -82,9 +83,55 @@ static enum hd_err parse_param(struct hd_parser *p)
 		return hd_parse_fail(p, "parameters are f32");
 	if (err == HD_OK)
 		err = take_init(p, &init, &scale);
+	if (err == HD_OK && hd_parse_is(p, "frozen")) {
+		hd_parse_next(p);
+		frozen = true;
+	}
 	if (err == HD_OK)
 		err = hd_parse_refused(p, hd_graph_param(p->graph, name, rank, dim, init, scale, &value, &why), &why);
+	if (err == HD_OK)
+		p->graph->param[p->graph->nparams - 1].frozen = frozen;
 	return err == HD_OK ? hd_parse_name_add(p, value) : err;
+}
+
+static enum hd_err parse_buffer(struct hd_parser *p)
+{
+	char name[HD_PARSE_WORD];
+	struct hd_diag why = { "" };
+	int64_t dim[HD_MAX_DIMS];
+	enum hd_dtype dtype = HD_F32;
+	enum hd_init_kind init = HD_INIT_ZEROS;
+	uint8_t rank = 0;
+	uint32_t value;
+	float scale = 0;
+	enum hd_err err = hd_parse_word(p, name, "the name of the buffer");
+
+	if (err == HD_OK)
+		err = hd_parse_type(p, &dtype, &rank, dim);
+	if (err == HD_OK && dtype != HD_F32)
+		return hd_parse_fail(p, "buffers are f32");
+	if (err == HD_OK)
+		err = take_init(p, &init, &scale);
+	if (err == HD_OK)
+		err = hd_parse_refused(p, hd_graph_buffer(p->graph, name, rank, dim, init, &value, &why), &why);
+	return err == HD_OK ? hd_parse_name_add(p, value) : err;
+}
+
+static enum hd_err parse_running(struct hd_parser *p)
+{
+	struct hd_running r = { 0 };
+	struct hd_diag why = { "" };
+	double momentum = 0;
+	enum hd_err err = hd_parse_value(p, &r.mean);
+
+	if (err == HD_OK)
+		err = hd_parse_value(p, &r.variance);
+	if (err == HD_OK)
+		err = hd_parse_value(p, &r.moments);
+	if (err == HD_OK)
+		err = hd_parse_real(p, true, &momentum);
+	r.momentum = (float)momentum;
+	return err == HD_OK ? hd_parse_refused(p, hd_graph_running(p->graph, &r, &why), &why) : err;
 }
 
 static enum hd_err take_number(struct hd_parser *p, enum hd_dtype dtype, uint64_t i, uint8_t *data)
@@ -320,7 +367,8 @@ static enum hd_err parse_line(struct hd_parser *p)
 {
 	static const struct { const char *word; enum hd_err (*parse)(struct hd_parser *); } statements[] = {
 		{ "graph", parse_graph }, { "input", parse_input }, { "param", parse_param },
-		{ "const", parse_const }, { "output", parse_output }, { "grad", parse_grad },
+		{ "buffer", parse_buffer }, { "const", parse_const }, { "output", parse_output }, { "running", parse_running },
+		{ "grad", parse_grad },
 	};
 	enum hd_err err;
 	size_t i = 0;
@@ -334,7 +382,7 @@ static enum hd_err parse_line(struct hd_parser *p)
 		while (i < sizeof statements / sizeof statements[0] && !hd_parse_is(p, statements[i].word))
 			i++;
 		if (i == sizeof statements / sizeof statements[0])
-			return hd_parse_fail(p, "'%.*s': a line begins with graph, input, param, const, output, grad or a label like %%0",
+			return hd_parse_fail(p, "'%.*s': a line begins with graph, input, param, buffer, const, output, running, grad or a label like %%0",
 				hd_parse_shown(p), p->word.at);
 		hd_parse_next(p);
 		err = statements[i].parse(p);

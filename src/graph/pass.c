@@ -5,6 +5,7 @@
 
 const struct hd_pass_row hd_passes[] = {
 	{ "fold",  "nodes of constants become constants",       hd_graph_fold },
+	{ "block", "images between convolutions lie in blocks", hd_graph_block },
 	{ "fuse",  "pairs of nodes become one",                 hd_graph_fuse },
 	{ "prune", "what no output needs is left out",          hd_graph_prune },
 	{ 0 },
@@ -49,6 +50,14 @@ enum hd_err hd_rewrite_begin(struct hd_rewrite *rewrite, const struct hd_graph *
 		const struct hd_value *v = &from->value[p->value];
 		err = hd_graph_param(graph, hd_graph_text_of(from, v->name), v->rank, v->dim, (enum hd_init_kind)p->init, p->scale,
 			&rewrite->to[p->value], diag);
+		if (err == HD_OK)
+			graph->param[i].frozen = p->frozen;
+	}
+	for (uint32_t i = 0; i < from->nbuffers && err == HD_OK; i++) {
+		const struct hd_buffer *b = &from->buffer[i];
+		const struct hd_value *v = &from->value[b->value];
+		err = hd_graph_buffer(graph, hd_graph_text_of(from, v->name), v->rank, v->dim, (enum hd_init_kind)b->init,
+			&rewrite->to[b->value], diag);
 	}
 	return err;
 }
@@ -94,6 +103,18 @@ enum hd_err hd_rewrite_copy(struct hd_rewrite *rewrite, const struct hd_node *no
 	return err;
 }
 
+static enum hd_err copy_running(struct hd_rewrite *rewrite, const struct hd_running *r, struct hd_diag *diag)
+{
+	struct hd_running copy = { .momentum = r->momentum };
+	enum hd_err err = hd_rewrite_value(rewrite, r->mean, &copy.mean, diag);
+
+	if (err == HD_OK)
+		err = hd_rewrite_value(rewrite, r->variance, &copy.variance, diag);
+	if (err == HD_OK)
+		err = hd_rewrite_value(rewrite, r->moments, &copy.moments, diag);
+	return err == HD_OK ? hd_graph_running(&rewrite->graph, &copy, diag) : err;
+}
+
 enum hd_err hd_rewrite_end(struct hd_rewrite *rewrite, struct hd_graph *graph, struct hd_diag *diag)
 {
 	const struct hd_graph *from = rewrite->from;
@@ -105,6 +126,8 @@ enum hd_err hd_rewrite_end(struct hd_rewrite *rewrite, struct hd_graph *graph, s
 		if (err == HD_OK)
 			err = hd_graph_output(&rewrite->graph, hd_graph_text_of(from, from->output[i].name), value, diag);
 	}
+	for (uint32_t i = 0; i < from->nrunning && err == HD_OK; i++)
+		err = copy_running(rewrite, &from->running[i], diag);
 	if (err != HD_OK)
 		return err;
 	rewrite->graph.nrandom = from->nrandom;

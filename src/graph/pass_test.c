@@ -29,6 +29,18 @@ static void chains_of_constants_become_one(void **state)
 		"output a $6\noutput b $7\n");
 }
 
+static void exact_activations_of_constants_are_folded(void **state)
+{
+	(void)state;
+	expect(hd_graph_fold,
+		"const $0 f32 [2] -4 16\n%0 = act $0 act=leaky alpha=0.25\n%1 = act $0 act=clip alpha=-1 beta=9\n%2 = act $0 act=abs\n"
+		"%3 = act %2 act=sqrt\n%4 = act $0 act=recip\n%5 = act $0 act=square\n%6 = act $0 act=neg\n"
+		"output a %0\noutput b %1\noutput c %3\noutput d %4\noutput e %5\noutput f %6\n",
+		"const $0 f32 [2] -4 16\nconst $1 f32 [2] -1 16\nconst $2 f32 [2] -1 9\nconst $3 f32 [2] 4 16\nconst $4 f32 [2] 2 4\n"
+		"const $5 f32 [2] -0.25 0.0625\nconst $6 f32 [2] 16 256\nconst $7 f32 [2] 4 -16\n"
+		"output a $1\noutput b $2\noutput c $4\noutput d $5\noutput e $6\noutput f $7\n");
+}
+
 static void what_is_not_exact_or_not_finite_is_left(void **state)
 {
 	static const char text[] = "const $0 f32 [2] 1 3e+38\n%0 = act $0 act=gelu : f32 [2]\n%1 = add $0 $0 : f32 [2]\n%2 = scale %1 by=2 : f32 [2]\n"
@@ -62,6 +74,8 @@ static void bias_and_activation_are_fused(void **state)
 	(void)state;
 	expect_fused("%0 = bias x b axis=-1\n%1 = act %0 act=tanh\noutput y %1\noutput z %0\n",
 		"%0,%1 = bias_act x b axis=-1 act=tanh : f32 [*,2], f32 [*,2]\noutput y %1\noutput z %0\n");
+	expect_fused("%0 = bias x b axis=-1\n%1 = act %0 act=clip alpha=-0.5 beta=6\noutput y %1\n",
+		"%0,%1 = bias_act x b axis=-1 act=clip alpha=-0.5 beta=6 : f32 [*,2], f32 [*,2]\noutput y %1\n");
 }
 
 static void sums_and_norms_are_fused_and_the_sum_stays_readable(void **state)
@@ -94,6 +108,65 @@ static void what_no_output_needs_goes_but_parameters_and_keys_stay(void **state)
 		"%1 = dropout x p=0.5\n%2 = bias %1 $1 axis=-1\n%3 = scale $0 by=2\noutput y %2\n",
 		"input x f32 [*,2]\ninput unused f32 [3]\nparam w f32 [2] zeros\nconst $0 f32 [2] 1 2\n%0 = dropout x p=0.5 key=1 : f32 [*,2]\n"
 		"%1 = bias %0 $0 axis=-1 : f32 [*,2]\noutput y %1\n");
+}
+
+static void moments_that_move_a_buffer_are_needed(void **state)
+{
+	static const char text[] = "input x f32 [*,2]\nparam w f32 [2] ones\nbuffer m f32 [2] zeros\nbuffer v f32 [2] ones\n"
+		"buffer unused f32 [3] ones\n%0,%1,%2 = batchnorm x w w m v axis=1 eps=1e-05 : f32 [*,2], f32 [3,2], f64 [3,2]\n"
+		"output y x\nrunning m v %2 0.1\n";
+
+	(void)state;
+	expect(hd_graph_prune, text, text);
+	expect(hd_graph_fuse, text, text);
+}
+
+static const char kernels[] = "input x f32 [*,3,6,6]\nparam a f32 [16,3,3,3] zeros\nparam b f32 [32,16,3,3] zeros\nparam c f32 [32,32,1,1] zeros\n"
+	"param d f32 [5,32,1,1] zeros\nparam g f32 [16] ones\nbuffer m f32 [16] zeros\nbuffer v f32 [16] ones\n";
+
+static void expect_blocked(const char *text, const char *wanted)
+{
+	char from[2048], to[2048];
+
+	snprintf(from, sizeof from, "%s%s", kernels, text);
+	snprintf(to, sizeof to, "%s%s", kernels, wanted);
+	expect(hd_graph_block, from, to);
+	expect(hd_graph_block, to, to);
+}
+
+static void chains_of_convolutions_are_entered_and_left_once(void **state)
+{
+	(void)state;
+	expect_blocked("%0 = conv2d x a sh=1 sw=1 ph=1 pw=1\n%1 = act %0 act=relu\n%2 = conv2d %1 b sh=2 sw=2 ph=1 pw=1\n%3 = conv2d %2 c sh=1 sw=1\n"
+		"%4 = add %3 %2\n%5 = act %4 act=relu\n%6 = maxpool2d %5 kh=3 kw=3 sh=1 sw=1\n%7 = mul %5 %2\noutput y %6\noutput z %5\noutput v %7\n",
+		"%0 = block x : f32 [*,1,6,6,16]\n%1 = conv2d_b %0 a sh=1 sw=1 ph=1 pw=1 : f32 [*,1,6,6,16]\n%2 = act %1 act=relu : f32 [*,1,6,6,16]\n"
+		"%3 = conv2d_b %2 b sh=2 sw=2 ph=1 pw=1 : f32 [*,2,3,3,16]\n%4 = conv2d_b %3 c sh=1 sw=1 : f32 [*,2,3,3,16]\n"
+		"%5 = add %4 %3 : f32 [*,2,3,3,16]\n%6 = act %5 act=relu : f32 [*,2,3,3,16]\n%7 = unblock %6 c=32 : f32 [*,32,3,3]\n"
+		"%8 = maxpool2d %7 kh=3 kw=3 sh=1 sw=1 : f32 [*,32,1,1]\n%9 = mul %6 %3 : f32 [*,2,3,3,16]\n%10 = unblock %9 c=32 : f32 [*,32,3,3]\n"
+		"output y %8\noutput z %7\noutput v %10\n");
+}
+
+static void norms_follow_and_their_moments_stay(void **state)
+{
+	(void)state;
+	expect_blocked("%0 = conv2d x a sh=1 sw=1\n%1,%2,%3 = batchnorm %0 g g m v axis=1 eps=1e-05\noutput y %1\nrunning m v %3 0.1\n",
+		"%0 = block x : f32 [*,1,6,6,16]\n%1 = conv2d_b %0 a sh=1 sw=1 : f32 [*,1,4,4,16]\n"
+		"%2,%3,%4 = batchnorm %1 g g m v axis=16 eps=1e-05 : f32 [*,1,4,4,16], f32 [3,16], f64 [3,16]\n"
+		"%5 = unblock %2 c=16 : f32 [*,16,4,4]\noutput y %5\nrunning m v %4 0.1\n");
+}
+
+/* Too few channels of the result, or of a source that needs a gradient; keyed by element; repeated operands. */
+static void what_does_not_fill_blocks_or_needs_the_plain_order_stays_plain(void **state)
+{
+	static const char wide[] = "%0 = conv2d x a sh=1 sw=1 dh=2 : f32 [*,16,2,4]\noutput y %0\n";
+
+	(void)state;
+	expect_blocked(wide, wide);
+	expect_blocked("%0 = conv2d x a sh=1 sw=1 groups=1 dh=1 dw=1\n%1 = dropout %0 p=0.5 key=0\n%2 = conv2d %1 b sh=1 sw=1\n"
+		"%3 = conv2d %2 d sh=1 sw=1\noutput y %3\n",
+		"%0 = block x : f32 [*,1,6,6,16]\n%1 = conv2d_b %0 a sh=1 sw=1 : f32 [*,1,4,4,16]\n%2 = unblock %1 c=16 : f32 [*,16,4,4]\n"
+		"%3 = dropout %2 p=0.5 key=0 : f32 [*,16,4,4]\n%4 = block %3 : f32 [*,1,4,4,16]\n%5 = conv2d_b %4 b sh=1 sw=1 : f32 [*,2,2,2,16]\n"
+		"%6 = unblock %5 c=32 : f32 [*,32,2,2]\n%7 = conv2d %6 d sh=1 sw=1 : f32 [*,5,2,2]\noutput y %7\n");
 }
 
 static uint32_t fused_pairs(const struct hd_graph *graph)
@@ -168,12 +241,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chains_of_constants_become_one),
+		cmocka_unit_test(exact_activations_of_constants_are_folded),
 		cmocka_unit_test(what_is_not_exact_or_not_finite_is_left),
 		cmocka_unit_test(nodes_that_read_inputs_are_left),
 		cmocka_unit_test(bias_and_activation_are_fused),
 		cmocka_unit_test(sums_and_norms_are_fused_and_the_sum_stays_readable),
 		cmocka_unit_test(pairs_that_are_no_neighbours_repeat_or_differ_in_stage_are_left),
 		cmocka_unit_test(what_no_output_needs_goes_but_parameters_and_keys_stay),
+		cmocka_unit_test(moments_that_move_a_buffer_are_needed),
+		cmocka_unit_test(chains_of_convolutions_are_entered_and_left_once),
+		cmocka_unit_test(norms_follow_and_their_moments_stay),
+		cmocka_unit_test(what_does_not_fill_blocks_or_needs_the_plain_order_stays_plain),
 		cmocka_unit_test(a_cut_divides_one_pair_and_nothing_else),
 		cmocka_unit_test(passes_are_a_fixed_point_on_what_they_made),
 		cmocka_unit_test(cuts_out_of_order_or_after_the_gradient_are_refused),

@@ -5,6 +5,8 @@ static void mark(const struct hd_graph *graph, bool *needed)
 {
 	for (uint32_t i = 0; i < graph->noutputs; i++)
 		needed[graph->output[i].value] = true;
+	for (uint32_t i = 0; i < graph->nrunning; i++)
+		needed[graph->running[i].moments] = true;
 	for (uint32_t i = graph->nnodes; i-- > 0;) {
 		const struct hd_node *node = &graph->node[i];
 		bool used = false;

@@ -32,6 +32,7 @@ struct hd_state_entry {
 	uint8_t  dtype, rank;
 	int64_t  dim[HD_MAX_DIMS];
 	uint8_t  key, merge, group;
+	bool     bf16;                    /* F32 in memory, every number one of bf16: files hold BF16 */
 	uint64_t version;                 /* updates applied */
 	void    *at;
 	uint64_t len_bytes;

@@ -1,5 +1,7 @@
 #include "graph/text.h"
 
+#include <math.h>
+
 #include "base/alloc.h"
 #include "base/num.h"
 #include "graph/op.h"
@@ -49,7 +51,11 @@ static void put_leaves(struct hd_text *text, const struct hd_graph *graph)
 		hd_text_addf(text, "param %s %s %s", hd_graph_text_of(graph, v->name), hd_value_shape(v).at, init_names[p->init]);
 		if (p->init == HD_INIT_NORMAL || p->init == HD_INIT_UNIFORM)
 			put_f32(text, " ", p->scale);
-		hd_text_add(text, "\n");
+		hd_text_add(text, p->frozen ? " frozen\n" : "\n");
+	}
+	for (uint32_t i = 0; i < graph->nbuffers; i++) {
+		const struct hd_value *v = &graph->value[graph->buffer[i].value];
+		hd_text_addf(text, "buffer %s %s %s\n", hd_graph_text_of(graph, v->name), hd_value_shape(v).at, init_names[graph->buffer[i].init]);
 	}
 }
 
@@ -85,6 +91,8 @@ static void put_attrs(struct hd_text *text, const struct hd_node *node)
 
 	for (uint32_t i = 0; hd_op_attr(node->op, i, &name); i++) {
 		if (name.is_float) {
+			if (node->attr.f[name.slot] == 0.0f && !signbit(node->attr.f[name.slot]))
+				continue;
 			hd_text_addf(text, " %s=", name.at);
 			put_f32(text, "", node->attr.f[name.slot]);
 		} else if (hd_attr_is_act(&name)) {
@@ -125,6 +133,14 @@ static void put_ends(const struct names *n)
 	for (uint32_t i = 0; i < graph->noutputs; i++) {
 		hd_text_addf(n->text, "output %s", hd_graph_text_of(graph, graph->output[i].name));
 		put_value(n, " ", graph->output[i].value);
+		hd_text_add(n->text, "\n");
+	}
+	for (uint32_t i = 0; i < graph->nrunning; i++) {
+		const struct hd_running *r = &graph->running[i];
+		put_value(n, "running ", r->mean);
+		put_value(n, " ", r->variance);
+		put_value(n, " ", r->moments);
+		put_f32(n->text, " ", r->momentum);
 		hd_text_add(n->text, "\n");
 	}
 	for (uint32_t i = 0; i < graph->nparams; i++) {

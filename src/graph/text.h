@@ -6,16 +6,18 @@
  *	graph tiny
  *	input x f32 [*,4]                                  * is the rows, 3* three times the rows
  *	param w f32 [2,4] uniform 0.5                      zeros, ones, normal D, uniform BOUND
+ *	buffer m f32 [2] zeros                             state that is not learned: zeros or ones
  *	const $0 f32 [2] 1 2
  *	%0 = matmul x w tb=1 : f32 [*,2]                   operands, attributes (integers only when not 0), shapes
  *	%1,%2,%3 = softmax_xent %0 y : f32 [*], f32 [*], f32 [*]
  *	%4 = dropout %0 p=0.1 key=0 stage=1 : f32 [*,2]    key and stage go with the attributes
  *	%9 = matmul %8 x ta=1 phase=W of=%0 : f32 [2,4]    gradient nodes: phase, and forward node by output
  *	output loss %6
+ *	running m v %3 0.1                                 buffers m, v follow the moments %3, momentum 0.1
  *	grad w %9
  *
- * 1. Printing is canonical: graph, inputs, parameters, constants, nodes, outputs,
- *    gradients; temporaries and constants numbered in order. What was printed parses
+ * 1. Printing is canonical: graph, inputs, parameters, buffers, constants, nodes, outputs,
+ *    running statistics, gradients; temporaries and constants numbered in order. What was printed parses
  *    to a graph that prints the same bytes.
  * 2. Parsing accepts any order in which names come before their use, any labels, and
  *    lines without shapes (they are derived; given ones must agree).

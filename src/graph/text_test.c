@@ -22,10 +22,10 @@ static char *golden(const char *name)
 
 static void golden_files_parse_and_print_the_same_bytes(void **state)
 {
-	static const char *const names[] = { "ops", "mlp", "gpt", "algebra-trained", "lenet-trained", "gpt-trained" };
+	static const char *const names[] = { "ops", "mlp", "gpt", "algebra-trained", "lenet-trained", "gpt-trained", "batch-trained" };
 
 	(void)state;
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		struct hd_subject s;
 		char *text = golden(names[i]);
 		hd_subject_parse(&s, text);
@@ -34,6 +34,20 @@ static void golden_files_parse_and_print_the_same_bytes(void **state)
 		hd_subject_finish(&s);
 		free(text);
 	}
+}
+
+static void a_frozen_parameter_is_printed_and_parsed_as_one(void **state)
+{
+	static const char text[] = "input x f32 [*,2]\nparam w f32 [2] uniform 0.5 frozen\nparam b f32 [2] ones\n%0 = bias x w axis=-1 : f32 [*,2]\n"
+		"%1 = bias %0 b axis=-1 : f32 [*,2]\n";
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_parse(&s, text);
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	assert_true(s.graph.param[0].frozen && !s.graph.param[1].frozen);
+	assert_string_equal(hd_subject_print(&s), text);
+	hd_subject_finish(&s);
 }
 
 /* What the builders, passes and autodiff make today is what a reviewer has read in golden/. */
@@ -77,6 +91,8 @@ static void what_a_person_writes_is_put_into_canonical_form(void **state)
 	hd_subject_finish(&s);
 }
 
+#define BUFFERS "input x f32 [*,2]\nparam w f32 [2] ones\nbuffer m f32 [2] zeros\nbuffer v f32 [2] ones\n" \
+	"%0,%1,%2 = batchnorm x w w m v axis=1 eps=1e-05\n"
 static const struct { const char *text, *says; } errors[] = {
 	{ "grph a\n", "t.graph:1:1: 'grph': a line begins with" },
 	{ "graph a\ngraph b\n", "t.graph:2:8: the graph has a name already" },
@@ -91,6 +107,9 @@ static const struct { const char *text, *says; } errors[] = {
 	{ "input x f32 [1]\nparam x f32 [1] ones\n", "'x' is declared twice" },
 	{ "param w i32 [1] ones\n", "parameters are f32" },
 	{ "param w f32 [*] ones\n", "cannot depend on the rows" },
+	{ "param w f32 [1] ones frosen\n", "t.graph:1:22" },
+	{ "param w f32 [2] ones frozen\ninput x f32 [*,2]\n%0 = bias x w axis=-1\n%1 = sum_rows %0 axis=-1 phase=W of=%0\ngrad w %1\n",
+	  "a frozen parameter has no gradient" },
 	{ "param w f32 [1] gauss\n", "the initial value is missing here" },
 	{ "param w f32 [1] normal x\n", "t.graph:1:24: 'x' is no number" },
 	{ "param w f32 [1] normal -1\n", "finite and not negative" },
@@ -112,12 +131,24 @@ static const struct { const char *text, *says; } errors[] = {
 	{ "input x f32 [2,3]\n%0 = matmul x x\n", "t.graph:2:6: matmul: the extents summed over differ" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu\n%0 = act x act=relu\n", "this label is made twice" },
 	{ "input x f32 [2,2]\n%99999999 = act x act=relu\n", "a label like" },
-	{ "input x f32 [2,2]\n%3145728 = act x act=relu\n", "labels go up to" },
+	{ "input x f32 [2,2]\n%4194304 = act x act=relu\n", "labels go up to" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu phase=B\n", "the phase is I or W" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu phase=I\n", "names the forward node" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu phase=I of=x\n", "'of' names an output" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu stage=1\n%1 = act x act=relu\n", "t.graph: node 1 (act): stages never descend" },
 	{ "input x f32 [2,2]\n%0 = dropout x p=0.5 key=3\n%1 = dropout x p=0.5 key=3\n", "keys of random nodes ascend" },
+	{ "buffer m f32 [2] normal 1\n", "begins as zeros or ones" },
+	{ "buffer m i32 [2] zeros\n", "buffers are f32" },
+	{ "buffer m f32 [*] zeros\n", "cannot depend on the rows" },
+	{ "param m f32 [2] zeros\nbuffer m f32 [2] zeros\n", "'m' is declared twice" },
+	{ BUFFERS "running m v %2 0.1\n", NULL },
+	{ BUFFERS "running m m %2 0.1\n", "mean and variance are two buffers" },
+	{ BUFFERS "running m w %2 0.1\n", "mean and variance are two buffers" },
+	{ BUFFERS "running m v %1 0.1\n", "the moments are f64 [3,2]" },
+	{ BUFFERS "running m v %2 0\n", "the momentum is above 0" },
+	{ BUFFERS "running m v %2 1.5\n", "the momentum is above 0" },
+	{ BUFFERS "running m v %2 0.1\nrunning v m %2 0.1\n", "a buffer is moved by one record" },
+	{ BUFFERS "running m v\n", "is missing" },
 	{ "output y x\n", "'x' is not made" },
 	{ "input x f32 [2]\noutput y x\noutput y x\n", "'y' is declared twice" },
 	{ "input x f32 [2]\noutput loss x\n", "a sum is f64 [1]" },
@@ -219,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_files_parse_and_print_the_same_bytes),
+		cmocka_unit_test(a_frozen_parameter_is_printed_and_parsed_as_one),
 		cmocka_unit_test(models_print_as_their_golden_files),
 		cmocka_unit_test(what_a_person_writes_is_put_into_canonical_form),
 		cmocka_unit_test(errors_say_file_line_column_and_what),

@@ -32,7 +32,7 @@ static enum hd_err leaf_check(const struct hd_graph *graph, uint32_t id, struct 
 	if (v->node != HD_NONE)
 		return bad_value(graph, id, "only temporaries have a maker", diag);
 	if (v->kind != HD_CONST && v->name >= graph->names_len)
-		return bad_value(graph, id, "inputs and parameters have names", diag);
+		return bad_value(graph, id, "inputs, parameters and buffers have names", diag);
 	switch ((enum hd_value_kind)v->kind) {
 	case HD_INPUT:
 		if (v->data >= graph->ninputs || graph->input[v->data] != id)
@@ -43,6 +43,12 @@ static enum hd_err leaf_check(const struct hd_graph *graph, uint32_t id, struct 
 			return bad_value(graph, id, "a parameter lies where its index says", diag);
 		if (v->dtype != HD_F32 || hd_dims_product(v->dim, v->rank) < 0)
 			return bad_value(graph, id, "a parameter is f32 and does not grow with the rows", diag);
+		break;
+	case HD_BUFFER:
+		if (v->data >= graph->nbuffers || graph->buffer[v->data].value != id)
+			return bad_value(graph, id, "a buffer lies where its index says", diag);
+		if (v->dtype != HD_F32 || hd_dims_product(v->dim, v->rank) < 0)
+			return bad_value(graph, id, "a buffer is f32 and does not grow with the rows", diag);
 		break;
 	case HD_CONST:
 		if (hd_dims_product(v->dim, v->rank) < 0 || v->data > graph->consts_len ||
@@ -64,7 +70,7 @@ static enum hd_err value_check(const struct hd_graph *graph, uint32_t id, uint64
 		return bad_value(graph, id, why.text, diag);
 	if (!fits(v, rows))
 		return bad_value(graph, id, "it is too large for the number of rows", diag);
-	if (v->kind > HD_CONST)
+	if (v->kind > HD_BUFFER)
 		return bad_value(graph, id, "its kind does not exist", diag);
 	if (v->kind != HD_TEMP)
 		return leaf_check(graph, id, diag);
@@ -192,12 +198,42 @@ static enum hd_err gradient_check(const struct hd_graph *graph, uint32_t p, stru
 
 	if (graph->nforward == graph->nnodes)
 		return grad == HD_NONE ? HD_OK : bad_value(graph, id, "a graph without gradient nodes has no gradients", diag);
+	if (graph->param[p].frozen)
+		return grad == HD_NONE ? HD_OK : bad_value(graph, id, "a frozen parameter has no gradient", diag);
 	if (grad >= graph->nvalues || graph->value[grad].kind != HD_TEMP || graph->node[graph->value[grad].node].phase != HD_PHASE_W ||
 	    !hd_dims_same(&graph->value[grad], &graph->value[id]))
 		return bad_value(graph, id, "its gradient is a value of phase W and of its shape", diag);
 	for (uint32_t q = 0; q < p; q++)
 		if (graph->value[graph->param[q].value].grad == grad)
 			return bad_value(graph, id, "it shares its gradient with another parameter", diag);
+	return HD_OK;
+}
+
+static bool is_buffer(const struct hd_graph *graph, uint32_t id)
+{
+	return id < graph->nvalues && graph->value[id].kind == HD_BUFFER && graph->value[id].rank == 1;
+}
+
+static enum hd_err running_check(const struct hd_graph *graph, uint32_t i, struct hd_diag *diag)
+{
+	const struct hd_running *r = &graph->running[i];
+
+	if (!is_buffer(graph, r->mean) || !is_buffer(graph, r->variance) || r->mean == r->variance ||
+	    !hd_dims_same(&graph->value[r->mean], &graph->value[r->variance]))
+		return hd_fail(diag, HD_E_INVAL, "running statistics %u: mean and variance are two buffers of one length", i);
+	if (r->moments >= graph->nvalues)
+		return hd_fail(diag, HD_E_INVAL, "running statistics %u: the moments exist", i);
+	const struct hd_value *m = &graph->value[r->moments];
+	if (m->kind != HD_TEMP || graph->node[m->node].phase != HD_PHASE_F || m->dtype != HD_F64 || m->rank != 2 || m->dim[0] != 3 ||
+	    m->dim[1] != graph->value[r->mean].dim[0])
+		return hd_fail(diag, HD_E_INVAL, "running statistics %u: the moments are f64 [3,%lld] made by a forward node", i,
+			(long long)graph->value[r->mean].dim[0]);
+	if (!(r->momentum > 0.0f && r->momentum <= 1.0f))
+		return hd_fail(diag, HD_E_INVAL, "running statistics %u: the momentum is above 0 and at most 1", i);
+	for (uint32_t k = 0; k < i; k++)
+		if (graph->running[k].mean == r->mean || graph->running[k].mean == r->variance || graph->running[k].variance == r->mean ||
+		    graph->running[k].variance == r->variance)
+			return hd_fail(diag, HD_E_INVAL, "running statistics %u: a buffer is moved by one record", i);
 	return HD_OK;
 }
 
@@ -210,6 +246,10 @@ static enum hd_err tables_check(const struct hd_graph *graph, struct hd_diag *di
 	for (uint32_t i = 0; i < graph->ninputs; i++)
 		if (graph->input[i] >= graph->nvalues || graph->value[graph->input[i]].kind != HD_INPUT || graph->value[graph->input[i]].data != i)
 			return hd_fail(diag, HD_E_INVAL, "input %u: its value is an input and knows it", i);
+	for (uint32_t i = 0; i < graph->nbuffers; i++)
+		if (graph->buffer[i].value >= graph->nvalues || graph->value[graph->buffer[i].value].kind != HD_BUFFER ||
+		    graph->value[graph->buffer[i].value].data != i || graph->buffer[i].init > HD_INIT_ONES)
+			return hd_fail(diag, HD_E_INVAL, "buffer %u: its value is a buffer and knows it, and begins as zeros or ones", i);
 	if (graph->nforward > graph->nnodes)
 		return hd_fail(diag, HD_E_INVAL, "%u forward nodes of %u", graph->nforward, graph->nnodes);
 	return HD_OK;
@@ -235,5 +275,7 @@ enum hd_err hd_graph_verify(const struct hd_graph *graph, uint64_t rows, struct 
 		err = output_check(graph, &graph->output[i], diag);
 	for (uint32_t i = 0; i < graph->nparams && err == HD_OK; i++)
 		err = gradient_check(graph, i, diag);
+	for (uint32_t i = 0; i < graph->nrunning && err == HD_OK; i++)
+		err = running_check(graph, i, diag);
 	return err;
 }

@@ -22,7 +22,7 @@ static const char *const rule_names[] = {
 };
 
 /* What exec interprets; everything else is refused by name. */
-static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_RED, HD_INS_NORM, HD_INS_STEP };
+static const uint8_t runs[] = { HD_INS_LD, HD_INS_F, HD_INS_B, HD_INS_FL, HD_INS_BL, HD_INS_RED, HD_INS_NORM, HD_INS_STEP };
 
 enum { LOADED = 1, FORWARD = 2, FULL = 4, INPUT = 8, WEIGHTS = 16 };
 
@@ -39,7 +39,8 @@ struct walk {
 	struct stage *stage;              /* [nstages], of the rank at hand */
 	uint32_t *count;                  /* [nranks] virtual nodes of each */
 	uint32_t rank, at, nhere;         /* nhere: virtual nodes of the rank */
-	uint32_t open, nback, last;       /* the virtual node begun and not finished, or NO_VN */
+	uint32_t open, open_end;          /* the wave begun and not finished: virtual nodes [open, open_end); open NO_VN: none */
+	uint32_t nback, last;             /* backwards of that wave; the last virtual node begun */
 	bool     normed;
 };
 #define NO_VN UINT32_MAX
@@ -143,6 +144,12 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 		say_here(w, RUN, "flags have no runtime in this build");
 		return false;
 	}
+	bool one = ins->op == HD_INS_F || ins->op == HD_INS_B, all = ins->op == HD_INS_FL || ins->op == HD_INS_BL;
+	if (w->job->lockstep ? one : all) {
+		say_here(w, RUN, w->job->lockstep ? "norms over the global batch need all virtual nodes in lockstep (FL, BL)" :
+			"only norms over the global batch need lockstep; this job has none");
+		return false;
+	}
 	for (size_t i = 0; i < sizeof runs; i++)
 		if (runs[i] == ins->op)
 			return true;
@@ -150,23 +157,38 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 	return false;
 }
 
-/* The runtime keeps the samples and activations of one virtual node, and folds in ascending order. */
+/* The runtime keeps the samples and activations of one wave, neighbours that are begun before the first of them
+ * goes back, and folds in ascending order. */
 static void check_open(struct walk *w, uint32_t vn)
 {
-	if (w->open == vn)
+	uint32_t most = w->job->wave ? w->job->wave : 1;
+
+	if (w->job->lockstep) {
+		if (w->last != NO_VN && vn < w->last)
+			say_here(w, RUN, "virtual node %u comes after %u; a rank runs its virtual nodes in ascending order", vn, w->last);
+		w->last = vn;
 		return;
+	}
+	if (w->open != NO_VN && vn >= w->open && vn < w->open_end)
+		return;
+	if (w->open != NO_VN && vn == w->open_end && w->nback == 0 && vn - w->open < most) {
+		w->last = vn;
+		w->open_end++;
+		return;
+	}
 	if (w->open != NO_VN)
-		say_here(w, RUN, "virtual node %u is begun before %u is finished; this build keeps the activations of one", vn, w->open);
+		say_here(w, RUN, "virtual node %u is begun before %u is finished; a rank keeps the activations of %u", vn, w->open, most);
 	else if (w->last != NO_VN && vn <= w->last)
 		say_here(w, RUN, "virtual node %u comes after %u; a rank runs its virtual nodes in ascending order", vn, w->last);
 	w->open = w->last = vn;
+	w->open_end = vn + 1;
 	w->nback = 0;
 }
 
 static void one_back(struct walk *w, uint32_t stage)
 {
 	w->stage[stage].ngrads++;
-	if (++w->nback == w->plan->nstages)
+	if (++w->nback == w->plan->nstages * (w->open_end - w->open))
 		w->open = NO_VN;
 }
 
@@ -232,6 +254,21 @@ static void back_weights(struct walk *w, const struct hd_ins *ins, struct token 
 		say_here(w, K2, "%u.%u has W twice", ins->stage, ins->vn);
 	t->done |= WEIGHTS;
 	one_back(w, ins->stage);
+}
+
+/* The stage on every virtual node of the rank. */
+static void forward_all(struct walk *w, const struct hd_ins *ins)
+{
+	for (uint32_t v = 0; v < w->plan->nvns; v++)
+		if (w->plan->map[v] == w->rank)
+			forward(w, &(struct hd_ins){ .op = HD_INS_F, .stage = ins->stage, .vn = v }, token_of(w, ins->stage, v));
+}
+
+static void back_all(struct walk *w, const struct hd_ins *ins)
+{
+	for (uint32_t v = 0; v < w->plan->nvns; v++)
+		if (w->plan->map[v] == w->rank)
+			back(w, &(struct hd_ins){ .op = HD_INS_B, .stage = ins->stage, .vn = v }, token_of(w, ins->stage, v));
 }
 
 /* The first virtual node of the rank whose gradient of the stage is not there yet. */
@@ -321,6 +358,8 @@ static void visit(struct walk *w, const struct hd_ins *ins)
 		return;
 	switch (ins->op) {
 	case HD_INS_LD: case HD_INS_F: case HD_INS_B: case HD_INS_I: case HD_INS_W: compute(w, ins); break;
+	case HD_INS_FL:   forward_all(w, ins); break;
+	case HD_INS_BL:   back_all(w, ins); break;
 	case HD_INS_RED:  reduce(w, ins); break;
 	case HD_INS_NORM: norm(w); break;
 	case HD_INS_STEP: step(w, ins); break;
@@ -359,7 +398,7 @@ static const struct hd_ins *next_meeting(const struct hd_ilist *list, uint32_t *
 {
 	while (*at < list->len) {
 		const struct hd_ins *ins = &list->at[(*at)++];
-		if (ins->op == HD_INS_RED || ins->op == HD_INS_NORM)
+		if (ins->op == HD_INS_RED || ins->op == HD_INS_NORM || ins->op == HD_INS_FL || ins->op == HD_INS_BL)
 			return ins;
 	}
 	return NULL;

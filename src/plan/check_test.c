@@ -40,6 +40,7 @@ static struct hd_plan plan_of(const char *lists, uint32_t nranks, uint32_t nstag
 #define END "RED0 NORM STEP0\n"
 
 static const struct hd_plan_job job1 = { .nvns = 4, .nchunks = 4, .nstages = 1, .clips = true };
+static const struct hd_plan_job step = { .nvns = 4, .nchunks = 4, .nstages = 1, .clips = true, .lockstep = true };
 static const struct hd_plan_job job2 = { .nvns = 4, .nchunks = 4, .nstages = 2, .clips = true };
 static const struct hd_plan_job calm = { .nvns = 4, .nchunks = 4, .nstages = 1, .clips = false };
 
@@ -48,7 +49,7 @@ static void legal_plans_are_accepted(void **state)
 	(void)state;
 	for (uint32_t nvns = 1; nvns < 20; nvns++)
 		for (uint32_t nranks = 1; nranks < 9; nranks++) {
-			struct hd_plan_job job = { .nvns = nvns, .nchunks = 7, .nstages = 1, .clips = true };
+			struct hd_plan_job job = { .nvns = nvns, .nchunks = 7, .nstages = 1, .clips = true, .lockstep = (nvns + nranks) % 3 == 0 };
 			uint32_t map[20];
 			struct hd_plan p;
 			struct hd_diag diag = { "" };
@@ -114,7 +115,7 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	{ "K20", &job1, 2, "0: " ONE "NORM RED0 STEP0\n1: " TWO "NORM RED0 STEP0\n", "plan: rank 0, #6 NORM: NORM happens before the reduction of stage 0" },
 	{ "K20", &job1, 2, "0: " ONE "RED0 NORM NORM STEP0\n1: " TWO "RED0 NORM NORM STEP0\n", "plan: rank 0, #8 NORM: NORM appears twice" },
 	{ "RUN", &job1, 2, "0: LD0.0 F0.0 LD0.1 F0.1 B0.0 B0.1 " END "1: " TWO END,
-	  "plan: rank 0, #2 LD0.1: virtual node 1 is begun before 0 is finished; this build keeps the activations of one" },
+	  "plan: rank 0, #2 LD0.1: virtual node 1 is begun before 0 is finished; a rank keeps the activations of 1" },
 	{ "RUN", &job1, 2, "0: LD0.1 F0.1 B0.1 LD0.0 F0.0 B0.0 " END "1: " TWO END,
 	  "plan: rank 0, #3 LD0.0: virtual node 0 comes after 1; a rank runs its virtual nodes in ascending order" },
 	{ "RUN", &job1, 2, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #2 I0.0: I has no runtime in this build" },
@@ -123,6 +124,16 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	{ "RUN", &job1, 2, "0: " ONE "SA0.0>1 " END "1: " TWO END, "plan: rank 0, #6 SA0.0>1: SA has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "RED0 BAR7 NORM STEP0\n1: " TWO END, "plan: rank 0, #7 BAR7: BAR has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "PIN0@0 " END "1: " TWO END, "plan: rank 0, #6 PIN0@0: PIN has no runtime in this build" },
+	{ "RUN", &step, 2, "0: " ONE END "1: " TWO END, "plan: rank 0, #1 F0.0: norms over the global batch need all virtual nodes in lockstep" },
+	{ "RUN", &job1, 2, "0: LD0.0 LD0.1 FL0 BL0 " END "1: " TWO END, "plan: rank 0, #2 FL0: only norms over the global batch need lockstep" },
+	{ "RUN", &step, 2, "0: LD0.1 LD0.0 FL0 BL0 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "plan: rank 0, #1 LD0.0: virtual node 0 comes after 1" },
+	{ "K7", &step, 2, "0: LD0.0 FL0 BL0 LD0.1 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "plan: rank 0, #1 FL0: it needs LD0.1 before it" },
+	{ "K6", &step, 2, "0: LD0.0 LD0.1 BL0 FL0 " END "1: LD0.2 LD0.3 BL0 FL0 " END, "plan: rank 0, #2 BL0: backward before forward" },
+	{ "K1", &step, 2, "0: LD0.0 LD0.1 BL0 " END "1: LD0.2 LD0.3 BL0 " END, "plan: stage 0 never runs forward for virtual node 0" },
+	{ "K2", &step, 2, "0: LD0.0 LD0.1 FL0 BL0 BL0 " END "1: LD0.2 LD0.3 FL0 BL0 BL0 " END, "plan: rank 0, #4 BL0: 0.0 has two backwards" },
+	{ "K16", &step, 2, "0: LD0.0 LD0.1 FL0 RED0 BL0 NORM STEP0\n1: LD0.2 LD0.3 FL0 RED0 BL0 NORM STEP0\n",
+	  "plan: rank 0, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 0" },
+	{ "MEET", &step, 2, "0: LD0.0 LD0.1 FL0 BL0 " END "1: LD0.2 LD0.3 FL0 " END, "plan: rank 1: replicas meet in different order: rank 0 is at BL0, rank 1 at RED0" },
 	{ "MEET", &calm, 2, "0: " ONE "RED0 STEP0\n1: " TWO END, "plan: rank 1: replicas meet in different order: rank 0 is at its end, rank 1 at NORM" },
 };
 

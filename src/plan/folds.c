@@ -15,6 +15,7 @@ struct folding {
 	uint32_t nvns, nmoves, top;
 	struct pending *stack;            /* [nvns_here + 1] */
 	uint32_t *free;                   /* [nvns_here + 1], a stack too */
+	bool *pends;                      /* [nvns_here + 1] buffers that hold a sum when some wave ends */
 	uint32_t nfree;
 };
 
@@ -90,13 +91,46 @@ static enum hd_err take_arrays(struct folding *f, struct hd_fold_script *s, stru
 	s->root_buffer = hd_arena_take(arena, n + 1, sizeof *s->root_buffer);
 	f->stack = hd_arena_take(arena, n + 1, sizeof *f->stack);
 	f->free = hd_arena_take(arena, n + 1, sizeof *f->free);
-	if (!s->vn || !s->first_move || !s->move || !s->root || !s->root_buffer || !f->stack || !f->free)
+	f->pends = hd_arena_take(arena, n + 1, sizeof *f->pends);
+	if (!s->vn || !s->first_move || !s->move || !s->root || !s->root_buffer || !f->stack || !f->free || !f->pends)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the fold of %u virtual nodes", s->nvns_here);
 	return HD_OK;
 }
 
+static void wave_ends(struct folding *f)
+{
+	for (uint32_t i = 0; i < f->top; i++)
+		f->pends[f->stack[i].buffer] = true;
+}
+
+/* Temporary buffers get the last numbers; `free` is no longer needed and holds the new ones. */
+static void number_buffers(struct folding *f)
+{
+	struct hd_fold_script *s = f->script;
+	uint32_t n = s->nbuffers, whole = 0, *to = f->free;
+
+	for (uint32_t b = 0; b < n; b++)
+		whole += f->pends[b] = f->pends[b] || s->nslices > 1;       /* a leaf pends between its slices too */
+	for (uint32_t b = 0, i = 0, j = whole; b < n; b++)
+		to[b] = f->pends[b] ? i++ : j++;
+	for (uint32_t k = 0; k < f->nmoves; k++) {
+		s->move[k].dst = to[s->move[k].dst];
+		s->move[k].src = s->move[k].src == HD_LEAF ? HD_LEAF : to[s->move[k].src];
+	}
+	for (uint32_t i = 0; i < s->nroots; i++)
+		s->root_buffer[i] = to[s->root_buffer[i]];
+	s->nbuffers = whole;
+	s->ntemps = n - whole;
+}
+
 enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag)
+{
+	return hd_fold_script_make_waves(script, nvns, vn, nhere, nslices, NULL, arena, diag);
+}
+
+enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_fold_script s = { .nvns_here = nhere, .nslices = nslices };
 	struct folding f = { .script = &s, .nvns = nvns };
@@ -115,6 +149,8 @@ enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, co
 			else
 				fold_slice(&f, leaf, q);
 		}
+		if (!wave || i + 1 == nhere || wave[i + 1] != wave[i])
+			wave_ends(&f);
 	}
 	s.first_move[nhere * nslices] = f.nmoves;
 	s.nroots = f.top;
@@ -122,6 +158,7 @@ enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, co
 		s.root[i] = f.stack[i].node;
 		s.root_buffer[i] = f.stack[i].buffer;
 	}
+	number_buffers(&f);
 	*script = s;
 	return HD_OK;
 }

@@ -8,6 +8,9 @@
  *
  * With q slices a leaf is the left fold ((s0+s1)+...) in a buffer of its own, then merged.
  *
+ * Virtual nodes of one *wave* are folded tensor by tensor in one go; a buffer that never pends
+ * when a wave ends holds one tensor at a time and is called temporary.
+ *
  * The number of buffers is found by running the script, never by a formula.
  * Pure; arrays lie in the arena given. */
 #ifndef HD_PLAN_FOLDS_H
@@ -22,7 +25,8 @@
 struct hd_move { uint32_t dst, src; bool add; };
 
 struct hd_fold_script {
-	uint32_t nvns_here, nslices, nbuffers, nroots;
+	uint32_t nvns_here, nslices, nroots;
+	uint32_t nbuffers, ntemps;        /* buffers [0, nbuffers) hold whole gradients, the next ntemps are temporary */
 	uint32_t *vn;                     /* [nvns_here] ascending */
 	uint32_t *first_move;             /* [nvns_here * nslices + 1]: moves of (vn index, slice) */
 	struct hd_move *move;
@@ -32,6 +36,9 @@ struct hd_fold_script {
 
 HD_MUST_USE enum hd_err hd_fold_script_make(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
 	uint32_t nslices, struct hd_arena *arena, struct hd_diag *diag);
+/* wave[i]: of vn[i], ascending; NULL: each is its own. Slices have no waves. */
+HD_MUST_USE enum hd_err hd_fold_script_make_waves(struct hd_fold_script *script, uint32_t nvns, const uint32_t *vn, uint32_t nhere,
+	uint32_t nslices, const uint32_t *wave, struct hd_arena *arena, struct hd_diag *diag);
 
 /* The other half: roots of all members of a step, joined to value(H,0). A merge list for one chunk:
  * the operands in the order of the tree; association is fixed, arrival order is free. */

@@ -41,7 +41,9 @@
 	X(REL, 17, "REL",  "s@",    "drop a version")                                                              \
 	X(OFF, 18, "OFF",  "sv",    "move saved activations to the host")                                          \
 	X(ON,  19, "ON",   "sv",    "bring saved activations back")                                                \
-	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")
+	X(BAR, 20, "BAR",  "s",     "all ranks meet; the stage field is a label")           \
+	X(FL,  21, "FL",   "s",    "forward of the stage on all virtual nodes of the rank in lockstep; ranks meet inside")  \
+	X(BL,  22, "BL",   "s",    "full backward likewise; gradients of all its virtual nodes join the tree")
 
 enum hd_ins_op {
 #define X(id, number, text, fields, about) HD_INS_##id = (number),

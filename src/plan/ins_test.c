@@ -37,7 +37,7 @@ static void an_instruction_is_these_sixteen_bytes(void **state)
 static void op_numbers_never_change(void **state)
 {
 	static const char *const names[] = { NULL, "LD", "F", "B", "I", "W", "R", "SA", "SG", "RA", "RG", "RED", "TIE", "NORM", "STEP",
-		"VAL", "PIN", "REL", "OFF", "ON", "BAR" };
+		"VAL", "PIN", "REL", "OFF", "ON", "BAR", "FL", "BL" };
 
 	(void)state;
 	for (unsigned op = 0; op < 256; op++) {
@@ -51,7 +51,8 @@ static void what_is_not_understood_is_refused(void **state)
 {
 	static const struct { struct hd_ins ins; const char *want; } cases[] = {
 		{ { .op = 0 }, "instruction: there is no op number 0" },
-		{ { .op = 21 }, "instruction: there is no op number 21" },
+		{ { .op = 23 }, "instruction: there is no op number 23" },
+		{ { .op = HD_INS_FL, .vn = 1 }, "instruction FL: it has no vn, yet there stands 1" },
 		{ { .op = HD_INS_F, .flags = HD_INS_EAGER }, "instruction F: flags 2 do not belong to it" },
 		{ { .op = HD_INS_F, .flags = 128 }, "instruction F: flags 128 do not belong to it" },
 		{ { .op = HD_INS_F, .ver = 1 }, "instruction F: it has no version, yet there stands 1" },
@@ -95,6 +96,8 @@ static void texts_mean_what_the_document_says(void **state)
 		{ "VAL@5", { .op = HD_INS_VAL, .ver = 5 } }, { "VAL", { .op = HD_INS_VAL, .ver = HD_VER_RULE } },
 		{ "PIN3@5", { .op = HD_INS_PIN, .stage = 3, .ver = 5 } }, { "REL3@4294967294", { .op = HD_INS_REL, .stage = 3, .ver = 4294967294 } },
 		{ "OFF3.7", { .op = HD_INS_OFF, .stage = 3, .vn = 7 } }, { "ON3.7", { .op = HD_INS_ON, .stage = 3, .vn = 7 } },
+		{ "FL0", { .op = HD_INS_FL } },
+		{ "BL3", { .op = HD_INS_BL, .stage = 3 } },
 		{ "BAR1", { .op = HD_INS_BAR, .stage = 1 } },
 	};
 

@@ -6,7 +6,9 @@
  *
  * 1. The result is fixed by the R keys alone, and no R key names hardware.
  * 2. job hash = XXH3-128 of the canonical JSON of all R keys: defaults filled in,
- *    keys sorted bytewise, no spaces, numbers as in NDJSON.
+ *    keys sorted bytewise, no spaces, numbers as in NDJSON. Of a FILE it says only that
+ *    there is one: who reads it joins the digest of its content to the hash. Keys that
+ *    came after the first hashes (R = 2) are left out while they have their default.
  * 3. Precedence: default < file < environment HEDDLE_<TABLE>_<KEY> < -s key=value
  *    < option of a verb; each value remembers its origin.
  * 4. Every refusal names file:line:column (or the -s text), what is wrong and what
@@ -29,35 +31,47 @@ enum hd_origin { HD_FROM_DEFAULT, HD_FROM_FILE, HD_FROM_ENV, HD_FROM_SET, HD_FRO
 
 enum hd_job_type {
 	HD_T_TEXT, HD_T_WORD,             /* word: one of a closed set */
+	HD_T_FILE,                        /* a path; its content fixes the result, not its name */
 	HD_T_INT, HD_T_NUM,
 	HD_T_SIZE,                        /* bytes */
 	HD_T_EVERY,                       /* "60 s" or "200 steps" */
 	HD_T_LIST,                        /* of numbers */
+	HD_T_NAMES,                       /* of texts: names or patterns of them */
 	HD_T_ARGS,                        /* free name: value pairs, checked by their owner (model.args) */
+	HD_T_CALLS,                       /* list of names, some with numbers: [flip, {crop: 4}, {normalize: {mean: [0.5], std: [0.25]}}] */
 	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
 };
 
 /* Indices of words, in the order of job_keys.h. Those of optim.kind, data.order and
  * batch.last are the enums of rooms device and data. */
 enum hd_jobkernels { HD_JOBKERNELS_AUTO, HD_JOBKERNELS_LIBRARY, HD_JOBKERNELS_PORTABLE };
+enum hd_bn         { HD_BN_GHOST, HD_BN_GLOBAL };
+enum hd_precision  { HD_PRECISION_F32, HD_PRECISION_BF16 };
 enum hd_nonfinite  { HD_NONFINITE_STOP, HD_NONFINITE_SKIP };
 enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
 enum hd_log_level  { HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG };
 enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
 
-enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_LIST = 16, HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
+enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16, HD_JOB_MAX_PARAMS = 8,
+       HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
 
 struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };     /* is_word: neither number nor list */
+
+/* One entry of CALLS: its parameters by name, in bytewise order; one without a name is the entry's own. */
+struct hd_job_param { const char *name; const double *at; uint32_t n; bool is_list; };
+struct hd_job_call { const char *name; const struct hd_job_param *param; uint32_t nparams, line, column; };
 
 /* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
 struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
+	bool    is_standard;              /* what it would be if nobody had said anything */
 	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), WORD (index in its set) */
 	double  f;                        /* NUM */
 	const char *text;                 /* TEXT, WORD; as written for all scalars */
 	uint32_t nlist; const double *list;       /* LIST; SPLIT in the order of its names */
-	uint32_t nargs; const struct hd_job_arg *arg;     /* of a built-in model: all of its arguments, defaults filled in */
+	uint32_t nargs; const struct hd_job_arg *arg;     /* of a built-in model: all of its arguments, defaults filled in; NAMES: only the texts */
+	uint32_t ncalls; const struct hd_job_call *call;  /* CALLS */
 	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
 };
 
@@ -70,7 +84,7 @@ enum hd_job_key {
 
 struct hd_job_key_row {
 	const char *table, *key;          /* "batch", "global"; a dot in `key`: a table inside the table */
-	uint8_t type; bool result;        /* R */
+	uint8_t type, result;             /* R: 0 no; 1 yes; 2 yes, hashed only when it is not the default */
 	const char *def;                  /* as a user would write it; NULL: required */
 	const char *words;                /* WORD, SPLIT: "a|b|c"; others: which of "auto|none" are allowed */
 	double lo, hi;                    /* range of INT and NUM, inclusive */

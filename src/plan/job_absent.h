@@ -7,12 +7,9 @@
  * job_keys.h. */
 A("job", "priority", NULL)          A("job", "deadline", NULL)
 A("job", "reduction", "fast")       A("job", "reduction", "exact")
-A("model", "loss", "bce")           A("model", "bn", "global")
-A("model", "precision", "bf16-storage")
-A("data", "kind", "cifar")          A("data", "kind", "csv")
+A("model", "loss", "bce")
 A("data", "kind", "tar")            A("data", "kind", "graph")
 A("data", "index", NULL)            A("data", "reader", NULL)
-A("optim", "kind", "adagrad")       A("optim", "kind", "lamb")
 A("optim", "update", "2bw")         A("optim", "update", "stash")
 A("optim", "update", "vsync")       A("optim", "update", "custom")
 A("workers", "min", NULL)           A("workers", "max", NULL)

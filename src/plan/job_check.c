@@ -94,19 +94,23 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 
 /* Keys that only some words of another key honour: given and changed, they would be ignored. */
 static const struct { enum hd_job_key key, of; const char *words; } depends[] = {
-	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw" },
-	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw" },
+	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw|lion|lamb" },
+	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw|adagrad|lamb" },
 	{ HD_JOB_MOMENTUM,   HD_JOB_OPTIM,     "momentum|nesterov" },
 	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step" },
 	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
-	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|text|tokens|npy" },
+	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy" },
+	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },
+	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },
+	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
 };
 
 static bool is_standard(const struct hd_job_value *a, const struct hd_job_value *b)
 {
-	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f || a->nlist != b->nlist)
+	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f || a->nlist != b->nlist || a->nargs != b->nargs ||
+	    a->ncalls != b->ncalls)
 		return false;
 	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
 }
@@ -127,21 +131,44 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* What auto means by kind of optimizer: the values of the papers. The first row serves all that are not named. */
+static const struct optim_auto { const char *kind, *eps, *decay; double eps_value, decay_value, beta[2]; } optim_autos[] = {
+	{ "",        "1e-8",  "0",    1e-8,  0,    { 0.9, 0.999 } },
+	{ "adamw",   "1e-8",  "0.01", 1e-8,  0.01, { 0.9, 0.999 } },
+	{ "adagrad", "1e-10", "0",    1e-10, 0,    { 0.9, 0.999 } },
+	{ "lion",    "1e-8",  "0",    1e-8,  0,    { 0.9, 0.99 } },
+	{ "lamb",    "1e-6",  "0.01", 1e-6,  0.01, { 0.9, 0.999 } },
+};
+
+static void resolve(struct hd_job_value *v, const char *text, double f, const double *list, uint32_t nlist)
+{
+	if (!v->is_auto)
+		return;
+	v->is_auto = false;
+	v->text = text;
+	v->f = f;
+	v->list = list;
+	v->nlist = nlist;
+}
+
 static enum hd_err check_optim(struct hd_job_reader *reader)
 {
 	struct hd_job *job = reader->job;
+	const struct optim_auto *row = optim_autos;
+	struct hd_job_value *of[] = { job->value, reader->standard };
 	const struct hd_job_value *betas = &job->value[HD_JOB_BETAS];
-	struct hd_job_value *decay = &job->value[HD_JOB_WEIGHT_DECAY];
 
+	for (size_t i = 1; i < sizeof optim_autos / sizeof optim_autos[0]; i++)
+		if (!strcmp(hd_job_text(job, HD_JOB_OPTIM), optim_autos[i].kind))
+			row = &optim_autos[i];
+	for (int i = 0; i < 2; i++) {
+		resolve(&of[i][HD_JOB_BETAS], NULL, 0, row->beta, 2);
+		resolve(&of[i][HD_JOB_EPS], row->eps, row->eps_value, NULL, 0);
+		resolve(&of[i][HD_JOB_WEIGHT_DECAY], row->decay, row->decay_value, NULL, 0);
+	}
 	hd_job_at(reader, HD_JOB_BETAS);
 	if (betas->nlist != 2 || betas->list[0] >= 1 || betas->list[1] >= 1)
 		return hd_job_refuse(reader, "optim.betas takes two numbers below 1, as [0.9, 0.999]");
-	if (decay->is_auto) {
-		bool adamw = !strcmp(hd_job_text(job, HD_JOB_OPTIM), "adamw");
-		decay->is_auto = false;
-		decay->f = adamw ? 0.01 : 0;
-		decay->text = adamw ? "0.01" : "0";
-	}
 	return HD_OK;
 }
 
@@ -163,8 +190,8 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 /* Values that the keys allow by their type and this build does not honour. */
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
-	static const struct { enum hd_job_key key; const char *use; } only_none[] = { { HD_JOB_WEIGHTS, "none" }, { HD_JOB_CUTS, "none" } };
-	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR };
+	static const struct { enum hd_job_key key; const char *use; } only_none[] = { { HD_JOB_CUTS, "none" } };
+	static const enum hd_job_key paths[] = { HD_JOB_DATA_PATH, HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];
 
@@ -219,6 +246,45 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 	return HD_OK;
 }
 
+static enum hd_err check_weights(struct hd_job_reader *reader)
+{
+	hd_job_at(reader, HD_JOB_WEIGHTS_SKIP);
+	if (reader->job->value[HD_JOB_WEIGHTS].is_none && reader->job->value[HD_JOB_WEIGHTS_SKIP].nargs)
+		return hd_job_refuse(reader, "model.weights_skip has no meaning without model.weights; leave it out");
+	return HD_OK;
+}
+
+static enum hd_err without_args(struct hd_job_reader *reader)
+{
+	hd_job_at(reader, HD_JOB_MODEL_ARGS);
+	if (reader->job->value[HD_JOB_MODEL_ARGS].nargs)
+		return hd_job_refuse(reader, "model.args belong to built-in models; a graph file takes none");
+	return HD_OK;
+}
+
+static enum hd_err check_lora(struct hd_job_reader *reader)
+{
+	static const enum hd_job_key inside[] = { HD_JOB_LORA_TARGETS, HD_JOB_LORA_TRAIN };
+	struct hd_job *job = reader->job;
+	struct hd_job_value *alpha = &job->value[HD_JOB_LORA_ALPHA];
+	bool on = hd_job_int(job, HD_JOB_LORA_RANK) > 0;
+	char dotted[HD_DOTTED_CAP];
+
+	hd_job_at(reader, HD_JOB_LORA_RANK);
+	if (on && !job->value[HD_JOB_LORA_TARGETS].nargs)
+		return hd_job_refuse(reader, "model.lora.rank needs model.lora.targets: patterns of the matrices that get adapters, as "
+			"[h.*.attn.c_attn.weight]");
+	hd_job_at(reader, HD_JOB_LORA_ALPHA);
+	if (!on && !alpha->is_auto)
+		return hd_job_refuse(reader, "model.lora.alpha has no meaning without model.lora.rank; leave it out");
+	for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
+		hd_job_at(reader, inside[i]);
+		if (!on && job->value[inside[i]].nargs)
+			return hd_job_refuse(reader, "%s has no meaning without model.lora.rank; leave it out", hd_job_dotted(inside[i], dotted));
+	}
+	return HD_OK;
+}
+
 static enum hd_err check_graph_file(struct hd_job_reader *reader)
 {
 	struct hd_job *job = reader->job;
@@ -230,10 +296,7 @@ static enum hd_err check_graph_file(struct hd_job_reader *reader)
 	loss->text = "none";
 	for (size_t len, i = 0; hd_job_word(hd_job_keys[HD_JOB_LOSS].words, (uint32_t)i, &len); i++)
 		loss->i = (int64_t)i;         /* none is the last word */
-	hd_job_at(reader, HD_JOB_MODEL_ARGS);
-	if (job->value[HD_JOB_MODEL_ARGS].nargs)
-		return hd_job_refuse(reader, "model.args belong to built-in models; a graph file takes none");
-	return HD_OK;
+	return without_args(reader);
 }
 
 static enum hd_err check_model(struct hd_job_reader *reader)
@@ -244,12 +307,12 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 	struct hd_diag why = { "" };
 
 	hd_job_at(reader, HD_JOB_MODEL);
-	if (strncmp(use, onnx, sizeof onnx - 1) == 0)
-		return hd_job_refuse(reader, "model.use: onnx files are not available in this build; use builtin:NAME or graph:FILE");
+	if (strncmp(use, onnx, sizeof onnx - 1) == 0 && use[sizeof onnx - 1])
+		return without_args(reader);
 	if (strncmp(use, graph, sizeof graph - 1) == 0 && use[sizeof graph - 1])
 		return check_graph_file(reader);
 	if (strncmp(use, builtin, sizeof builtin - 1) != 0)
-		return hd_job_refuse(reader, "model.use is \"%.60s\"; write builtin:NAME (heddle model ls prints the names) or graph:FILE", use);
+		return hd_job_refuse(reader, "model.use is \"%.60s\"; write builtin:NAME (heddle model ls prints the names), graph:FILE or onnx:FILE", use);
 	if (hd_model_find(use + sizeof builtin - 1, &row, &why))
 		return hd_job_refuse(reader, "model.use: %.200s", why.text);
 	if (!strcmp(hd_job_text(reader->job, HD_JOB_LOSS), "none")) {
@@ -263,11 +326,13 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
-		check_ckpt_dir, check_model,
+		check_ckpt_dir, check_weights, check_lora, check_model,
 	};
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < sizeof checks / sizeof checks[0] && !err; i++)
 		err = checks[i](reader);
+	for (int k = 0; k < HD_JOB_NKEYS; k++)
+		reader->job->value[k].is_standard = is_standard(&reader->job->value[k], &reader->standard[k]);
 	return err;
 }

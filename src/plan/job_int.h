@@ -16,7 +16,7 @@ struct hd_job_reader {
 	struct hd_arena *arena;
 	struct hd_diag *diag;
 	struct hd_text *warnings;         /* NULL: unwanted */
-	const struct hd_job_value *standard;      /* [HD_JOB_NKEYS] the defaults */
+	struct hd_job_value *standard;    /* [HD_JOB_NKEYS] the defaults; what is auto is resolved as the job's is */
 	char place[HD_PLACE_CAP];         /* of the value at hand */
 	uint8_t origin;
 };

@@ -16,6 +16,48 @@ static void put_list(struct hd_json_writer *w, const char *key, const struct hd_
 	hd_json_close(w);
 }
 
+static void put_names(struct hd_json_writer *w, const char *key, const struct hd_job_value *v)
+{
+	hd_json_open_array(w, key);
+	for (uint32_t i = 0; i < v->nargs; i++)
+		hd_json_put_text(w, NULL, v->arg[i].text);
+	hd_json_close(w);
+}
+
+static void put_param(struct hd_json_writer *w, const char *key, const struct hd_job_param *p)
+{
+	if (!p->is_list) {
+		hd_json_put_f64(w, key, p->at[0]);
+		return;
+	}
+	hd_json_open_array(w, key);
+	for (uint32_t i = 0; i < p->n; i++)
+		hd_json_put_f64(w, NULL, p->at[i]);
+	hd_json_close(w);
+}
+
+static void put_calls(struct hd_json_writer *w, const char *key, const struct hd_job_value *v)
+{
+	hd_json_open_array(w, key);
+	for (const struct hd_job_call *c = v->call; c < v->call + v->ncalls; c++) {
+		if (!c->nparams) {
+			hd_json_put_text(w, NULL, c->name);
+			continue;
+		}
+		hd_json_open_object(w, NULL);
+		if (!c->param->name)
+			put_param(w, c->name, c->param);
+		else {
+			hd_json_open_object(w, c->name);
+			for (uint32_t i = 0; i < c->nparams; i++)
+				put_param(w, c->param[i].name, &c->param[i]);
+			hd_json_close(w);
+		}
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct hd_job_arg *x = a, *y = b;
@@ -104,11 +146,13 @@ static void put_value(struct hd_json_writer *w, const char *name, const struct h
 		return;
 	}
 	switch ((enum hd_job_type)hd_job_keys[key].type) {
-	case HD_T_TEXT: case HD_T_WORD: hd_json_put_text(w, name, v->text); break;
+	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: hd_json_put_text(w, name, v->text); break;
 	case HD_T_INT: case HD_T_SIZE:  hd_json_put_i64(w, name, v->i); break;
 	case HD_T_NUM:   hd_json_put_f64(w, name, v->f); break;
 	case HD_T_EVERY: put_every(w, name, v); break;
 	case HD_T_LIST:  put_list(w, name, v); break;
+	case HD_T_NAMES: put_names(w, name, v); break;
+	case HD_T_CALLS: put_calls(w, name, v); break;
 	case HD_T_ARGS:  put_args(w, name, v); break;
 	case HD_T_SPLIT: put_split(w, name, v, hd_job_keys[key].words); break;
 	}
@@ -160,7 +204,7 @@ static void put_tables(const struct hd_job *job, bool result_only, hd_put_fn *pu
 	size_t n = 0;
 
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
-		if (hd_job_keys[k].result || !result_only)
+		if (!result_only || hd_job_keys[k].result == 1 || (hd_job_keys[k].result && !job->value[k].is_standard))
 			key[n++] = (enum hd_job_key)k;
 	qsort(key, n, sizeof *key, by_dotted);
 	hd_json_writer_init(&w, text);
@@ -194,4 +238,13 @@ void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text)
 	put_tables(job, false, origins ? put_with_origin : put_value, text);
 }
 
-void hd_job_canonical(const struct hd_job *job, struct hd_text *text) { put_tables(job, true, put_value, text); }
+/* That there is a file is the job's; which one is known to who reads it. */
+static void put_hashed(struct hd_json_writer *w, const char *name, const struct hd_job *job, enum hd_job_key key)
+{
+	if (hd_job_keys[key].type == HD_T_FILE && !job->value[key].is_none)
+		hd_json_put_text(w, name, "file");
+	else
+		put_value(w, name, job, key);
+}
+
+void hd_job_canonical(const struct hd_job *job, struct hd_text *text) { put_tables(job, true, put_hashed, text); }

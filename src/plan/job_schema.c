@@ -46,13 +46,52 @@ static void put_scalar(struct hd_json_writer *w, const struct hd_job_key_row *ro
 	hd_json_close(w);
 }
 
-static void put_list(struct hd_json_writer *w, const struct hd_job_key_row *row)
+static void put_array(struct hd_json_writer *w, const struct hd_job_key_row *row)
 {
 	hd_json_put_text(w, "type", "array");
 	hd_json_put_i64(w, "maxItems", row->hi > row->lo ? HD_JOB_MAX_LIST : 0);
 	hd_json_open_object(w, "items");
 	hd_json_put_text(w, "type", "number");
 	put_range(w, row);
+	hd_json_close(w);
+}
+
+static void put_names(struct hd_json_writer *w)
+{
+	hd_json_put_text(w, "type", "array");
+	hd_json_put_i64(w, "maxItems", HD_JOB_MAX_NAMES);
+	hd_json_open_object(w, "items");
+	hd_json_put_text(w, "type", "string");
+	hd_json_put_i64(w, "minLength", 1);
+	hd_json_close(w);
+}
+
+static void put_calls(struct hd_json_writer *w)
+{
+	hd_json_put_text(w, "type", "array");
+	hd_json_put_i64(w, "maxItems", HD_JOB_MAX_CALLS);
+	hd_json_open_object(w, "items");
+	hd_json_open_array(w, "type");
+	hd_json_put_text(w, NULL, "string");
+	hd_json_put_text(w, NULL, "object");
+	hd_json_close(w);
+	hd_json_put_i64(w, "maxProperties", 1);
+	hd_json_close(w);
+}
+
+static void put_list(struct hd_json_writer *w, const struct hd_job_key_row *row)
+{
+	if (!*row->words) {
+		put_array(w, row);
+		return;
+	}
+	hd_json_open_array(w, "anyOf");
+	hd_json_open_object(w, NULL);
+	put_array(w, row);
+	hd_json_close(w);
+	hd_json_open_object(w, NULL);
+	put_words(w, row->words);
+	hd_json_close(w);
 	hd_json_close(w);
 }
 
@@ -78,7 +117,7 @@ static void put_split(struct hd_json_writer *w, const struct hd_job_key_row *row
 static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 {
 	switch ((enum hd_job_type)row->type) {
-	case HD_T_TEXT:  hd_json_put_text(w, "type", "string"); break;
+	case HD_T_TEXT: case HD_T_FILE: hd_json_put_text(w, "type", "string"); break;
 	case HD_T_WORD:  put_words(w, row->words); break;
 	case HD_T_INT:   put_scalar(w, row, "integer", "^-?[0-9]+[kMG]?$"); break;
 	case HD_T_NUM:   put_scalar(w, row, "number", "^-?[0-9]+(\\.[0-9]+)?([eE][-+]?[0-9]+)?$"); break;
@@ -88,6 +127,8 @@ static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 		hd_json_put_text(w, "pattern", "^[0-9]+[kMG]? ?(ms|s|min|h|d|steps?)$");
 		break;
 	case HD_T_LIST:  put_list(w, row); break;
+	case HD_T_NAMES: put_names(w); break;
+	case HD_T_CALLS: put_calls(w); break;
 	case HD_T_ARGS:  hd_json_put_text(w, "type", "object"); break;
 	case HD_T_SPLIT: put_split(w, row); break;
 	}
@@ -99,7 +140,7 @@ static void put_key(struct hd_json_writer *w, const char *name, const struct hd_
 	hd_json_put_text(w, "description", row->about);
 	if (row->def)
 		hd_json_put_text(w, "x-default", row->def);
-	hd_json_put_bool(w, "x-result", row->result);
+	hd_json_put_bool(w, "x-result", row->result != 0);
 	put_type(w, row);
 	hd_json_close(w);
 }

@@ -80,6 +80,53 @@ static void the_smallest_job_gets_all_defaults(void **state)
 	assert_string_equal(warnings.at, "");
 }
 
+/* What auto means is said by the kind, and writing it out is the same job; so a resolved job parses again. */
+static void what_auto_means_depends_on_the_optimizer(void **state)
+{
+	static const struct { const char *kind; double beta2, eps, decay; const char *spelt; } kinds[] = {
+		{ "sgd",     0.999, 1e-8,  0,    "eps: 1e-8, betas: [0.9, 0.999], weight_decay: 0" },
+		{ "adam",    0.999, 1e-8,  0,    "eps: 1e-8, betas: [0.9, 0.999], weight_decay: 0" },
+		{ "adamw",   0.999, 1e-8,  0.01, "eps: 1e-8, betas: [0.9, 0.999], weight_decay: 0.01" },
+		{ "adagrad", 0.999, 1e-10, 0,    "eps: 1e-10, betas: [0.9, 0.999]" },
+		{ "lion",    0.99,  1e-8,  0,    "eps: 1e-8, betas: [0.9, 0.99]" },
+		{ "lamb",    0.999, 1e-6,  0.01, "eps: 1e-6, betas: auto, weight_decay: auto" },
+	};
+	char text[400];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		snprintf(text, sizeof text, SMALLEST "optim: {kind: %s}\n", kinds[i].kind);
+		must(text);
+		CHECK(job.value[HD_JOB_BETAS].list[0] == 0.9 && job.value[HD_JOB_BETAS].list[1] == kinds[i].beta2 &&
+			hd_job_num(&job, HD_JOB_EPS) == kinds[i].eps && hd_job_num(&job, HD_JOB_WEIGHT_DECAY) == kinds[i].decay, "%s", kinds[i].kind);
+		struct hd_hash hash = job.hash;
+		snprintf(text, sizeof text, SMALLEST "optim: {kind: %s, %s}\n", kinds[i].kind, kinds[i].spelt);
+		must(text);
+		CHECK(hd_hash_same(job.hash, hash), "%s", kinds[i].kind);
+	}
+}
+
+/* Lists of calls: what they hold, their canonical form, and that this form parses to the same job. */
+static void transforms_are_names_with_numbers(void **state)
+{
+	static const char want[] = "\"augment\":[\"flip\",{\"crop\":4},{\"normalize\":{\"mean\":[0.5,0.25],\"std\":1}}]";
+
+	(void)state;
+	must("job: {steps: 1}\nmodel: {use: builtin:mlp}\nbatch: {global: 8}\ndata:\n  kind: synthetic\n  augment:\n    - flip\n    - crop: 4\n"
+	     "    - normalize: {std: 1.0, mean: [0.50, 25e-2]}\n");
+	const struct hd_job_value *v = &job.value[HD_JOB_AUGMENT];
+	assert_true(v->ncalls == 3 && v->call[0].nparams == 0 && v->call[1].param->name == NULL && v->call[1].param->at[0] == 4);
+	assert_true(v->call[2].nparams == 2 && v->call[2].param[0].n == 2 && !v->call[2].param[1].is_list && v->call[1].line == 8);
+	assert_string_equal(v->call[2].param[1].name, "std");
+	CHECK(strstr(canonical_of(&job), want), "%s", canonical_of(&job));
+	struct hd_hash hash = job.hash;
+	must(json_of(&job));
+	assert_true(hd_hash_same(job.hash, hash));
+	must("job: {steps: 1}\nmodel: {use: builtin:mlp}\nbatch: {global: 8}\ndata:\n  kind: synthetic\n"
+	     "  augment: [{crop: 4}, flip, {normalize: {mean: [0.5, 0.25], std: 1}}]\n");
+	assert_false(hd_hash_same(job.hash, hash));
+}
+
 static void words_stand_in_the_order_of_their_enums(void **state)
 {
 	(void)state;
@@ -140,8 +187,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
 	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:1: elastic is not available in this build; leave the table out" },
 	{ SMALLEST "workers: {min: 2}\n", "tiny.yaml:5:11: workers.min is not available in this build; leave it out" },
-	{ SMALLEST "optim: {kind: lamb}\n", "tiny.yaml:5:15: optim.kind: lamb is not available in this build; use sgd, momentum, nesterov, adam, adamw" },
-	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw; did you mean adam?" },
+	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
+	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },
 	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
 	{ SMALLEST "optim: {lr: fast}\n", "tiny.yaml:5:13: optim.lr: \"fast\" is not a number" },
 	{ SMALLEST "optim: {lr: -1}\n", "tiny.yaml:5:13: optim.lr: -1 is not between 0 and 1000000" },
@@ -155,6 +202,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {betas: [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}\n", "tiny.yaml:5:16: optim.betas has 17 entries; 16 are the most" },
 	{ SMALLEST "optim: {kind: sgd, momentum: 0.5}\n",
 	  "tiny.yaml:5:30: optim.momentum has no meaning with optim.kind sgd (only with momentum|nesterov); leave it out" },
+	{ SMALLEST "optim: {kind: lion, eps: 0.5}\n", "tiny.yaml:5:26: optim.eps has no meaning with optim.kind lion" },
+	{ SMALLEST "optim: {betas: none}\n", "tiny.yaml:5:16: optim.betas takes a list: write it as [...]" },
 	{ SMALLEST "optim: {kind: sgd, betas: [0.5, 0.5]}\n", "tiny.yaml:5:27: optim.betas has no meaning with optim.kind sgd" },
 	{ SMALLEST "optim: {schedule: {every: 7}}\n", "tiny.yaml:5:27: optim.schedule.every has no meaning with optim.schedule.kind cosine" },
 	{ SMALLEST "optim: {cuts: a}\n", "tiny.yaml:5:15: optim.cuts: only none is available in this build" },
@@ -182,12 +231,22 @@ static const struct { const char *text, *want; } refusals[] = {
 	  "tiny.yaml:4:29: batch.slices is 5, a virtual node has 4 samples; use at most 4" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, shards: 2}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	  "tiny.yaml:2:35: model.shards: only 1 is available in this build" },
-	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, bn: global}\n", "tiny.yaml:2:31: model.bn: global is not available in this build; use ghost" },
-	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: w.safetensors}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
-	  "tiny.yaml:2:36: model.weights: only none is available in this build" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, loss: bce}\n", "tiny.yaml:2:33: model.loss: bce is not available in this build; use" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, lora: {rank: 2}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:40: model.lora.rank needs model.lora.targets" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, lora: {alpha: 2}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:41: model.lora.alpha has no meaning without model.lora.rank" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, lora: {train: [a]}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:41: model.lora.train has no meaning without model.lora.rank" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: 's3://w'}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:36: model.weights: addresses are not available in this build" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights_skip: [fc2.bias]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	  "tiny.yaml:2:41: model.weights_skip has no meaning without model.weights" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: w, weights_skip: fc2.bias}\n", "tiny.yaml:2:53: model.weights_skip takes a list: write it as [...]" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: w, weights_skip: [a, [b]]}\n", "tiny.yaml:2:53: model.weights_skip takes texts" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mpl}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use: there is no model 'mpl'" },
 	{ "job: {steps: 1}\nmodel: {use: mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use is \"mlp\"; write builtin:NAME" },
-	{ "job: {steps: 1}\nmodel: {use: \"onnx:a\"}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use: onnx files are not available" },
+	{ "job: {steps: 1}\nmodel: {use: \"onnx:\"}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:14: model.use is \"onnx:\"" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, loss: none}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:33: model.loss is none, but" },
 	{ "job: {steps: 1}\nmodel: {use: graph:a, loss: mse}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:29: model.loss is mse, but a graph file" },
 	{ "job: {steps: 1}\nmodel: {use: graph:a, args: {a: 1}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n", "tiny.yaml:2:29: model.args belong to built-in" },
@@ -198,14 +257,22 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ "data: {split: [1]}\n", "tiny.yaml:1:15: data.split takes shares by name: write {train: 0.9, valid: 0.1}" },
 	{ "data: {split: {train: 2}}\n", "tiny.yaml:1:15: data.split: 2 is not between 0 and 1" },
 	{ "data: {split: {trian: 1}}\n", "tiny.yaml:1:15: data.split has a name that is not in train|valid" },
-	{ "data: {augment: [flip]}\n", "tiny.yaml:1:17: data.augment: none is available in this build; write []" },
-	{ "data: {kind: csv}\n", "tiny.yaml:1:14: data.kind: csv is not available in this build; use idx, text, tokens, npy, synthetic" },
+	{ "data: {augment: flip}\n", "tiny.yaml:1:17: data.augment takes a list: write it as [...]" },
+	{ "data: {augment: [{crop: 4, flip: 1}]}\n", "tiny.yaml:1:17: data.augment takes names, or a name and its numbers: [flip, {crop: 4}]" },
+	{ "data: {augment: [{crop: four}]}\n", "tiny.yaml:1:17: data.augment: \"four\" is not a number" },
+	{ "data: {augment: [{crop: []}]}\n", "tiny.yaml:1:17: data.augment: a list of numbers has 1 to 16 of them" },
+	{ "data: {augment: [{normalize: {}}]}\n", "tiny.yaml:1:17: data.augment: normalize has 1 to 8 parameters" },
+	{ "data: {kind: tar}\n", "tiny.yaml:1:14: data.kind: tar is not available in this build; use idx, cifar, csv, text, tokens, npy, synthetic" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {valid: 0.5}}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:32: data.split leaves nothing to train on" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {train: 0.9, valid: 0.5}}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:32: data.split adds up to 1.4" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, count: 5}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:27: data.count has no meaning with data.kind text (only with synthetic); leave it out" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: idx, label: fine}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:26: data.label has no meaning with data.kind idx (only with csv|cifar); leave it out" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, columns: [a]}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:28: data.columns has no meaning with data.kind npy (only with csv); leave it out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, path: https://a}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:26: data.path: addresses are not available in this build; name a file or folder" },
 };
@@ -348,8 +415,9 @@ static void change(struct hd_job_value *v)
 {
 	static const double other[] = { 0.25, 0.5 };
 	static const struct hd_job_arg arg[] = { { .name = "another", .text = "1" } };
+	static const struct hd_job_call call[] = { { .name = "another" } };
 
-	v->is_auto = v->is_none = false;
+	v->is_auto = v->is_none = v->is_standard = false;
 	v->i += 12345;
 	v->f += 12345;
 	v->text = "another";
@@ -357,6 +425,8 @@ static void change(struct hd_job_value *v)
 	v->nlist = 2;
 	v->arg = arg;
 	v->nargs = 1;
+	v->call = call;
+	v->ncalls = 1;
 }
 
 static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **state)
@@ -367,11 +437,32 @@ static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **st
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
 		struct hd_job_value kept = job.value[k];
 		change(&job.value[k]);
-		CHECK((strcmp(before, canonical_of(&job)) != 0) == hd_job_keys[k].result, "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
+		CHECK((strcmp(before, canonical_of(&job)) != 0) == (hd_job_keys[k].result != 0), "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);
 		CHECK(strcmp(all, json_of(&job)) != 0, "%s.%s is not printed", hd_job_keys[k].table, hd_job_keys[k].key);
 		job.value[k] = kept;
 	}
 	assert_string_equal(before, canonical_of(&job));
+}
+
+/* What is read from the file is joined to the hash by who reads it (exec/task.h). */
+static void the_hash_says_that_there_are_weights_and_not_where(void **state)
+{
+	static const char *const jobs[] = {
+		SMALLEST,
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: here/a.safetensors}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+		"job: {steps: 10}\nmodel: {use: builtin:mlp, weights: there/b, weights_skip: [fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
+	};
+	struct hd_hash hash[4];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		must(jobs[i]);
+		hash[i] = job.hash;
+	}
+	CHECK(!hd_hash_same(hash[0], hash[1]), "with and without weights");
+	CHECK(hd_hash_same(hash[1], hash[2]), "two paths");
+	CHECK(!hd_hash_same(hash[2], hash[3]), "a part that is skipped");
 }
 
 static void a_printed_job_parses_to_the_same_job(void **state)
@@ -384,6 +475,7 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 		"eval: {target: 1.5, metric: perplexity}\nworkers: {memory: 3 GiB}\ncheckpoint: {every: 1500 ms}\ntrace: {digest: 5}\n"),
 		("job: {steps: 1}\nmodel: {use: builtin:mlp, args: {hidden: [7], act: gelu}}\ndata: {kind: idx}\nbatch: {global: 1}\n"
 		"optim: {kind: sgd}\ncheckpoint: {every: 3 steps}\n"),
+		"job: {steps: 1}\nmodel: {use: builtin:mlp, weights: dir/w, weights_skip: ['*.bias', fc3.*]}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	};
 
 	(void)state;
@@ -481,6 +573,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_job_gets_all_defaults),
+		cmocka_unit_test(what_auto_means_depends_on_the_optimizer),
+		cmocka_unit_test(transforms_are_names_with_numbers),
 		cmocka_unit_test(words_stand_in_the_order_of_their_enums),
 		cmocka_unit_test(types_are_the_tables_and_not_yamls),
 		cmocka_unit_test(the_default_of_virtual_nodes_is_the_largest_legal_up_to_sixteen),
@@ -493,6 +587,7 @@ int main(void)
 		cmocka_unit_test(the_hash_of_a_job_is_what_it_was),
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
+		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),
 		cmocka_unit_test(origins_are_printed_with_their_places),
 		cmocka_unit_test(the_template_is_a_job_with_every_key),

@@ -107,7 +107,7 @@ static enum hd_err read_every(struct hd_job_reader *reader, const struct hd_job_
 
 static enum hd_err (*const read_scalar[])(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
 	struct hd_job_value *v, struct hd_diag *why) = {
-	[HD_T_TEXT] = read_text, [HD_T_WORD] = read_word, [HD_T_INT] = read_int, [HD_T_NUM] = read_num,
+	[HD_T_TEXT] = read_text, [HD_T_FILE] = read_text, [HD_T_WORD] = read_word, [HD_T_INT] = read_int, [HD_T_NUM] = read_num,
 	[HD_T_SIZE] = read_size, [HD_T_EVERY] = read_every,
 };
 
@@ -157,6 +157,11 @@ static enum hd_err read_list(struct hd_job_reader *reader, enum hd_job_key key, 
 	if (!list)
 		return no_memory(reader);
 	v->list = list;
+	if (node->kind == HD_YAML_SCALAR && hd_job_has_word(row->words, node->text)) {
+		v->is_auto = true;
+		v->text = "auto";
+		return HD_OK;
+	}
 	if (node->kind != HD_YAML_SEQ)
 		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
 	if (node->nchildren && row->hi <= row->lo)
@@ -196,6 +201,105 @@ static enum hd_err read_split(struct hd_job_reader *reader, enum hd_job_key key,
 				err = number_of(reader, dotted, row, child, &list[i]);
 			}
 	return !err && nfound < node->nchildren ? hd_job_refuse(reader, "%s has a name that is not in %s", dotted, row->words) : err;
+}
+
+/* One by one as written; [] is none. A text that begins with * must be quoted in YAML. */
+static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+{
+	struct hd_job_arg *arg = hd_arena_take(reader->arena, HD_JOB_MAX_NAMES, sizeof *arg);
+	char dotted[HD_DOTTED_CAP];
+
+	hd_job_dotted(key, dotted);
+	if (!arg)
+		return no_memory(reader);
+	v->arg = arg;
+	if (node->kind != HD_YAML_SEQ)
+		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
+	if (node->nchildren > HD_JOB_MAX_NAMES)
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_NAMES);
+	for (const struct hd_yaml_node *child = node->first; child; child = child->next) {
+		if (child->kind != HD_YAML_SCALAR || !child->text_len || strlen(child->text) != child->text_len)
+			return hd_job_refuse(reader, "%s takes texts that are not empty", dotted);
+		arg[v->nargs++] = (struct hd_job_arg){ .text = child->text, .line = child->at.line, .column = child->at.column };
+	}
+	return HD_OK;
+}
+
+/* A number, or a list of them, as one parameter. */
+static enum hd_err read_param(struct hd_job_reader *reader, const char *dotted, const struct hd_job_key_row *row, const struct hd_yaml_node *node,
+	struct hd_job_param *param)
+{
+	bool is_list = node->kind == HD_YAML_SEQ;
+	const struct hd_yaml_node *child = is_list ? node->first : node;
+	double *at = hd_arena_take(reader->arena, HD_JOB_MAX_LIST, sizeof *at);
+	uint32_t n = 0;
+	enum hd_err err = HD_OK;
+
+	if (!at)
+		return no_memory(reader);
+	if (is_list && (node->nchildren == 0 || node->nchildren > HD_JOB_MAX_LIST))
+		return hd_job_refuse(reader, "%s: a list of numbers has 1 to %d of them", dotted, HD_JOB_MAX_LIST);
+	for (; child && !err; child = is_list ? child->next : NULL)
+		err = number_of(reader, dotted, row, child, &at[n++]);
+	param->at = at;
+	param->n = n;
+	param->is_list = is_list;
+	return err;
+}
+
+/* In bytewise order of the names, so that how it was written does not reach the hash. */
+static enum hd_err read_params(struct hd_job_reader *reader, const char *dotted, const struct hd_job_key_row *row,
+	const struct hd_yaml_node *node, struct hd_job_call *call)
+{
+	struct hd_job_param *param = hd_arena_take(reader->arena, HD_JOB_MAX_PARAMS, sizeof *param);
+
+	if (!param)
+		return no_memory(reader);
+	call->param = param;
+	call->nparams = 1;
+	if (node->kind != HD_YAML_MAP)
+		return read_param(reader, dotted, row, node, param);
+	if (node->nchildren == 0 || node->nchildren > HD_JOB_MAX_PARAMS)
+		return hd_job_refuse(reader, "%s: %.40s has 1 to %d parameters", dotted, call->name, HD_JOB_MAX_PARAMS);
+	call->nparams = 0;
+	for (const struct hd_yaml_node *child = node->first; child; child = child->next) {
+		struct hd_job_param got = { .name = child->key };
+		enum hd_err err = read_param(reader, dotted, row, child, &got);
+		uint32_t at = call->nparams++;
+		if (err)
+			return err;
+		for (; at && strcmp(param[at - 1].name, got.name) > 0; at--)
+			param[at] = param[at - 1];
+		param[at] = got;
+	}
+	return HD_OK;
+}
+
+static enum hd_err read_calls(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
+{
+	const struct hd_job_key_row *row = &hd_job_keys[key];
+	struct hd_job_call *call = hd_arena_take(reader->arena, HD_JOB_MAX_CALLS, sizeof *call);
+	char dotted[HD_DOTTED_CAP];
+	enum hd_err err = HD_OK;
+
+	hd_job_dotted(key, dotted);
+	if (!call)
+		return no_memory(reader);
+	v->call = call;
+	if (node->kind != HD_YAML_SEQ)
+		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
+	if (node->nchildren > HD_JOB_MAX_CALLS)
+		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren, HD_JOB_MAX_CALLS);
+	for (const struct hd_yaml_node *child = node->first; child && !err; child = child->next) {
+		const struct hd_yaml_node *inner = child->kind == HD_YAML_MAP && child->nchildren == 1 ? child->first : NULL;
+		struct hd_job_call *c = &call[v->ncalls++];
+		*c = (struct hd_job_call){ .name = inner ? inner->key : child->text, .line = child->at.line, .column = child->at.column };
+		if (!inner && (child->kind != HD_YAML_SCALAR || !child->text_len || strlen(child->text) != child->text_len))
+			return hd_job_refuse(reader, "%s takes names, or a name and its numbers: [flip, {crop: 4}]", dotted);
+		if (inner)
+			err = read_params(reader, dotted, row, inner, c);
+	}
+	return err;
 }
 
 /* A list of an argument is kept as text, for the model's own table to read. */
@@ -270,9 +374,11 @@ enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const
 
 	switch ((enum hd_job_type)v.type) {
 	case HD_T_LIST:  err = read_list(reader, key, node, &v); break;
+	case HD_T_NAMES: err = read_names(reader, key, node, &v); break;
+	case HD_T_CALLS: err = read_calls(reader, key, node, &v); break;
 	case HD_T_SPLIT: err = read_split(reader, key, node, &v); break;
 	case HD_T_ARGS:  err = read_args(reader, key, node, &v); break;
-	case HD_T_TEXT: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE: case HD_T_EVERY:
+	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE: case HD_T_EVERY:
 	default:         err = read_one(reader, key, node, &v); break;
 	}
 	if (!err)

@@ -29,14 +29,34 @@ enum hd_err hd_plan_take(struct hd_plan *plan, struct hd_arena *arena, struct hd
 
 static void append(struct hd_ilist *list, struct hd_ins ins) { list->at[list->len++] = ins; }
 
-/* A virtual node is loaded, computed and folded before the next is begun: one set of activations. */
-static void write_lists(struct hd_plan *plan)
+static void write_lockstep(struct hd_plan *plan)
+{
+	for (uint32_t v = 0; v < plan->nvns; v++)
+		append(&plan->list[plan->map[v]], (struct hd_ins){ .op = HD_INS_LD, .vn = v });
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		append(&plan->list[r], (struct hd_ins){ .op = HD_INS_FL });
+		append(&plan->list[r], (struct hd_ins){ .op = HD_INS_BL });
+	}
+}
+
+/* A wave is loaded, computed and folded before the next is begun. It ends where the rank's next virtual
+ * node is not the next one of all: rows of a wave lie one after the other. */
+static void write_waves(struct hd_plan *plan, uint32_t wave)
 {
 	static const uint8_t of_vn[] = { HD_INS_LD, HD_INS_F, HD_INS_B };
+	uint32_t end;
 
-	for (uint32_t v = 0; v < plan->nvns; v++)
+	for (uint32_t v = 0; v < plan->nvns; v = end) {
+		for (end = v + 1; end < plan->nvns && end - v < wave && plan->map[end] == plan->map[v]; end++)
+			;
 		for (size_t i = 0; i < sizeof of_vn; i++)
-			append(&plan->list[plan->map[v]], (struct hd_ins){ .op = of_vn[i], .vn = v });
+			for (uint32_t k = v; k < end; k++)
+				append(&plan->list[plan->map[v]], (struct hd_ins){ .op = of_vn[i], .vn = k });
+	}
+}
+
+static void write_ends(struct hd_plan *plan)
+{
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		append(&plan->list[r], (struct hd_ins){ .op = HD_INS_RED });
 		append(&plan->list[r], (struct hd_ins){ .op = HD_INS_NORM });
@@ -60,12 +80,16 @@ static enum hd_err make(struct hd_plan *plan, const struct hd_plan_job *job, uin
 		p.owner[c] = (uint32_t)((uint64_t)c * nranks / job->nchunks);
 	for (uint32_t r = 0; r < nranks; r++) {
 		struct hd_ilist *list = &p.list[r];
-		list->cap += 3;
+		list->cap += 5;
 		list->at = hd_arena_take(arena, list->cap, sizeof *list->at);
 		if (!list->at)
 			return no_memory(diag, &p);
 	}
-	write_lists(&p);
+	if (job->lockstep)
+		write_lockstep(&p);
+	else
+		write_waves(&p, job->wave ? job->wave : 1);
+	write_ends(&p);
 	*plan = p;
 	return HD_OK;
 }

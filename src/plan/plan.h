@@ -42,11 +42,14 @@ struct hd_plan {
 struct hd_plan_job {
 	uint32_t nvns, nchunks, nstages;
 	bool clips;                       /* NORM must precede STEP */
+	bool lockstep;                    /* norms over the global batch: all virtual nodes advance together (FL, BL) */
+	uint32_t wave;                    /* virtual nodes whose activations a rank can hold at once; 0: one */
 };
 
-/* The data-parallel plan: rank r runs a contiguous range of virtual nodes, LD F B each, then
- * RED NORM STEP. counts[r] virtual nodes; NULL: as even as possible, larger counts first.
- * A rank with count 0 still takes part in RED and STEP. */
+/* The data-parallel plan: rank r runs a contiguous range of virtual nodes in waves of at most job->wave
+ * (all LD of a wave, all F, all B), then RED NORM STEP; in lockstep all LD, then FL BL.
+ * counts[r] virtual nodes; NULL: as even as possible, larger counts first. A rank with count 0 still
+ * takes part in RED and STEP. */
 HD_MUST_USE enum hd_err hd_plan_data(struct hd_plan *plan, const struct hd_plan_job *job, uint32_t nranks,
 	const uint32_t *counts, struct hd_arena *arena, struct hd_diag *diag);
 /* The same for any map (map[v] = rank), contiguous or not. */

@@ -3,8 +3,8 @@
 
 For each built-in model: a job file, initial parameters, a data set, the gradient of the
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
-modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER]
-The files committed beside this script were made by PyTorch 2.13.0.
+modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
+The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and transformers.
 """
 import math, os, sys
 import numpy as np
@@ -101,8 +101,249 @@ class Gpt(nn.Module):
         return x, ((x * 5 + 3) % cls.V).astype(np.int32)
 
 
+class Bn(nn.Module):
+    """Norms over the batch. PyTorch's are those of the whole batch: the job has one virtual node."""
+    yaml = "model: {use: \"graph:model.graph\"}"
+    vns = 1
+    graph = """graph bn
+input x f32 [*,1,8,8]
+input y i32 [*]
+param conv1.weight f32 [6,1,3,3] uniform 0.33333334
+param bn1.weight f32 [6] ones
+param bn1.bias f32 [6] zeros
+param conv2.weight f32 [8,6,3,3] uniform 0.136
+param bn2.weight f32 [8] ones
+param bn2.bias f32 [8] zeros
+param fc1.weight f32 [16,128] uniform 0.0884
+param bn3.weight f32 [16] ones
+param bn3.bias f32 [16] zeros
+param fc.weight f32 [5,16] uniform 0.25
+param fc.bias f32 [5] zeros
+buffer bn1.running_mean f32 [6] zeros
+buffer bn1.running_var f32 [6] ones
+buffer bn2.running_mean f32 [8] zeros
+buffer bn2.running_var f32 [8] ones
+buffer bn3.running_mean f32 [16] zeros
+buffer bn3.running_var f32 [16] ones
+%0 = conv2d x conv1.weight sh=1 sw=1 ph=1 pw=1 : f32 [*,6,8,8]
+%1,%2,%3 = batchnorm %0 bn1.weight bn1.bias bn1.running_mean bn1.running_var axis=1 eps=1e-05 : f32 [*,6,8,8], f32 [3,6], f64 [3,6]
+%4 = act %1 act=relu : f32 [*,6,8,8]
+%5 = maxpool2d %4 kh=2 kw=2 sh=2 sw=2 : f32 [*,6,4,4]
+%6 = conv2d %5 conv2.weight sh=1 sw=1 ph=1 pw=1 : f32 [*,8,4,4]
+%7,%8,%9 = batchnorm %6 bn2.weight bn2.bias bn2.running_mean bn2.running_var axis=1 eps=1e-05 : f32 [*,8,4,4], f32 [3,8], f64 [3,8]
+%10 = act %7 act=relu : f32 [*,8,4,4]
+%11 = reshape %10 d0=-1 d1=128 : f32 [*,128]
+%12 = matmul %11 fc1.weight tb=1 : f32 [*,16]
+%13,%14,%15 = batchnorm %12 bn3.weight bn3.bias bn3.running_mean bn3.running_var axis=1 eps=1e-05 : f32 [*,16], f32 [3,16], f64 [3,16]
+%16 = act %13 act=relu : f32 [*,16]
+%17 = matmul %16 fc.weight tb=1 : f32 [*,5]
+%18 = bias %17 fc.bias axis=-1 : f32 [*,5]
+%19,%20,%21 = softmax_xent %18 y : f32 [*], f32 [*], f32 [*]
+%22 = sum64 %19 : f64 [1]
+%23 = count64 y : f64 [1]
+%24 = sum64 %21 : f64 [1]
+output loss %22
+output weight %23
+output correct %24
+output logits %18
+running bn1.running_mean bn1.running_var %3 0.1
+running bn2.running_mean bn2.running_var %9 0.1
+running bn3.running_mean bn3.running_var %15 0.1
+"""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 3, padding=1, bias=False), nn.Conv2d(6, 8, 3, padding=1, bias=False)
+        self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(6), nn.BatchNorm2d(8), nn.BatchNorm1d(16)
+        self.fc1, self.fc = nn.Linear(128, 16, bias=False), nn.Linear(16, 5)
+
+    def forward(self, x):
+        h = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
+        h = F.relu(self.bn2(self.conv2(h))).flatten(1)
+        return self.fc(F.relu(self.bn3(self.fc1(h))))
+
+    @staticmethod
+    def data(rng):
+        x = 0.5 + 2 * rng.standard_normal((COUNT, 1, 8, 8))
+        return x.astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+
+
+class Llama(nn.Module):
+    """Hugging Face's own module; grouped queries."""
+    T, V = 16, 64
+    yaml = "model: {use: builtin:llama, args: {layers: 2, width: 32, heads: 4, kv_heads: 2, hidden: 48, context: 16, vocab: 64}}"
+    data = classmethod(Gpt.data.__func__)
+
+    def __init__(self):
+        super().__init__()
+        from transformers import LlamaConfig, LlamaForCausalLM
+        self.hf = scattered(LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16, rms_norm_eps=1e-5, tie_word_embeddings=False)))
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), use_cache=False).logits
+
+
+def bert_config(**more):
+    from transformers import BertConfig
+    return BertConfig(vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
+        max_position_embeddings=12, hidden_dropout_prob=0, attention_probs_dropout_prob=0, pad_token_id=0, **more)
+
+
+class Bert(nn.Module):
+    """Hugging Face's own module; samples end in padding, labels are -1 where nothing is masked."""
+    args = "layers: 2, width: 24, heads: 3, hidden: 40, context: 12, vocab: 40, pad: 0"
+    yaml = "model: {use: builtin:bert, args: {%s, share: 0}}" % args
+
+    def __init__(self):
+        super().__init__()
+        from transformers import BertForMaskedLM
+        self.hf = scattered(BertForMaskedLM(bert_config()))
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), attention_mask=(x != 0).long()).logits
+
+    @staticmethod
+    def data(rng):
+        x = rng.integers(1, 39, (COUNT, 12)).astype(np.int32)
+        x[np.arange(12)[None, :] >= rng.integers(5, 13, COUNT)[:, None]] = 0
+        masked = (rng.random((COUNT, 12)) < 0.3) & (x != 0)
+        y = np.where(masked, x, -1).astype(np.int32)
+        x[masked] = 39
+        return x, y
+
+
+class Recurrent(nn.Module):
+    V, T = 40, 12
+    data = classmethod(Gpt.data.__func__)
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(40, 20), nn.Linear(24, 40)
+        setattr(self, self.kind, {"lstm": nn.LSTM, "gru": nn.GRU}[self.kind](20, 24, 2, batch_first=True))
+
+    def forward(self, x):
+        return self.head(getattr(self, self.kind)(self.embed(x.long()))[0])
+
+
+class Lstm(Recurrent):
+    kind = "lstm"
+    yaml = "model: {use: builtin:lstm, args: {layers: 2, width: 20, hidden: 24, context: 12, vocab: 40}}"
+
+
+class Gru(Recurrent):
+    kind = "gru"
+    yaml = "model: {use: builtin:gru, args: {layers: 2, width: 20, hidden: 24, context: 12, vocab: 40}}"
+
+
+def scattered(model):
+    """Biases and norms away from 0 and 1, so that a mistake in one shows."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p += torch.randn_like(p) * 0.1
+    return model
+
+
+class Residual(nn.Module):
+    def __init__(self, inp, planes, stride, norm, expand):
+        super().__init__()
+        out = planes * expand
+        shapes = [(inp, planes, 1, 1), (planes, planes, 3, stride), (planes, out, 1, 1)] if expand > 1 else \
+            [(inp, planes, 3, stride), (planes, planes, 3, 1)]
+        for i, (a, b, k, s) in enumerate(shapes, 1):
+            setattr(self, f"conv{i}", nn.Conv2d(a, b, k, s, k // 2, bias=False))
+            setattr(self, f"bn{i}", norm(b))
+        self.last = len(shapes)
+        self.downsample = nn.Sequential(nn.Conv2d(inp, out, 1, stride, bias=False), norm(out)) if stride != 1 or inp != out else nn.Identity()
+
+    def forward(self, x):
+        h = x
+        for i in range(1, self.last + 1):
+            h = getattr(self, f"bn{i}")(getattr(self, f"conv{i}")(h))
+            h = F.relu(h) if i < self.last else h
+        return F.relu(h + self.downsample(x))
+
+
+class Resnet18(nn.Module):
+    """BatchNorm2d sees what a virtual node does only if there is one of them."""
+    yaml = "model: {use: builtin:resnet18, args: {stem: small, height: 12, width: 12, base: 2, classes: 5}}"
+    blocks, expand, base, vns, lr = (2, 2, 2, 2), 1, 2, 1, "1e-3"
+    channels, size = 3, 12
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = self.stem(), self.norm(self.base)
+        inp = self.base
+        for i, n in enumerate(self.blocks):
+            layer = []
+            for j in range(n):
+                layer.append(Residual(inp, self.base << i, 2 if i and not j else 1, self.norm, self.expand))
+                inp = (self.base << i) * self.expand
+            setattr(self, f"layer{i + 1}", nn.Sequential(*layer))
+        self.fc = nn.Linear(inp, 5)
+
+    def stem(self):
+        return nn.Conv2d(self.channels, self.base, 3, 1, 1, bias=False)
+
+    def pool(self, x):
+        return F.max_pool2d(x, 2)
+
+    @staticmethod
+    def norm(c):
+        return nn.BatchNorm2d(c)
+
+    def forward(self, x):
+        h = self.pool(F.relu(self.bn1(self.conv1(x))))
+        for i in range(4):
+            h = getattr(self, f"layer{i + 1}")(h)
+        return self.fc(F.adaptive_avg_pool2d(h, 1).flatten(1))
+
+    @classmethod
+    def data(cls, rng):
+        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+
+
+class Resnet50(Resnet18):
+    yaml = "model: {use: builtin:resnet50, args: {channels: 1, height: 24, width: 24, base: 2, classes: 5, norm: group, groups: 2}}"
+    blocks, expand, vns, channels, size, lr = (3, 4, 6, 3), 4, 5, 1, 24, "3e-4"
+
+    def stem(self):
+        return nn.Conv2d(self.channels, self.base, 7, 2, 3, bias=False)
+
+    def pool(self, x):
+        return F.max_pool2d(x, 3, 2, 1)
+
+    @staticmethod
+    def norm(c):
+        return nn.GroupNorm(2, c)
+
+
+class Vgg16(nn.Module):
+    yaml = "model: {use: builtin:vgg16, args: {channels: 1, height: 32, width: 32, base: 2, classes: 5, hidden: 9, dropout: 0}}"
+    lr = "1e-3"
+
+    def __init__(self):
+        super().__init__()
+        layers, inp = [], 1
+        for v in (1, 1, 0, 2, 2, 0, 4, 4, 4, 0, 8, 8, 8, 0, 8, 8, 8, 0):
+            layers += [nn.Conv2d(inp, 2 * v, 3, padding=1), nn.ReLU()] if v else [nn.MaxPool2d(2)]
+            inp = 2 * v or inp
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(nn.Linear(16, 9), nn.ReLU(), nn.Identity(), nn.Linear(9, 9), nn.ReLU(), nn.Identity(), nn.Linear(9, 5))
+        for m in self.modules():
+            if isinstance(m, nn.Conv2d):
+                nn.init.kaiming_normal_(m.weight, mode="fan_in", nonlinearity="relu")
+
+    def forward(self, x):
+        return self.classifier(self.features(x).flatten(1))
+
+    @staticmethod
+    def data(rng):
+        return rng.standard_normal((COUNT, 1, 32, 32)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+
+
 def names(model):
-    return {n.replace("/", "."): p for n, p in model.named_parameters()}
+    return {n.replace("/", ".").removeprefix("hf."): p for n, p in model.named_parameters()}
 
 
 def make(name, cls, folder):
@@ -113,20 +354,23 @@ def make(name, cls, folder):
     model, (x, y) = cls(), cls.data(np.random.default_rng(17))
     np.save(os.path.join(out, "x.npy"), x)
     np.save(os.path.join(out, "y.npy"), y)
-    params = names(model)
+    params, lr = names(model), getattr(cls, "lr", "1e-2")
     save_file({n: p.detach().clone().contiguous() for n, p in params.items()}, os.path.join(out, "params.safetensors"))
     with open(os.path.join(out, "job.yaml"), "w") as f:
         f.write(f"job: {{steps: {STEPS}}}\n{cls.yaml}\n"
                 "data: {kind: npy, order: sequential, split: {train: 1.0, valid: 0.0}}\n"
-                f"batch: {{global: {BATCH}, virtual_nodes: 5}}\n"
-                "optim: {kind: adamw, lr: 1e-2, weight_decay: 0.05, clip: 1.0, schedule: {kind: constant, warmup: 0}}\n")
-    optim = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.05)
+                f"batch: {{global: {BATCH}, virtual_nodes: {getattr(cls, 'vns', 5)}}}\n"
+                f"optim: {{kind: adamw, lr: {lr}, weight_decay: 0.05, clip: 1.0, schedule: {{kind: constant, warmup: 0}}}}\n")
+    if hasattr(cls, "graph"):
+        with open(os.path.join(out, "model.graph"), "w") as f:
+            f.write(cls.graph)
+    optim = torch.optim.AdamW(model.parameters(), lr=float(lr), weight_decay=0.05)
     expect, losses = {}, []
     for step in range(STEPS):
         at = step * BATCH % COUNT
         bx, by = torch.from_numpy(x[at:at + BATCH]), torch.from_numpy(y[at:at + BATCH]).long()
         logits = model(bx)
-        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), by.reshape(-1))
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), by.reshape(-1), ignore_index=-1)
         optim.zero_grad()
         loss.backward()
         if step == 0:
@@ -134,6 +378,7 @@ def make(name, cls, folder):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optim.step()
         losses.append(loss.item())
+    expect.update({n: b.detach().clone() for n, b in model.named_buffers() if b.dtype == torch.float32})
     expect["loss"] = torch.tensor(losses, dtype=torch.float64)
     save_file(expect, os.path.join(out, "expect.safetensors"))
     print(name, " ".join(f"{v:.6f}" for v in losses))
@@ -141,5 +386,7 @@ def make(name, cls, folder):
 
 if __name__ == "__main__":
     target = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
-    for name, cls in (("mlp", Mlp), ("lenet", Lenet), ("gpt", Gpt)):
-        make(name, cls, target)
+    every = {"mlp": Mlp, "lenet": Lenet, "gpt": Gpt, "bn": Bn, "llama": Llama, "bert": Bert, "lstm": Lstm, "gru": Gru,
+             "resnet18": Resnet18, "resnet50": Resnet50, "vgg16": Vgg16}
+    for name in sys.argv[2:] or every:
+        make(name, every[name], target)

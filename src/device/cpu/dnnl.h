@@ -29,8 +29,8 @@ enum hd_dnnl_conv_kind { HD_DNNL_CONV, HD_DNNL_CONV_DX, HD_DNNL_CONV_DW };
 /* c[m,n] = a b, rows of c `cstep` apart; a and b are parts of larger matrices with rows
  * `astep` and `bstep` apart, stored transposed if ta, tb. */
 struct hd_dnnl_matmul { int64_t m, n, k, astep, bstep, cstep; bool ta, tb; };
-/* x[n,c,h,w] w[k,c,r,s] y[n,k,p,q] */
-struct hd_dnnl_conv { enum hd_dnnl_conv_kind kind; int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw; };
+/* x[n,c,h,w] w[k,c/groups,r,s] y[n,k,p,q]; window elements lie dh and dw apart */
+struct hd_dnnl_conv { enum hd_dnnl_conv_kind kind; int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
 
 bool hd_dnnl_present(void);
 /* The library's threads are a setting of the calling thread: one. */

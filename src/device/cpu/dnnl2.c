@@ -168,14 +168,17 @@ static const struct role {
 static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_memory_desc_t any[3], struct hd_diag *diag)
 {
 	dnnl_dims_t dims[3] = { { s->n, s->c, s->h, s->w }, { s->k, s->c, s->r, s->s }, { s->n, s->k, s->p, s->q } };
+	dnnl_dims_t grouped = { s->groups, s->k / s->groups, s->c / s->groups, s->r, s->s };
 	enum hd_err err = HD_OK;
 
 	for (int i = 0; err == HD_OK && i < 3; i++) {
 		struct side *side = &d->side[roles[s->kind].place[i]];
+		bool kernels = i == 1 && s->groups > 1;           /* then with an extent more */
+		const int64_t *dim = kernels ? grouped : dims[i];
 		side->arg = roles[s->kind].arg[i];
-		err = check(dnnl_memory_desc_init_by_tag(&side->plain, 4, dims[i], dnnl_f32, dnnl_abcd), "an image", diag);
+		err = check(dnnl_memory_desc_init_by_tag(&side->plain, kernels ? 5 : 4, dim, dnnl_f32, kernels ? dnnl_abcde : dnnl_abcd), "an image", diag);
 		if (err == HD_OK)
-			err = check(dnnl_memory_desc_init_by_tag(&any[i], 4, dims[i], dnnl_f32, dnnl_format_tag_any), "an image", diag);
+			err = check(dnnl_memory_desc_init_by_tag(&any[i], kernels ? 5 : 4, dim, dnnl_f32, dnnl_format_tag_any), "an image", diag);
 	}
 	return err;
 }
@@ -183,14 +186,15 @@ static enum hd_err images(struct hd_dnnl *d, const struct hd_dnnl_conv *s, dnnl_
 static enum hd_err convolve(struct hd_dnnl *d, const struct hd_dnnl_conv *s, const dnnl_memory_desc_t any[3], struct hd_diag *diag)
 {
 	const struct role *role = &roles[s->kind];
-	dnnl_dims_t strides = { s->sh, s->sw }, before = { s->ph, s->pw };
+	dnnl_dims_t strides = { s->sh, s->sw }, before = { s->ph, s->pw }, between = { s->dh - 1, s->dw - 1 };
 	/* what the last window needs beyond the image on the far side */
-	dnnl_dims_t after = { (s->p - 1) * s->sh + s->r - s->h - s->ph, (s->q - 1) * s->sw + s->s - s->w - s->pw };
+	dnnl_dims_t after = { (s->p - 1) * s->sh + (s->r - 1) * s->dh + 1 - s->h - s->ph,
+		(s->q - 1) * s->sw + (s->s - 1) * s->dw + 1 - s->w - s->pw };
 	dnnl_convolution_desc_t forward, op;
 	dnnl_primitive_desc_t hint = NULL;
 	dnnl_query_t query[NOPERANDS];
-	enum hd_err err = check(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct,
-		&any[0], &any[1], NULL, &any[2], strides, before, after), "a convolution", diag);
+	enum hd_err err = check(dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct,
+		&any[0], &any[1], NULL, &any[2], strides, between, before, after), "a convolution", diag);
 
 	for (int i = 0; i < 3; i++)
 		query[role->place[i]] = role->query[i];
@@ -198,11 +202,11 @@ static enum hd_err convolve(struct hd_dnnl *d, const struct hd_dnnl_conv *s, con
 		return err == HD_OK ? finish(d, &forward, NULL, query, "a convolution", diag) : err;
 	err = check(dnnl_primitive_desc_create(&hint, &forward, NULL, d->engine, NULL), "a convolution", diag);
 	if (err == HD_OK && s->kind == HD_DNNL_CONV_DX)
-		err = check(dnnl_convolution_backward_data_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], &any[2],
-			strides, before, after), "a convolution's gradient", diag);
+		err = check(dnnl_dilated_convolution_backward_data_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], &any[2],
+			strides, between, before, after), "a convolution's gradient", diag);
 	if (err == HD_OK && s->kind == HD_DNNL_CONV_DW)
-		err = check(dnnl_convolution_backward_weights_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], NULL, &any[2],
-			strides, before, after), "a convolution's gradient", diag);
+		err = check(dnnl_dilated_convolution_backward_weights_desc_init(&op, dnnl_convolution_direct, &any[0], &any[1], NULL, &any[2],
+			strides, between, before, after), "a convolution's gradient", diag);
 	if (err == HD_OK)
 		err = finish(d, &op, hint, query, "a convolution's gradient", diag);
 	dnnl_primitive_desc_destroy(hint);

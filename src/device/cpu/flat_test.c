@@ -27,7 +27,7 @@ static void fill(struct vectors *v)
 
 static struct hd_step_scalars scalars_of(uint32_t kind)
 {
-	struct hd_step_scalars s = { .optim = { kind, 0.9f, 0.9f, 0.95f, 1e-8f, 0.1f }, .lr = 0.003f, .scale = 1.0f / 48, .clip = 0.7f };
+	struct hd_step_scalars s = { .optim = { kind, 0.9f, 0.9f, 0.95f, 1e-8f, 0.1f, false }, .lr = 0.003f, .scale = 1.0f / 48, .clip = 0.7f, .ratio = 1.75f };
 
 	hd_optim_corrections(&s, 3);
 	return s;
@@ -47,6 +47,28 @@ static void updates_have_the_bits_of_the_plain_formulas(void **state)
 				hd_cpu_vectors(path[p])->update(&s, ours.param, ours.grad, ours.slot0, ours.slot1, len);
 				CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s on %s, length %d", hd_optims[kind].name, path[p], (int)len);
 			}
+}
+
+/* Lengths around a vector and around the blocks in which directions are kept. */
+static void the_first_pass_has_the_bits_of_the_plain_formulas(void **state)
+{
+	static struct long_vectors { float param[2200], grad[2200], slot0[2200], slot1[2200]; } plain, ours;
+	const struct hd_step_scalars s = scalars_of(HD_OPTIM_LAMB);
+	float *at = plain.param;
+
+	(void)state;
+	for (int p = 0; p < NPATHS; p++)
+		for (uint64_t len = 0; hd_cpu_path(path[p]) && len <= 2200; len += len < 40 || (len > 1010 && len < 1040) ? 1 : 39) {
+			double want[2], got[2];
+			for (size_t i = 0; i < sizeof plain / sizeof *at; i++)
+				at[i] = (float)((i * 7919) % 1009 + 1) * 0x1p-9f;
+			memcpy(&ours, &plain, sizeof plain);
+			hd_optim_measure_plain(&s, plain.param, plain.grad, plain.slot0, plain.slot1, len, want);
+			hd_cpu_vectors(path[p])->measure(&s, ours.param, ours.grad, ours.slot0, ours.slot1, len, got);
+			CHECK(memcmp(&plain, &ours, sizeof plain) == 0, "%s, length %d", path[p], (int)len);
+			CHECK(memcmp(want, got, sizeof want) == 0, "%s, length %d: %.17g and %.17g", path[p], (int)len, got[0], got[1]);
+			CHECK((len == 0) == (got[0] == 0) && (len == 0) == (got[1] == 0), "length %d", (int)len);
+		}
 }
 
 static void a_split_update_is_the_whole_one(void **state)
@@ -119,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(updates_have_the_bits_of_the_plain_formulas),
+		cmocka_unit_test(the_first_pass_has_the_bits_of_the_plain_formulas),
 		cmocka_unit_test(a_split_update_is_the_whole_one),
 		cmocka_unit_test(a_skipped_step_changes_nothing),
 		cmocka_unit_test(sums_have_the_order_of_lanes),

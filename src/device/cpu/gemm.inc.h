@@ -87,52 +87,77 @@ static inline void pack_turned(float *to, int64_t pitch, const float *from, int6
 
 struct gemm_out { float *at; int64_t step; int64_t m, n; bool more; };
 
-/* The innermost loop: h x v registers of results. h and v are constants after inlining. */
-HD_INLINE void micro(const int h, const int v, const float *a, const float *b, int64_t depth, const struct gemm_out *c)
+/* What is added to a finished result before it is stored: `n` matrices of its place, one after the other. */
+struct gemm_add { const float *at; int64_t step; };
+struct gemm_adds { uint32_t n; struct gemm_add of[24]; };
+
+/* The innermost loop: h x v registers of results. h and v are constants after inlining. `step`: from
+ * one k to the next in a; a packed panel has its height there. */
+HD_INLINE void micro(const int h, const int v, const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c,
+	const struct gemm_adds *adds)
 {
 	part acc[GEMM_HEIGHT][GEMM_VECS];
+	bool whole = c->m >= h && c->n >= v * HD_WIDTH;      /* every loop over acc is unrolled, or it would live in memory */
 
-	for (int i = 0; i < h; i++)
-		for (int j = 0; j < v; j++)
-			acc[i][j] = part_set(0.0f);
-	if (c->more)
-		for (int i = 0; i < h; i++)
-			for (int j = 0; j < v; j++)
-				if (i < c->m && j * HD_WIDTH < c->n)
-					acc[i][j] = part_load_n(c->at + i * c->step + j * HD_WIDTH,
-						(size_t)min64(c->n - j * HD_WIDTH, HD_WIDTH));
-	for (int64_t k = 0; k < depth; k++, a += h, b += v * HD_WIDTH) {
+#define EACH_ROW _Pragma("GCC unroll 14") for (int i = 0; i < h; i++)
+#define EACH_PART _Pragma("GCC unroll 2") for (int j = 0; j < v; j++)
+#define PART_AT (c->at + i * c->step + j * HD_WIDTH)
+#define PART_LEN ((size_t)min64(c->n - j * HD_WIDTH, HD_WIDTH))
+	if (!c->more) {
+		EACH_ROW EACH_PART acc[i][j] = part_set(0.0f);
+	} else if (whole) {
+		EACH_ROW EACH_PART acc[i][j] = part_load(PART_AT);
+	} else {
+		EACH_ROW EACH_PART acc[i][j] = i < c->m && j * HD_WIDTH < c->n ? part_load_n(PART_AT, PART_LEN) : part_set(0.0f);
+	}
+	for (int64_t k = 0; k < depth; k++, a += step, b += v * HD_WIDTH) {
 		part bk[GEMM_VECS];
-#pragma GCC unroll 2
-		for (int j = 0; j < v; j++)
-			bk[j] = part_load(b + j * HD_WIDTH);
-#pragma GCC unroll 14
-		for (int i = 0; i < h; i++) {
+		EACH_PART bk[j] = part_load(b + j * HD_WIDTH);
+		EACH_ROW {
 			part ai = part_set(a[i]);
-#pragma GCC unroll 2
-			for (int j = 0; j < v; j++)
-				acc[i][j] = part_fma(ai, bk[j], acc[i][j]);
+			EACH_PART acc[i][j] = part_fma(ai, bk[j], acc[i][j]);
 		}
 	}
-	for (int i = 0; i < h; i++)
-		for (int j = 0; j < v; j++)
-			if (i < c->m && j * HD_WIDTH < c->n)
-				part_store_n(c->at + i * c->step + j * HD_WIDTH, acc[i][j],
-					(size_t)min64(c->n - j * HD_WIDTH, HD_WIDTH));
+	if (whole) {
+		for (uint32_t k = 0; adds && k < adds->n; k++) {
+			const float *from = adds->of[k].at;
+			EACH_ROW EACH_PART acc[i][j] = part_load(from + i * adds->of[k].step + j * HD_WIDTH) + acc[i][j];
+		}
+		EACH_ROW EACH_PART part_store(PART_AT, acc[i][j]);
+	} else {
+		EACH_ROW EACH_PART {
+			if (i >= c->m || j * HD_WIDTH >= c->n)
+				continue;
+			for (uint32_t k = 0; adds && k < adds->n; k++)
+				acc[i][j] = part_load_n(adds->of[k].at + i * adds->of[k].step + j * HD_WIDTH, PART_LEN) + acc[i][j];
+			part_store_n(PART_AT, acc[i][j], PART_LEN);
+		}
+	}
+#undef EACH_ROW
+#undef EACH_PART
+#undef PART_AT
+#undef PART_LEN
 }
-typedef void micro_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c);
+typedef void micro_fn(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c);
+typedef void micro_add_fn(const float *a, const float *b, int64_t depth, const struct gemm_out *c, const struct gemm_adds *adds);
 
-#define X(h)                                                                                                    \
-	static inline void micro_##h##x1(const float *a, const float *b, int64_t depth, const struct gemm_out *c)  \
-	{ micro(h, 1, a, b, depth, c); }                                                                            \
-	static inline void micro_##h##x2(const float *a, const float *b, int64_t depth, const struct gemm_out *c)  \
-	{ micro(h, 2, a, b, depth, c); }
+#define MICRO(h, v)                                                                                                             \
+	static inline void micro_##h##x##v(const float *a, int64_t step, const float *b, int64_t depth, const struct gemm_out *c) \
+	{ micro(h, v, a, step, b, depth, c, NULL); }                                                                             \
+	static inline void micro_add_##h##x##v(const float *a, const float *b, int64_t depth, const struct gemm_out *c,          \
+		const struct gemm_adds *adds)                                                                                     \
+	{ micro(h, v, a, h, b, depth, c, adds); }
+#define X(h) MICRO(h, 1) MICRO(h, 2)
 HD_HEIGHTS(X)
 #undef X
+#undef MICRO
 
 /* By height / 2 - 1 and registers - 1. */
 #define X(h) { micro_##h##x1, micro_##h##x2 },
 static micro_fn *const micros[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
+#undef X
+#define X(h) { micro_add_##h##x1, micro_add_##h##x2 },
+static micro_add_fn *const micro_adds[GEMM_HEIGHT / 2][GEMM_VECS] = { HD_HEIGHTS(X) };
 #undef X
 
 /* Panels of nearly equal, even heights: the last one computes one row of zeros at most. */
@@ -164,8 +189,9 @@ static inline void gemm_pack_b(float *to, struct mat b, int64_t n0, int64_t n, i
 }
 
 /* One packed block of a times one of b: panels of b outside, so that each stays in the
- * first-level cache while all of a passes. */
-static inline void gemm_block(const float *a, const float *b, int64_t depth, const struct gemm_out *c)
+ * first-level cache while all of a passes. Panels of b hold `packed` >= depth terms, of which
+ * the first `depth` are read. */
+static inline void gemm_block(const float *a, const float *b, int64_t packed, int64_t depth, const struct gemm_out *c)
 {
 	int64_t height = panel_height(c->m);
 
@@ -174,10 +200,30 @@ static inline void gemm_block(const float *a, const float *b, int64_t depth, con
 		for (int64_t i = 0; i < c->m; i += height) {
 			int64_t h = round_up(min64(height, c->m - i), 2);
 			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i), c->n - j, c->more };
-			micros[h / 2 - 1][v - 1](a + i * depth, b + j * depth, depth, &out);
+			micros[h / 2 - 1][v - 1](a + i * depth, h, b + j * packed, depth, &out);
 		}
 	}
 }
+
+/* The same over the terms from .. depth of b, with a as it lies in memory: element (i, k) at a[(k - from)*step + i],
+ * one float after i = m - 1 may be read. For products whose a is used once, so that packing it would not pay. */
+static inline void gemm_turned(const float *a, int64_t step, const float *b, int64_t packed, int64_t from, int64_t depth, const struct gemm_out *c)
+{
+	int64_t height = panel_height(c->m);
+
+	for (int64_t j = 0; j < c->n; j += GEMM_WIDTH) {
+		int64_t v = panel_width(c->n - j) / HD_WIDTH;
+		for (int64_t i = 0; i < c->m; i += height) {
+			int64_t h = round_up(min64(height, c->m - i), 2);
+			struct gemm_out out = { c->at + i * c->step + j, c->step, min64(h, c->m - i), c->n - j, c->more };
+			micros[h / 2 - 1][v - 1](a + i, step, b + j * packed + from * v * HD_WIDTH, depth - from, &out);
+		}
+	}
+}
+
+/* Floats of n columns of b packed as panels of `depth` terms, and of m rows of a. */
+HD_INLINE int64_t packed_b(int64_t n, int64_t depth) { return round_up(n, GEMM_WIDTH) * depth + HD_UNIT; }
+HD_INLINE int64_t packed_a(int64_t m, int64_t depth) { return round_up((round_up(m, GEMM_HEIGHT) + GEMM_HEIGHT) * depth + HD_WIDTH, HD_UNIT); }
 
 /* c = a b over `depth` terms, or c continued when c.more. No terms: zeros. */
 static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t depth, float *scratch)
@@ -195,7 +241,7 @@ static inline void gemm(struct mat a, struct mat b, struct gemm_out c, int64_t d
 				int64_t m = min64(GEMM_ROWS, c.m - i);
 				struct gemm_out out = { c.at + i * c.step + j, c.step, m, n, c.more || k > 0 };
 				gemm_pack_a(pa, a, i, m, k, len);
-				gemm_block(pa, pb, len, &out);
+				gemm_block(pa, pb, len, len, &out);
 			}
 		}
 	}

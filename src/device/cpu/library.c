@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "device/cpu/cpu_kernels.h"
 #include "device/cpu/dnnl.h"
 #include "device/cpu/images.inc.h"
 #include "device/cpu/matmul.inc.h"
@@ -52,6 +53,14 @@ size_t hd_library_scratch(const struct hd_call *call)
 	return most;
 }
 
+/* The gradient of a weight we fold as we go, and rows of small virtual nodes we take together: both beat the
+ * library, which would be called for each. */
+bool hd_library_matmul_takes(const struct hd_call *call)
+{
+	enum { LIBRARY_ROWS = 128 };
+	return call->attr.i[0] == 0 && hd_rows(&call->in[0]) >= LIBRARY_ROWS;
+}
+
 uint32_t hd_library_matmul_ntiles(const struct hd_call *call) { return matmul_ntiles(call); }
 
 enum hd_err hd_library_matmul_prepare(const struct hd_call *call, void **prepared, struct hd_diag *diag)
@@ -89,7 +98,18 @@ static uint32_t sample_tiles(int64_t n) { return (uint32_t)div_up(n, samples_of_
 
 static struct hd_dnnl_conv shape_of(const struct conv *g, enum hd_dnnl_conv_kind kind, int64_t n)
 {
-	return (struct hd_dnnl_conv){ kind, n, g->c, g->h, g->w, g->k, g->r, g->s, g->p, g->q, g->sh, g->sw, g->ph, g->pw };
+	return (struct hd_dnnl_conv){ kind, n, g->c, g->h, g->w, g->k, g->r, g->s, g->p, g->q, g->sh, g->sw, g->ph, g->pw,
+		g->groups, g->dh, g->dw };
+}
+
+/* The library has blocks of 16 channels; groups that are no whole blocks go through its plain loops, some hundred times
+ * slower than a product. Depthwise kernels it has for whole blocks of groups. */
+enum { CONV_BLOCK = 16 };
+static bool library_is_slow(const struct conv *g)
+{
+	bool depthwise = g->own == 1 && g->each == 1;
+
+	return g->groups > 1 && (depthwise ? g->groups % CONV_BLOCK != 0 : g->own % CONV_BLOCK != 0 || g->each % CONV_BLOCK != 0);
 }
 
 static enum hd_err samples_prepare(const struct conv *g, enum hd_dnnl_conv_kind kind, void **prepared, struct hd_diag *diag)
@@ -117,6 +137,11 @@ static void samples_tile(const struct hd_call *call, const struct conv *g, uint3
 		(float *)out->at + first * ((int64_t)out->elems / g->n), scratch);
 }
 
+#define X(stem) \
+	bool hd_library_##stem##_takes(const struct hd_call *call) { struct conv g = stem##_of(call); return !library_is_slow(&g); }
+X(conv2d) X(conv2d_dx) X(conv2d_dw)
+#undef X
+
 uint32_t hd_library_conv2d_ntiles(const struct hd_call *call) { return sample_tiles(call->in[0].dim[0]); }
 uint32_t hd_library_conv2d_dx_ntiles(const struct hd_call *call) { return sample_tiles(call->out[0].dim[0]); }
 uint32_t hd_library_conv2d_dw_ntiles(const struct hd_call *call) { (void)call; return 1; }
@@ -138,8 +163,8 @@ enum hd_err hd_library_conv2d_dw_prepare(const struct hd_call *call, void **prep
 	struct conv g = conv2d_dw_of(call);
 	struct hd_dnnl_conv shape = shape_of(&g, HD_DNNL_CONV_DW, g.n);
 	struct prepared *p = NULL;
-	enum hd_err err = prepared_take(&p, diag);
 
+	enum hd_err err = prepared_take(&p, diag);
 	if (err == HD_OK)
 		err = hd_dnnl_conv_make(&p->of[0][0], &shape, diag);
 	return prepared_end(p, prepared, err);
@@ -148,18 +173,21 @@ enum hd_err hd_library_conv2d_dw_prepare(const struct hd_call *call, void **prep
 void hd_library_conv2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct conv g = conv2d_of(call);
+
 	samples_tile(call, &g, tile, scratch);
 }
 
 void hd_library_conv2d_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct conv g = conv2d_dx_of(call);
+
 	samples_tile(call, &g, tile, scratch);
 }
 
 void hd_library_conv2d_dw_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	const struct prepared *p = call->prepared;
+
 	(void)tile;
 	hd_dnnl_run(p->of[0][0], call->in[0].at, call->in[1].at, call->out[0].at, scratch);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "device/cpu/vmath.h"
+#include "device/cpu/acts.inc.h"
 #include "device/kernel.h"
 
 enum { MAP_ELEMS = 16384 };
@@ -43,65 +43,6 @@ HD_INLINE struct run row_run(uint64_t rows, uint64_t cols, uint32_t tile)
 	return (struct run){ at, rows - at < per ? rows - at : per };
 }
 
-/* for each unit of n elements: `len` of them at i, 16 but for the last */
-#define HD_UNITS(i, len, n) \
-	for (size_t i = 0, len; i < (n) && ((len = (n) - i < HD_UNIT ? (n) - i : HD_UNIT), true); i += HD_UNIT)
-
-HD_INLINE struct vf act_of(int act, struct vf x)
-{
-	switch (act) {
-	case HD_ACT_RELU: return vf_select(vf_lt(x, vf_set(0.0f)), vf_set(0.0f), x);
-	case HD_ACT_GELU: return vf_mul(x, vf_gelu_gate(x));
-	case HD_ACT_TANH: return vf_tanh(x);
-	default: return vf_sigmoid(x);
-	}
-}
-
-/* The derivative of gelu = x s(v), v = 2k (x + c x^3):  s + x s (1 - s) 2k (1 + 3 c x^2). */
-HD_INLINE struct vf gelu_slope(struct vf x)
-{
-	struct vf s = vf_gelu_gate(x), one = vf_set(1.0f);
-	struct vf inner = vf_mul(vf_set(HD_GELU_2K), vf_fma(vf_mul(x, x), vf_set(3.0f * HD_GELU_C), one));
-	return vf_fma(vf_mul(vf_mul(x, s), vf_sub(one, s)), inner, s);
-}
-
-HD_INLINE struct vf act_slope(int act, struct vf x)
-{
-	struct vf one = vf_set(1.0f), y;
-
-	switch (act) {
-	case HD_ACT_RELU: return vf_select(vf_lt(vf_set(0.0f), x), one, vf_set(0.0f));
-	case HD_ACT_GELU: return gelu_slope(x);
-	case HD_ACT_TANH:
-		y = vf_tanh(x);
-		return vf_sub(one, vf_mul(y, y));
-	default:
-		y = vf_sigmoid(x);
-		return vf_mul(y, vf_sub(one, y));
-	}
-}
-
-/* Binary maps: b has the shape of a, or is repeated with a period of its own length. */
-#define HD_BINARY(name, op)                                                                              \
-	static inline void name##_tile(const struct hd_call *call, uint32_t tile, void *scratch)         \
-	{                                                                                                \
-		struct run run = map_run(call, tile);                                                    \
-		const float *a = (const float *)call->in[0].at, *b = call->in[1].at;                     \
-		float *out = call->out[0].at;                                                            \
-		uint64_t period = call->in[1].elems;                                                     \
-		(void)scratch;                                                                           \
-		for (uint64_t i = run.at, end = run.at + run.n, n; i < end; i += n) {                    \
-			uint64_t from = i % period;                                                      \
-			n = end - i < period - from ? end - i : period - from;                           \
-			HD_UNITS(j, len, n)                                                              \
-				vf_store_n(out + i + j, op(vf_load_n(a + i + j, len), vf_load_n(b + from + j, len)), len); \
-		}                                                                                        \
-	}
-HD_BINARY(add, vf_add)
-HD_BINARY(sub, vf_sub)
-HD_BINARY(mul, vf_mul)
-#undef HD_BINARY
-
 static inline void scale_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct run run = map_run(call, tile);
@@ -112,40 +53,18 @@ static inline void scale_tile(const struct hd_call *call, uint32_t tile, void *s
 		vf_store_n(out + i, vf_mul(vf_load_n(a + i, len), vf_set(call->attr.f[0])), len);
 }
 
-/* Each activation is its own loop: the switch is outside. */
-HD_INLINE void act_run(int act, const float *x, float *y, uint64_t n)
-{
-	HD_UNITS(i, len, n)
-		vf_store_n(y + i, act_of(act, vf_load_n(x + i, len)), len);
-}
-HD_INLINE void act_dx_run(int act, const float *dy, const float *x, float *dx, uint64_t n)
-{
-	HD_UNITS(i, len, n)
-		vf_store_n(dx + i, vf_mul(vf_load_n(dy + i, len), act_slope(act, vf_load_n(x + i, len))), len);
-}
-
-#define X(id, text) case HD_ACT_##id: act_run(HD_ACT_##id, x, y, n); break;
-static inline void act_all(int act, const float *x, float *y, uint64_t n) { switch (act) { HD_ACTS(X) default: break; } }
-#undef X
-#define X(id, text) case HD_ACT_##id: act_dx_run(HD_ACT_##id, dy, x, dx, n); break;
-static inline void act_dx_all(int act, const float *dy, const float *x, float *dx, uint64_t n)
-{
-	switch (act) { HD_ACTS(X) default: break; }
-}
-#undef X
-
 static inline void act_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct run run = map_run(call, tile);
 	(void)scratch;
-	act_all(call->attr.i[0], (const float *)call->in[0].at + run.at, (float *)call->out[0].at + run.at, run.n);
+	act_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at, (float *)call->out[0].at + run.at, run.n);
 }
 
 static inline void act_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct run run = map_run(call, tile);
 	(void)scratch;
-	act_dx_all(call->attr.i[0], (const float *)call->in[0].at + run.at, (const float *)call->in[1].at + run.at,
+	act_dx_all(call->attr.i[0], call->attr.f, (const float *)call->in[0].at + run.at, (const float *)call->in[1].at + run.at,
 		(float *)call->out[0].at + run.at, run.n);
 }
 
@@ -199,7 +118,7 @@ static inline void bias_act_tile(const struct hd_call *call, uint32_t tile, void
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
 		uint64_t at = row * s.cols;
 		bias_row(&s, (const float *)call->in[0].at + at, call->in[1].at, row, z + at);
-		act_all(call->attr.i[1], z + at, y + at, s.cols);
+		act_all(call->attr.i[1], call->attr.f, z + at, y + at, s.cols);
 	}
 }
 

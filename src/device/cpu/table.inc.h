@@ -12,6 +12,11 @@
 #include "device/cpu/library.h"
 #include "device/cpu/matmul.inc.h"
 #include "device/cpu/rows.inc.h"
+#include "device/cpu/table_batch.inc.h"
+#include "device/cpu/table_blocked.inc.h"
+#include "device/cpu/table_images.inc.h"
+#include "device/cpu/table_sequences.inc.h"
+#include "device/cpu/table_tensors.inc.h"
 
 static inline uint32_t no_tiles(const struct hd_call *call) { (void)call; return 0; }
 static inline void view_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)call; (void)tile; (void)scratch; }
@@ -26,51 +31,67 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 	case HD_MATH_TANH:      x = vf_tanh(x); break;
 	case HD_MATH_SIGMOID:   x = vf_sigmoid(x); break;
 	case HD_MATH_GELU_GATE: x = vf_gelu_gate(x); break;
+	case HD_MATH_LOG_ANY:   x = vf_log_any(x); break;
+	case HD_MATH_EXPM1:     x = vf_expm1(x); break;
+	case HD_MATH_SOFTPLUS:  x = vf_softplus(x); break;
+	case HD_MATH_ERF:       x = vf_erf(x); break;
+	case HD_MATH_NORMAL:    x = vf_normal(x); break;
+	case HD_MATH_POW:       x = vf_pow(x, vf_set(2.5f)); break;
+	case HD_NMATHS:         break;
 	}
 	vf_store(out, x);
 }
 
-/*    op               tiles                scratch               tile */
-#define HD_DENSE_ROWS(X)                                                              \
-	X(MATMUL,          matmul_ntiles,       matmul_scratch,       matmul_tile)          \
-	X(CONV2D,          conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
-	X(CONV2D_DX,       conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
-	X(CONV2D_DW,       conv2d_dw_ntiles,    conv2d_dw_scratch,    conv2d_dw_tile)
-#define HD_OTHER_ROWS(X)                                                            \
-	X(ATTENTION,       attention_ntiles,    attention_scratch,    attention_tile)       \
-	X(ATTENTION_DX,    attention_dx_ntiles, attention_dx_scratch, attention_dx_tile)    \
-	X(RESHAPE,         no_tiles,            scratch_none,         view_tile)            \
-	X(ADD,             map_ntiles,          scratch_none,         add_tile)             \
-	X(SUB,             map_ntiles,          scratch_none,         sub_tile)             \
-	X(MUL,             map_ntiles,          scratch_none,         mul_tile)             \
-	X(SCALE,           map_ntiles,          scratch_none,         scale_tile)           \
-	X(BIAS,            bias_ntiles,         scratch_none,         bias_tile)            \
-	X(BIAS_ACT,        bias_ntiles,         scratch_none,         bias_act_tile)        \
-	X(ACT,             map_ntiles,          scratch_none,         act_tile)             \
-	X(ACT_DX,          map_ntiles,          scratch_none,         act_dx_tile)          \
-	X(MAXPOOL2D,       maxpool2d_ntiles,    scratch_none,         maxpool2d_tile)       \
-	X(MAXPOOL2D_DX,    maxpool2d_dx_ntiles, scratch_none,         maxpool2d_dx_tile)    \
-	X(EMBED,           embed_ntiles,        scratch_none,         embed_tile)           \
-	X(EMBED_DW,        embed_dw_ntiles,     scratch_none,         embed_dw_tile)        \
-	X(SUM_ROWS,        sum_rows_ntiles,     scratch_none,         sum_rows_tile)        \
-	X(LAYERNORM,       norm_ntiles,         scratch_none,         layernorm_tile)       \
-	X(ADD_LAYERNORM,   norm_ntiles,         scratch_none,         add_layernorm_tile)   \
-	X(LAYERNORM_DX,    norm_ntiles,         scratch_none,         layernorm_dx_tile)    \
-	X(LAYERNORM_DG,    layernorm_dg_ntiles, scratch_none,         layernorm_dg_tile)    \
-	X(SOFTMAX_XENT,    logits_ntiles,       scratch_none,         softmax_xent_tile)    \
-	X(SOFTMAX_XENT_DX, logits_ntiles,       scratch_none,         softmax_xent_dx_tile) \
-	X(MSE,             mse_ntiles,          scratch_none,         mse_tile)             \
-	X(MSE_DX,          map_ntiles,          scratch_none,         mse_dx_tile)          \
-	X(SUM64,           one_tile,            scratch_none,         sum64_tile)           \
-	X(COUNT64,         one_tile,            scratch_none,         count64_tile)         \
-	X(DROPOUT,         map_ntiles,          scratch_none,         dropout_tile)         \
-	X(DROPOUT_DX,      map_ntiles,          scratch_none,         dropout_tile)
+/* The gradient of a weight folds as it goes. */
+static const struct hd_fold_kernel matmul_fold = { matmul_fold_takes, matmul_fold_ntiles, matmul_fold_scratch, matmul_fold_tile };
 
-#define X(id, ntiles, scratch, tile) [HD_OP_##id] = { { ntiles, scratch, tile }, hd_cpu_prepare_none, hd_cpu_release_none },
-#define L(id, stem) [HD_OP_##id] = { { hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile }, \
-	hd_library_##stem##_prepare, hd_library_release },
-#define HD_ISA_TABLE { HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) }
-#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) }
-#define HD_ISA_VECTOR { flat_update, flat_add, flat_copy, flat_sumsq }
+/*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
+#define HD_FOLD_ROWS(F)                                                               \
+	F(MATMUL,          ROWS, matmul_ntiles,       matmul_scratch,       matmul_tile, &matmul_fold)
+#define HD_DENSE_ROWS(X)                                                              \
+	X(CONV2D,          ROWS, conv2d_ntiles,       conv2d_scratch,       conv2d_tile)          \
+	X(CONV2D_DX,       ROWS, conv2d_dx_ntiles,    conv2d_dx_scratch,    conv2d_dx_tile)       \
+	X(CONV2D_DW,       ROWS, conv2d_dw_ntiles,    conv2d_dw_scratch,    conv2d_dw_tile)
+#define HD_OTHER_ROWS(X)                                                            \
+	X(ATTENTION,       ROWS, attention_ntiles,    attention_scratch,    attention_tile)       \
+	X(ATTENTION_DX,    ROWS, attention_dx_ntiles, attention_dx_scratch, attention_dx_tile)    \
+	X(RESHAPE,         ROWS, no_tiles,            scratch_none,         view_tile)            \
+	X(ADD,             ROWS, map_ntiles,          scratch_none,         add_tile)             \
+	X(SUB,             ROWS, map_ntiles,          scratch_none,         sub_tile)             \
+	X(MUL,             ROWS, map_ntiles,          scratch_none,         mul_tile)             \
+	X(SCALE,           ROWS, map_ntiles,          scratch_none,         scale_tile)           \
+	X(BIAS,            ROWS, bias_ntiles,         scratch_none,         bias_tile)            \
+	X(BIAS_ACT,        ROWS, bias_ntiles,         scratch_none,         bias_act_tile)        \
+	X(ACT,             ROWS, map_ntiles,          scratch_none,         act_tile)             \
+	X(ACT_DX,          ROWS, map_ntiles,          scratch_none,         act_dx_tile)          \
+	X(MAXPOOL2D,       ROWS, pool2d_ntiles,       scratch_none,         maxpool2d_tile)       \
+	X(MAXPOOL2D_DX,    ROWS, pool2d_dx_ntiles,    scratch_none,         maxpool2d_dx_tile)    \
+	X(EMBED,           ROWS, embed_ntiles,        scratch_none,         embed_tile)           \
+	X(EMBED_DW,        ROWS, embed_dw_ntiles,     scratch_none,         embed_dw_tile)        \
+	X(SUM_ROWS,        ROWS, sum_rows_ntiles,     scratch_none,         sum_rows_tile)        \
+	X(LAYERNORM,       ROWS, norm_ntiles,         scratch_none,         layernorm_tile)       \
+	X(ADD_LAYERNORM,   ROWS, norm_ntiles,         scratch_none,         add_layernorm_tile)   \
+	X(LAYERNORM_DX,    ROWS, norm_ntiles,         scratch_none,         layernorm_dx_tile)    \
+	X(LAYERNORM_DG,    ROWS, layernorm_dg_ntiles, scratch_none,         layernorm_dg_tile)    \
+	X(SOFTMAX_XENT,    ROWS, logits_ntiles,       scratch_none,         softmax_xent_tile)    \
+	X(SOFTMAX_XENT_DX, ROWS, logits_ntiles,       scratch_none,         softmax_xent_dx_tile) \
+	X(MSE,             ROWS, mse_ntiles,          scratch_none,         mse_tile)             \
+	X(MSE_DX,          ROWS, map_ntiles,          scratch_none,         mse_dx_tile)          \
+	X(SUM64,           ROWS, one_tile,            scratch_none,         sum64_tile)           \
+	X(COUNT64,         ROWS, one_tile,            scratch_none,         count64_tile)         \
+	X(DROPOUT,         CALL, map_ntiles,          scratch_none,         dropout_tile)         \
+	X(DROPOUT_DX,      CALL, map_ntiles,          scratch_none,         dropout_tile)
+
+#define HD_FAMILY_ROWS(X) HD_IMAGES_ROWS(X) HD_TENSORS_ROWS(X) HD_SEQUENCES_ROWS(X) HD_BATCH_ROWS(X) HD_BLOCKED_ROWS(X)
+
+#define ROWS true
+#define CALL false
+#define X(id, rowwise, ntiles, scratch, tile) [HD_OP_##id] = { { ntiles, scratch, tile, rowwise, NULL }, hd_cpu_prepare_none, hd_cpu_release_none, NULL },
+#define F(id, rowwise, ntiles, scratch, tile, fold) [HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold }, hd_cpu_prepare_none, hd_cpu_release_none, NULL },
+#define L(id, stem) [HD_OP_##id] = { { hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
+	hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
+#define HD_ISA_TABLE { HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) }
+#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) }
+#define HD_ISA_VECTOR { flat_update, flat_measure, flat_add, flat_copy, flat_sumsq }
 
 #endif

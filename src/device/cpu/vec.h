@@ -122,6 +122,27 @@ HD_INLINE void vf_store_n(float *at, struct vf a, size_t n)
 	}
 }
 
+/* Lanes at[0], at[step], ..: n in 1..16, step at least 1; memory beyond the last of them is not touched. */
+HD_INLINE struct vf vf_load_step(const float *at, int64_t step, size_t n)
+{
+	float lane[HD_UNIT] = { 0 };
+	struct vf both[2], r;
+
+	if (step == 1)
+		return vf_load_n(at, n);
+	if (step == 2) {
+		size_t span = 2 * n - 1;
+		both[0] = vf_load_n(at, span < HD_UNIT ? span : HD_UNIT);
+		both[1] = span > HD_UNIT ? vf_load_n(at + HD_UNIT, span - HD_UNIT) : vf_set(0.0f);
+		for (int i = 0; i < HD_PARTS; i++)
+			r.p[i] = part_even(both[2 * i / HD_PARTS].p[2 * i % HD_PARTS], both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS]);
+		return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		lane[i] = at[(int64_t)i * step];
+	return vf_load(lane);
+}
+
 /* `a` in the first n lanes, `rest` in the others. */
 HD_INLINE struct vf vf_only(struct vf a, size_t n, struct vf rest)
 {

@@ -33,6 +33,8 @@ HD_INLINE part part_select(ipart mask, part yes, part no) { return (part)((mask 
 HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&a, at, n * sizeof *at); return a; }
 HD_INLINE void part_store_n(float *at, part a, size_t n) { memcpy(at, &a, n * sizeof *at); }
 
+HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+
 HD_INLINE void part_transpose(part row[4])
 {
 	for (int i = 0; i < 4; i++)

@@ -1,20 +1,26 @@
-/* vmath.h -- exponential, logarithm, tanh, sigmoid and gelu of sixteen floats:
- * polynomials of our own, since the libm of two machines may differ in the last bit.
+/* vmath.h -- exponential, logarithm, power, tanh, sigmoid, the error function and the gates
+ * of gelu of sixteen floats: polynomials of our own, since the libm of two machines may
+ * differ in the last bit.
  *
- * 1. Errors against f64, bounded by vmath_test.c: exp and log 1 ulp, tanh 2, sigmoid 3.
+ * 1. Errors against f64, bounded by vmath_test.c: exp, log and pow 1 ulp, tanh 2, sigmoid,
+ *    erf and softplus 3, normal (the gate of gelu_erf) 5, expm1 2.
  *    The gate of gelu 2 ulp for positive x; 12 down to x = -2.5, since an error of v
  *    becomes a relative one of e^v (and the gate is below 1e-2 there).
  * 2. What is no number stays no number. exp gives 0 below -87.336 (no subnormal
  *    results: they cost a hundred cycles each) and infinity above 88.7228.
- * 3. log takes positive normal numbers.
+ * 3. vf_log takes positive normal numbers, vf_log_any whatever comes.
  *
  * Coefficients: exp is the Taylor series, whose seventh term is below half an ulp
  * for |r| <= ln 2 / 2; log and tanh are the classical single-precision minimax
- * polynomials of Moshier's Cephes library (logf, tanhf).
+ * polynomials of Moshier's Cephes library (logf, tanhf); those of the error function are
+ * our own minimax fits (weighted least squares at Chebyshev nodes, in f64).
  *
  * Everything is inline: the header is private to the kernels. */
 #ifndef HD_DEVICE_CPU_VMATH_H
 #define HD_DEVICE_CPU_VMATH_H
+
+#include <stdbool.h>
+#include <string.h>
 
 #include "device/cpu/vec.h"
 
@@ -89,6 +95,136 @@ HD_INLINE struct vf vf_gelu_gate(struct vf x)
 {
 	struct vf inner = vf_mul(x, vf_fma(vf_mul(x, x), vf_set(HD_GELU_C), vf_set(1.0f)));
 	return vf_sigmoid(vf_mul(vf_set(HD_GELU_2K), inner));
+}
+
+HD_INLINE struct vf vf_abs(struct vf x) { return vi_float_of(vi_and(vf_bits(x), vi_set(INT32_MAX))); }
+HD_INLINE struct vf vf_neg(struct vf x) { return vi_float_of(vi_xor(vf_bits(x), vi_set(INT32_MIN))); }
+HD_INLINE struct vf vf_signed(struct vf size, struct vf sign) { return vi_float_of(vi_or(vf_bits(size), vi_and(vf_bits(sign), vi_set(INT32_MIN)))); }
+
+/* Minus infinity at 0, no number below; subnormal numbers are scaled by 2^23 first. */
+HD_INLINE struct vf vf_log_any(struct vf x)
+{
+	struct vf zero = vf_set(0.0f);
+	struct vi small = vf_lt(x, vf_set(0x1p-126f));
+	struct vf y = vf_log(vf_select(small, vf_mul(x, vf_set(0x1p23f)), x));
+
+	y = vf_select(small, vf_sub(y, vf_set(0x1.fe2804p+3f)), y);            /* 23 ln 2 */
+	y = vf_select(vf_eq(x, zero), vf_set(-__builtin_inff()), y);
+	y = vf_select(vf_lt(x, zero), vf_set(__builtin_nanf("")), y);
+	return vf_select(vf_eq(x, x), y, x);
+}
+
+/* Near 0 the series without its first term, since e^x - 1 cancels there. */
+HD_INLINE struct vf vf_expm1(struct vf x)
+{
+	static const float coeff[] = { 1.0f / 40320, 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f };
+	struct vf p = vf_set(coeff[0]);
+
+	for (int i = 1; i < 7; i++)
+		p = vf_fma(p, x, vf_set(coeff[i]));
+	struct vf near = vf_fma(vf_mul(p, x), x, x);
+	return vf_select(vf_lt(vf_abs(x), vf_set(0.5f)), near, vf_sub(vf_exp(x), vf_set(1.0f)));
+}
+
+/* max(x, 0) + log(1 + u), u = e^-|x|: log(w) + (u - (w - 1)) / w, where w = 1 + u as rounded. */
+HD_INLINE struct vf vf_softplus(struct vf x)
+{
+	struct vf zero = vf_set(0.0f), one = vf_set(1.0f), u = vf_exp(vf_neg(vf_abs(x))), w = vf_add(one, u);
+	struct vf rest = vf_div(vf_sub(u, vf_sub(w, one)), w);
+	return vf_add(vf_select(vf_lt(x, zero), zero, x), vf_add(vf_log(w), rest));
+}
+
+/* The upper tail of the normal distribution, erfc(a / sqrt 2) / 2 for a >= 0: e^(-a^2/2) times a
+ * polynomial in (a - 3) / (a + 3). The rounding of a^2 is put back, since it would be a relative error. */
+HD_INLINE struct vf vf_normal_tail(struct vf a)
+{
+	static const float coeff[] = {
+		5.415121996e-05f, 1.160378306e-04f, -3.399116977e-04f, -9.841832798e-04f, 2.904702676e-03f,
+		6.132183131e-03f, -4.621331394e-02f, 1.232250184e-01f, -2.064026147e-01f, 1.215139478e-01f,
+	};
+	struct vf cut = vf_select(vf_lt(vf_set(14.0f), a), vf_set(14.0f), a), three = vf_set(3.0f);      /* nothing is left there */
+	struct vf s = vf_div(vf_sub(cut, three), vf_add(cut, three)), p = vf_set(coeff[0]);
+	struct vf square = vf_mul(cut, cut), lost = vf_fma(cut, cut, vf_neg(square));
+
+	for (int i = 1; i < 10; i++)
+		p = vf_fma(p, s, vf_set(coeff[i]));
+	struct vf e = vf_exp(vf_mul(square, vf_set(-0.5f)));
+	return vf_mul(p, vf_fma(e, vf_mul(lost, vf_set(-0.5f)), e));
+}
+
+/* The normal distribution, (1 + erf(x / sqrt 2)) / 2: the gate of gelu_erf. */
+HD_INLINE struct vf vf_normal(struct vf x)
+{
+	struct vf tail = vf_normal_tail(vf_abs(x));
+	struct vf y = vf_select(vf_lt(x, vf_set(0.0f)), tail, vf_sub(vf_set(1.0f), tail));
+	return vf_select(vf_eq(x, x), y, x);
+}
+
+HD_INLINE struct vf vf_erf(struct vf x)
+{
+	static const float coeff[] = {
+		0x1.6512c0p-14f, -0x1.aca43cp-11f, 0x1.550a5ap-8f, -0x1.b81526p-6f, 0x1.ce2e54p-4f, -0x1.812744p-2f, 0x1.20dd76p+0f,
+	};
+	struct vf a = vf_abs(x), xx = vf_mul(x, x), p = vf_set(coeff[0]), tail = vf_normal_tail(vf_mul(a, vf_set(0x1.6a09e6p+0f)));
+
+	for (int i = 1; i < 7; i++)
+		p = vf_fma(p, xx, vf_set(coeff[i]));
+	struct vf y = vf_select(vf_lt(a, vf_set(0.9f)), vf_mul(p, x), vf_signed(vf_fma(vf_set(-2.0f), tail, vf_set(1.0f)), x));
+	return vf_select(vf_eq(x, x), y, x);
+}
+
+/* One power in f64: e^(y log x), whose error is far below half a unit of f32. log m = 2 atanh((m-1)/(m+1)). */
+static inline double log64(double x)
+{
+	int64_t bits;
+	double sum = 0;
+
+	memcpy(&bits, &x, sizeof bits);
+	int64_t over = bits - 0x3fe6a09e667f3bcd, e = over >> 52;           /* above sqrt(1/2) */
+	bits = (over & 0xfffffffffffff) + 0x3fe6a09e667f3bcd;
+	memcpy(&x, &bits, sizeof x);
+	double s = (x - 1) / (x + 1), ss = s * s;
+	for (int k = 21; k >= 1; k -= 2)
+		sum = sum * ss + 1.0 / k;
+	return (double)e * 0.693147180559945309417 + 2 * s * sum;
+}
+static inline double exp64(double x)
+{
+	double n = x * 1.44269504088896340736 + 0x1.8p52, p = 1, scale;
+	int64_t low;
+
+	memcpy(&low, &n, sizeof low);
+	double r = x - (n - 0x1.8p52) * 0.693147180559945309417;
+	for (int k = 13; k >= 1; k--)
+		p = 1 + p * r / k;
+	low = ((low & 0xfff) + 1023) << 52 & 0x7ff0000000000000;            /* the exponent lies in the low bits of n */
+	memcpy(&scale, &low, sizeof scale);
+	return p * scale;
+}
+/* Powers as IEEE 754 (pow) defines them, but what is no number never becomes one, pow(x, 0) excepted. */
+static inline float one_pow(float x, float y)
+{
+	const float inf = __builtin_inff(), size = x < 0 ? -x : x, ysize = y < 0 ? -y : y;
+	bool whole = ysize >= 0x1p23f || (y == y && (float)(int32_t)y == y), odd = whole && ysize < 0x1p24f && ((int32_t)y & 1);
+
+	if (y == 0.0f || x == 1.0f)
+		return 1.0f;
+	if (x != x || y != y || (x < 0.0f && !whole))
+		return __builtin_nanf("");
+	if (size == 0.0f || size == inf)
+		return __builtin_copysignf((size == 0.0f) == (y > 0.0f) ? 0.0f : inf, odd ? x : 1.0f);
+	double t = size == 1.0f ? 0 : (double)y * log64((double)size);
+	return __builtin_copysignf((float)exp64(t > 200 ? 200 : t < -200 ? -200 : t), odd ? x : 1.0f);
+}
+static __attribute__((noinline, unused)) struct vf vf_pow(struct vf x, struct vf y)
+{
+	float base[HD_UNIT], by[HD_UNIT];
+
+	vf_store(base, x);
+	vf_store(by, y);
+	for (int i = 0; i < HD_UNIT; i++)
+		base[i] = one_pow(base[i], by[i]);
+	return vf_load(base);
 }
 
 #endif

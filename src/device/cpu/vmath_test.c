@@ -8,6 +8,9 @@
 
 static double gelu_gate(double x) { return 1 / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double softplus(double x) { return x > 700 ? x : log1p(exp(x)); }
+static double normal(double x) { return erfc(-x * sqrt(0.5)) / 2; }
+static double pow_half5(double x) { return pow(x, 2.5); }
 
 static const struct range { int function; const char *name; double (*oracle)(double); float from, to; double ulps; } ranges[] = {
 	{ HD_MATH_EXP,       "exp",       exp,       -87.33f,  88.722f,  1 },
@@ -15,6 +18,12 @@ static const struct range { int function; const char *name; double (*oracle)(dou
 	{ HD_MATH_TANH,      "tanh",      tanh,      -20.0f,   20.0f,    2 },
 	{ HD_MATH_SIGMOID,   "sigmoid",   sigmoid,   -85.0f,   100.0f,   3 },
 	{ HD_MATH_GELU_GATE, "gelu gate", gelu_gate, -2.5f,    30.0f,    12 },
+	{ HD_MATH_LOG_ANY,   "log any",   log,       1e-45f,   3.4e38f,  1 },
+	{ HD_MATH_EXPM1,     "expm1",     expm1,     -80.0f,   88.0f,    2 },
+	{ HD_MATH_SOFTPLUS,  "softplus",  softplus,  -80.0f,   3.4e38f,  3 },
+	{ HD_MATH_ERF,       "erf",       erf,       -20.0f,   20.0f,    3 },
+	{ HD_MATH_NORMAL,    "normal",    normal,    -12.5f,   20.0f,    5 },
+	{ HD_MATH_POW,       "pow 2.5",   pow_half5, 1e-15f,   2e15f,    1 },
 };
 enum { NRANGES = sizeof ranges / sizeof ranges[0], STRIDE = 997 };
 
@@ -88,14 +97,27 @@ static void edges_are_exact(void **state)
 	assert_true(at(HD_MATH_TANH, -INFINITY) == -1.0f);
 	assert_true(at(HD_MATH_SIGMOID, -INFINITY) == 0.0f);
 	assert_true(at(HD_MATH_SIGMOID, INFINITY) == 1.0f);
-	for (int f = HD_MATH_EXP; f <= HD_MATH_GELU_GATE; f++)
+	assert_true(at(HD_MATH_LOG_ANY, 0.0f) == -INFINITY);
+	assert_true(isnan(at(HD_MATH_LOG_ANY, -1.0f)));
+	assert_true(at(HD_MATH_EXPM1, -INFINITY) == -1.0f);
+	assert_true(at(HD_MATH_SOFTPLUS, -INFINITY) == 0.0f);
+	assert_true(at(HD_MATH_SOFTPLUS, INFINITY) == INFINITY);
+	assert_true(at(HD_MATH_ERF, 0.0f) == 0.0f);
+	assert_true(at(HD_MATH_ERF, INFINITY) == 1.0f);
+	assert_true(at(HD_MATH_ERF, -INFINITY) == -1.0f);
+	assert_true(at(HD_MATH_NORMAL, 0.0f) == 0.5f);
+	assert_true(at(HD_MATH_NORMAL, -INFINITY) == 0.0f);
+	assert_true(at(HD_MATH_NORMAL, INFINITY) == 1.0f);
+	assert_true(at(HD_MATH_POW, 4.0f) == 32.0f);
+	assert_true(isnan(at(HD_MATH_POW, -4.0f)));
+	for (int f = 0; f < HD_NMATHS; f++)
 		CHECK(isnan(at(f, NAN)), "function %d", f);
 }
 
 static void paths_agree_on_every_stride_of_all_floats(void **state)
 {
 	(void)state;
-	for (int f = HD_MATH_EXP; f <= HD_MATH_GELU_GATE; f++)
+	for (int f = 0; f < HD_NMATHS; f++)
 		for (uint64_t bits = 0; bits < UINT32_MAX; bits += 16 * 9973) {
 			float x[16], plain[16], y[16];
 			for (uint64_t i = 0; i < 16; i++)

@@ -37,7 +37,7 @@ static enum hd_err null_run(struct hd_device *device, const struct hd_program *p
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag)
 {
 	(void)phase;
-	if (bind->rows && hd_program_variant(program, bind->rows) == HD_NONE)
+	if (!bind->nparts && bind->rows && hd_program_variant(program, bind->rows) == HD_NONE)
 		return hd_fail(diag, HD_E_BUG, "device null: a slice of %llu rows was not prepared", (unsigned long long)bind->rows);
 	return null_done(device, token);
 }
@@ -60,6 +60,16 @@ static enum hd_err null_sumsq(struct hd_device *device, const float *flat, const
 	return null_done(device, token);
 }
 
+static enum hd_err null_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
+	double *param_sumsq, double *move_sumsq, uint64_t *token)
+{
+	(void)update;
+	(void)segment;
+	memset(param_sumsq, 0, n * sizeof *param_sumsq);
+	memset(move_sumsq, 0, n * sizeof *move_sumsq);
+	return null_done(device, token);
+}
+
 static enum hd_err null_update(struct hd_device *device, const struct hd_update *update, uint64_t *token)
 {
 	(void)update;
@@ -71,5 +81,5 @@ const struct hd_device_ops hd_device_null = {
 	.powers = HD_DEVICE_HOST_MEMORY | HD_DEVICE_NO_RESULT,
 	.size = sizeof(struct hd_grid), .open = null_open, .take = hd_grid_take, .give = hd_grid_give,
 	.write = hd_grid_move, .read = hd_grid_move, .load = null_load, .run = null_run, .add = null_add,
-	.sumsq = null_sumsq, .update = null_update, .wait = hd_grid_wait, .close = hd_grid_close,
+	.sumsq = null_sumsq, .measure = null_measure, .update = null_update, .wait = hd_grid_wait, .close = hd_grid_close,
 };

@@ -25,14 +25,20 @@ static void matmul(const struct hd_call *call, uint64_t first, uint64_t last, vo
 }
 
 /* x[N,C,H,W] w[K,C,R,S] y[N,K,P,Q], whatever role each plays in the call. */
-struct conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw; };
+struct conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw; };
 
 static struct conv conv_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *w, const struct hd_operand *y)
 {
 	const int32_t *at = call->attr.i;
 
 	return (struct conv){ x->dim[0], x->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3],
-		y->dim[2], y->dim[3], at[0], at[1], at[2], at[3] };
+		y->dim[2], y->dim[3], at[0], at[1], at[2], at[3], at[4] ? at[4] : 1, at[5] ? at[5] : 1, at[6] ? at[6] : 1 };
+}
+
+/* Where the kernel of output channel k has its element for channel `c` of its group. */
+static int64_t weight_at(const struct conv *v, int64_t k, int64_t c, int64_t r, int64_t s)
+{
+	return ((k * (v->c / v->groups) + c) * v->r + r) * v->s + s;
 }
 
 static void conv2d(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
@@ -43,19 +49,20 @@ static void conv2d(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		int64_t q = (int64_t)e % v.q, p = (int64_t)e / v.q % v.p, k = (int64_t)e / (v.q * v.p) % v.k, n = (int64_t)e / (v.q * v.p * v.k);
+		const int64_t own = v.c / v.groups, first_c = k / (v.k / v.groups) * own;
 		double sum = 0;
-		for (int64_t c = 0; c < v.c; c++)
+		for (int64_t c = 0; c < own; c++)
 			for (int64_t r = 0; r < v.r; r++)
 				for (int64_t s = 0; s < v.s; s++) {
-					int64_t h = p * v.sh + r - v.ph, i = q * v.sw + s - v.pw;
+					int64_t h = p * v.sh + r * v.dh - v.ph, i = q * v.sw + s * v.dw - v.pw;
 					if (h >= 0 && h < v.h && i >= 0 && i < v.w)
-						sum += (double)x[((n * v.c + c) * v.h + h) * v.w + i] * (double)w[((k * v.c + c) * v.r + r) * v.s + s];
+						sum += (double)x[((n * v.c + first_c + c) * v.h + h) * v.w + i] * (double)w[weight_at(&v, k, c, r, s)];
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
 }
 
-/* Every (p, q) whose window covers (h, i): h = p * sh + r - ph. */
+/* Every (p, q) whose window covers (h, i): h = p * sh + r * dh - ph. */
 static void conv2d_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct conv v = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
@@ -64,15 +71,16 @@ static void conv2d_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
 		int64_t i = (int64_t)e % v.w, h = (int64_t)e / v.w % v.h, c = (int64_t)e / (v.w * v.h) % v.c, n = (int64_t)e / (v.w * v.h * v.c);
+		const int64_t own = v.c / v.groups, each = v.k / v.groups, group = c / own;
 		double sum = 0;
-		for (int64_t k = 0; k < v.k; k++)
+		for (int64_t k = group * each; k < (group + 1) * each; k++)
 			for (int64_t r = 0; r < v.r; r++)
 				for (int64_t s = 0; s < v.s; s++) {
-					int64_t up = h + v.ph - r, left = i + v.pw - s;
+					int64_t up = h + v.ph - r * v.dh, left = i + v.pw - s * v.dw;
 					if (up < 0 || left < 0 || up % v.sh || left % v.sw || up / v.sh >= v.p || left / v.sw >= v.q)
 						continue;
 					sum += (double)dy[((n * v.k + k) * v.p + up / v.sh) * v.q + left / v.sw] *
-						(double)w[((k * v.c + c) * v.r + r) * v.s + s];
+						(double)w[weight_at(&v, k, c - group * own, r, s)];
 				}
 		hd_ref_out(call, 0)[e] = (float)sum;
 	}
@@ -85,12 +93,14 @@ static void conv2d_dw(const struct hd_call *call, uint64_t first, uint64_t last,
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		int64_t s = (int64_t)e % v.s, r = (int64_t)e / v.s % v.r, c = (int64_t)e / (v.s * v.r) % v.c, k = (int64_t)e / (v.s * v.r * v.c);
+		const int64_t own = v.c / v.groups;
+		int64_t s = (int64_t)e % v.s, r = (int64_t)e / v.s % v.r, k = (int64_t)e / (v.s * v.r * own);
+		int64_t c = (int64_t)e / (v.s * v.r) % own + k / (v.k / v.groups) * own;
 		double sum = 0;
 		for (int64_t n = 0; n < v.n; n++)
 			for (int64_t p = 0; p < v.p; p++)
 				for (int64_t q = 0; q < v.q; q++) {
-					int64_t h = p * v.sh + r - v.ph, i = q * v.sw + s - v.pw;
+					int64_t h = p * v.sh + r * v.dh - v.ph, i = q * v.sw + s * v.dw - v.pw;
 					if (h >= 0 && h < v.h && i >= 0 && i < v.w)
 						sum += (double)dy[((n * v.k + k) * v.p + p) * v.q + q] * (double)x[((n * v.c + c) * v.h + h) * v.w + i];
 				}

@@ -4,30 +4,62 @@
 
 #include "base/philox.h"
 
-static double act_of(int act, double x)
+/* f: alpha, beta. */
+static double act_of(int act, const float *f, double x)
 {
 	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:    return x < 0 ? 0 : x;
-	case HD_ACT_GELU:    return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
-	case HD_ACT_TANH:    return tanh(x);
-	case HD_ACT_SIGMOID: return 1 / (1 + exp(-x));
-	case HD_NACTS:       break;
+	case HD_ACT_RELU:     return x < 0 ? 0 : x;
+	case HD_ACT_GELU:     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+	case HD_ACT_TANH:     return tanh(x);
+	case HD_ACT_SIGMOID:  return 1 / (1 + exp(-x));
+	case HD_ACT_SILU:     return x / (1 + exp(-x));
+	case HD_ACT_GELU_ERF: return 0.5 * x * erfc(-x * sqrt(0.5));
+	case HD_ACT_SOFTPLUS: return fmax(x, 0) + log1p(exp(-fabs(x)));
+	case HD_ACT_ELU:      return x > 0 ? x : (double)f[0] * expm1(x);
+	case HD_ACT_LEAKY:    return x > 0 ? x : (double)f[0] * x;
+	case HD_ACT_CLIP:     return x < (double)f[0] ? (double)f[0] : x > (double)f[1] ? (double)f[1] : x;
+	case HD_ACT_EXP:      return exp(x);
+	case HD_ACT_LOG:      return log(x);
+	case HD_ACT_SQRT:     return sqrt(x);
+	case HD_ACT_ERF:      return erf(x);
+	case HD_ACT_NEG:      return -x;
+	case HD_ACT_ABS:      return fabs(x);
+	case HD_ACT_RECIP:    return 1 / x;
+	case HD_ACT_SQUARE:   return x * x;
+	case HD_ACT_POW:      return pow(x, (double)f[0]);
+	case HD_NACTS:        break;
 	}
 	return (double)NAN;
 }
 
-static double slope_of(int act, double x)
+static double slope_of(int act, const float *f, double x)
 {
+	const double pi = 3.14159265358979323846, s = 1 / (1 + exp(-x)), s1 = 1 / (1 + exp(x));
+
 	switch ((enum hd_act)act) {
-	case HD_ACT_RELU:    return x > 0 ? 1 : 0;
+	case HD_ACT_RELU:     return x > 0 ? 1 : 0;
 	case HD_ACT_GELU: {
-		const double a = sqrt(2 / 3.14159265358979323846);
-		double t = tanh(a * (x + 0.044715 * x * x * x));
+		const double a = sqrt(2 / pi), t = tanh(a * (x + 0.044715 * x * x * x));
 		return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * a * (1 + 3 * 0.044715 * x * x);
 	}
-	case HD_ACT_TANH:    return 1 - tanh(x) * tanh(x);
-	case HD_ACT_SIGMOID: return 1 / (1 + exp(-x)) * (1 / (1 + exp(x)));
-	case HD_NACTS:       break;
+	case HD_ACT_TANH:     return 1 - tanh(x) * tanh(x);
+	case HD_ACT_SIGMOID:  return s * s1;
+	case HD_ACT_SILU:     return s + x * s * s1;
+	case HD_ACT_GELU_ERF: return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-x * x / 2) / sqrt(2 * pi);
+	case HD_ACT_SOFTPLUS: return s;
+	case HD_ACT_ELU:      return x > 0 ? 1 : (double)f[0] * exp(x);
+	case HD_ACT_LEAKY:    return x > 0 ? 1 : (double)f[0];
+	case HD_ACT_CLIP:     return x >= (double)f[0] && x <= (double)f[1];
+	case HD_ACT_EXP:      return exp(x);
+	case HD_ACT_LOG:      return 1 / x;
+	case HD_ACT_SQRT:     return 0.5 / sqrt(x);
+	case HD_ACT_ERF:      return 2 / sqrt(pi) * exp(-x * x);
+	case HD_ACT_NEG:      return -1;
+	case HD_ACT_ABS:      return (x > 0) - (x < 0);
+	case HD_ACT_RECIP:    return -1 / (x * x);
+	case HD_ACT_SQUARE:   return 2 * x;
+	case HD_ACT_POW:      return (double)f[0] * pow(x, (double)f[0] - 1);
+	case HD_NACTS:        break;
 	}
 	return (double)NAN;
 }
@@ -35,18 +67,14 @@ static double slope_of(int act, double x)
 static void map(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const float *a = hd_ref_in(call, 0), *b = call->nin > 1 ? hd_ref_in(call, 1) : a;
-	const uint64_t nb = call->nin > 1 ? call->in[1].elems : 1;
 	float *out = hd_ref_out(call, 0);
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++)
 		switch (call->op) {
-		case HD_OP_ADD:    out[e] = a[e] + b[e % nb]; break;
-		case HD_OP_SUB:    out[e] = a[e] - b[e]; break;
-		case HD_OP_MUL:    out[e] = a[e] * b[e]; break;
 		case HD_OP_SCALE:  out[e] = a[e] * call->attr.f[0]; break;
-		case HD_OP_ACT:    out[e] = (float)act_of(call->attr.i[0], (double)a[e]); break;
-		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * slope_of(call->attr.i[0], (double)b[e])); break;
+		case HD_OP_ACT:    out[e] = (float)act_of(call->attr.i[0], call->attr.f, (double)a[e]); break;
+		case HD_OP_ACT_DX: out[e] = (float)((double)a[e] * slope_of(call->attr.i[0], call->attr.f, (double)b[e])); break;
 		default:           break;
 		}
 }
@@ -70,56 +98,7 @@ static void bias(const struct hd_call *call, uint64_t first, uint64_t last, void
 	for (uint64_t e = first; e < last; e++) {
 		z[e] = hd_ref_in(call, 0)[e] + hd_ref_in(call, 1)[e / inner % c];
 		if (y)
-			y[e] = (float)act_of(call->attr.i[1], (double)z[e]);
-	}
-}
-
-/* kh kw sh sw; no padding. Where the first maximum of window (p, q) of plane `x` lies. */
-static int64_t first_maximum(const struct hd_call *call, const struct hd_operand *x, const float *plane, int64_t p, int64_t q)
-{
-	const int32_t *a = call->attr.i;
-	int64_t best = p * a[2] * x->dim[3] + q * a[3];
-
-	for (int64_t r = 0; r < a[0]; r++)
-		for (int64_t s = 0; s < a[1]; s++) {
-			int64_t at = (p * a[2] + r) * x->dim[3] + q * a[3] + s;
-			best = plane[at] > plane[best] ? at : best;
-		}
-	return best;
-}
-
-/* A unit is a plane [H,W] of one channel of one image. */
-static uint64_t planes(const struct hd_call *call) { return (uint64_t)(call->out[0].dim[0] * call->out[0].dim[1]); }
-
-static void maxpool2d(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
-{
-	const struct hd_operand *x = &call->in[0], *y = &call->out[0];
-
-	(void)scratch;
-	for (uint64_t u = first; u < last; u++) {
-		const float *plane = hd_ref_in(call, 0) + (int64_t)u * x->dim[2] * x->dim[3];
-		float *to = hd_ref_out(call, 0) + (int64_t)u * y->dim[2] * y->dim[3];
-		for (int64_t p = 0; p < y->dim[2]; p++)
-			for (int64_t q = 0; q < y->dim[3]; q++)
-				to[p * y->dim[3] + q] = plane[first_maximum(call, x, plane, p, q)];
-	}
-}
-
-/* Windows in row-major order: where they overlap, gradients are added in that order. */
-static void maxpool2d_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
-{
-	const struct hd_operand *dy = &call->in[0], *x = &call->in[1];
-	const int64_t size = x->dim[2] * x->dim[3];
-
-	(void)scratch;
-	for (uint64_t u = first; u < last; u++) {
-		const float *plane = hd_ref_in(call, 1) + (int64_t)u * size, *from = hd_ref_in(call, 0) + (int64_t)u * dy->dim[2] * dy->dim[3];
-		float *to = hd_ref_out(call, 0) + (int64_t)u * size;
-		for (int64_t i = 0; i < size; i++)
-			to[i] = 0;
-		for (int64_t p = 0; p < dy->dim[2]; p++)
-			for (int64_t q = 0; q < dy->dim[3]; q++)
-				to[first_maximum(call, x, plane, p, q)] += from[p * dy->dim[3] + q];
+			y[e] = (float)act_of(call->attr.i[1], call->attr.f, (double)z[e]);
 	}
 }
 
@@ -186,16 +165,11 @@ static uint64_t nothing(const struct hd_call *call) { (void)call; return 0; }
 
 static const struct hd_ref_op rows[HD_NOPS] = {
 	[HD_OP_RESHAPE]         = { nothing, hd_ref_no_scratch, view },
-	[HD_OP_ADD]             = { hd_ref_elems, hd_ref_no_scratch, map },
-	[HD_OP_SUB]             = { hd_ref_elems, hd_ref_no_scratch, map },
-	[HD_OP_MUL]             = { hd_ref_elems, hd_ref_no_scratch, map },
 	[HD_OP_SCALE]           = { hd_ref_elems, hd_ref_no_scratch, map },
 	[HD_OP_BIAS]            = { hd_ref_elems, hd_ref_no_scratch, bias },
 	[HD_OP_BIAS_ACT]        = { hd_ref_elems, hd_ref_no_scratch, bias },
 	[HD_OP_ACT]             = { hd_ref_elems, hd_ref_no_scratch, map },
 	[HD_OP_ACT_DX]          = { hd_ref_elems, hd_ref_no_scratch, map },
-	[HD_OP_MAXPOOL2D]       = { planes, hd_ref_no_scratch, maxpool2d },
-	[HD_OP_MAXPOOL2D_DX]    = { planes, hd_ref_no_scratch, maxpool2d_dx },
 	[HD_OP_EMBED]           = { hd_ref_rows, hd_ref_no_scratch, embed },
 	[HD_OP_SOFTMAX_XENT_DX] = { hd_ref_rows, hd_ref_no_scratch, softmax_xent_dx },
 	[HD_OP_MSE_DX]          = { hd_ref_elems, hd_ref_no_scratch, mse_dx },

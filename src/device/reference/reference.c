@@ -13,12 +13,15 @@ size_t hd_ref_no_scratch(const struct hd_call *call) { (void)call; return 0; }
 
 static const struct hd_ref_op *find(uint16_t op)
 {
-	const struct hd_ref_op *of[] = { hd_ref_dense(op), hd_ref_map(op), hd_ref_reduce(op) };
+	static const struct hd_ref_op *(*const files[])(uint16_t op) = {
+		hd_ref_batch, hd_ref_blocked, hd_ref_dense, hd_ref_images, hd_ref_map, hd_ref_sequences, hd_ref_tensors, hd_ref_reduce,
+	};
+	enum { NFILES = sizeof files / sizeof files[0] };
 
-	for (int i = 0; i < 2; i++)
-		if (of[i]->run)
-			return of[i];
-	return of[2];
+	for (size_t i = 0; i + 1 < NFILES; i++)
+		if (files[i](op)->run)
+			return files[i](op);
+	return files[NFILES - 1](op);
 }
 
 static uint32_t ntiles(const struct hd_call *call)
@@ -47,7 +50,7 @@ static enum hd_err prepare(const struct hd_call *call, void **prepared, struct h
 static void release(void *prepared) { (void)prepared; }
 
 static const struct hd_cpu_row rows[HD_NOPS] = {
-#define X(id, text, nin, nout, class, attrs, about) [HD_OP_##id] = { { ntiles, scratch_bytes, tile }, prepare, release },
+#define X(id, text, nin, nout, class, attrs, about) [HD_OP_##id] = { { ntiles, scratch_bytes, tile, false, NULL }, prepare, release, NULL },
 	HD_OPS(X)
 #undef X
 };
@@ -68,13 +71,15 @@ static void copy(float *dst, const float *src, uint64_t len)
 
 static double sumsq(const float *at, uint64_t len) { return hd_lanes_sumsq(at, len); }
 
-const struct hd_cpu_vector hd_ref_vector = { .update = hd_optim_update_plain, .add = add, .copy = copy, .sumsq = sumsq };
+const struct hd_cpu_vector hd_ref_vector = {
+	.update = hd_optim_update_plain, .measure = hd_optim_measure_plain, .add = add, .copy = copy, .sumsq = sumsq,
+};
 
 static void no_init(void) { }
 
 static enum hd_err reference_open(struct hd_device *device, const struct hd_device_spec *spec, struct hd_diag *diag)
 {
-	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ rows, &hd_ref_vector, no_init, "none" }, diag);
+	return hd_grid_open(device, spec, &(struct hd_grid_kernels){ rows, rows, &hd_ref_vector, no_init, "none" }, diag);
 }
 
 const struct hd_device_ops hd_device_reference = {

@@ -24,9 +24,14 @@ struct hd_ref_op {
 };
 
 /* By enum hd_op; each file fills its own rows. NULL run: not of this file. */
+const struct hd_ref_op *hd_ref_batch(uint16_t op);
+const struct hd_ref_op *hd_ref_blocked(uint16_t op);
 const struct hd_ref_op *hd_ref_dense(uint16_t op);
+const struct hd_ref_op *hd_ref_images(uint16_t op);
 const struct hd_ref_op *hd_ref_map(uint16_t op);
 const struct hd_ref_op *hd_ref_reduce(uint16_t op);
+const struct hd_ref_op *hd_ref_sequences(uint16_t op);
+const struct hd_ref_op *hd_ref_tensors(uint16_t op);
 
 const struct hd_cpu_row *hd_ref_table(void);              /* [HD_NOPS] */
 extern const struct hd_cpu_vector hd_ref_vector;

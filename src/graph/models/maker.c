@@ -48,6 +48,25 @@ uint32_t hd_make3(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uin
 	return make(m, op, 3, (uint32_t[]){ a, b, c }, attr);
 }
 
+uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d, struct hd_attr attr)
+{
+	return make(m, op, 4, (uint32_t[]){ a, b, c, d }, attr);
+}
+
+uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+{
+	uint32_t value = 0;
+	void *zeros = NULL;
+
+	if (m->err == HD_OK)
+		zeros = hd_arena_take(m->graph->arena, (size_t)hd_dims_product(dim, rank), hd_dtype_bytes(dtype));
+	if (m->err == HD_OK && !zeros)
+		m->err = hd_fail(m->diag, HD_E_NOMEM, "no memory for a constant");
+	if (m->err == HD_OK)
+		m->err = hd_graph_const(m->graph, dtype, rank, dim, zeros, &value, m->diag);
+	return value;
+}
+
 void hd_make_output(struct hd_maker *m, const char *name, uint32_t value)
 {
 	if (m->err == HD_OK)
@@ -67,18 +86,18 @@ uint32_t hd_make_linear(struct hd_maker *m, const char *prefix, uint32_t x, int6
 static const struct hd_attr none;
 
 /* The losses of a row with several positions weigh 1/positions each, so that a row weighs 1. */
-static void cross_entropy(struct hd_maker *m, enum hd_normalize normalize, uint32_t x, uint32_t logits, int64_t positions)
+void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels, uint32_t logits, int64_t positions)
 {
-	uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1, positions });
-	uint32_t loss = hd_make2(m, HD_OP_SOFTMAX_XENT, logits, y, none);
+	uint32_t loss = hd_make2(m, HD_OP_SOFTMAX_XENT, logits, labels, none);
 	uint32_t hit = loss + 2;
-	bool samples = normalize == HD_NORMALIZE_SAMPLE;
+	bool samples = opts->normalize == HD_NORMALIZE_SAMPLE;
 
 	if (samples && positions > 1)
 		loss = hd_make1(m, HD_OP_SCALE, loss, (struct hd_attr){ .f = { 1.0f / (float)positions } });
 	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
-	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? x : y, none));
+	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? x : labels, none));
 	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));
+	hd_make_output(m, "logits", logits);
 }
 
 void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits, int64_t positions, int64_t classes)
@@ -88,8 +107,9 @@ void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t
 		uint32_t loss = hd_make2(m, HD_OP_MSE, logits, y, none);
 		hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
 		hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, x, none));
-	} else {
-		cross_entropy(m, opts->normalize, x, logits, positions);
+		hd_make_output(m, "logits", logits);
+		return;
 	}
-	hd_make_output(m, "logits", logits);
+	uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1, positions });
+	hd_make_losses(m, opts, x, y, logits, positions);
 }

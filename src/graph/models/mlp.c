@@ -8,7 +8,7 @@ const struct hd_model_param hd_mlp_params[] = {
 	[INPUT]   = { "input",   HD_ARG_LIST, "[1, 28, 28]",  1, 1 << 20, "extents of one sample; flattened" },
 	[HIDDEN]  = { "hidden",  HD_ARG_LIST, "[1024, 1024]", 1, 1 << 20, "width of each hidden layer" },
 	[CLASSES] = { "classes", HD_ARG_INT,  "10",           1, 1 << 20, "outputs: classes, or numbers with mse" },
-	[ACT]     = { "act",     HD_ARG_WORD, "relu",         0, 0,       "activation after each hidden layer: relu, gelu, tanh, sigmoid" },
+	[ACT]     = { "act",     HD_ARG_WORD, "relu",         0, 0,       "after each hidden layer: relu, gelu, tanh, sigmoid, silu, gelu_erf, softplus" },
 	{ 0 },
 };
 
@@ -21,8 +21,9 @@ enum hd_err hd_mlp_build(struct hd_graph *graph, const struct hd_model_value *va
 	char name[16];
 	int act;
 
-	if (!hd_act_parse(value[ACT].word, &act))
-		return hd_fail(diag, HD_E_INVAL, "argument 'act': '%s' is none of relu, gelu, tanh, sigmoid", value[ACT].word);
+	if (!hd_act_parse(value[ACT].word, &act) || hd_act_floats(act) > 0)
+		return hd_fail(diag, HD_E_INVAL, "argument 'act': '%s' is no activation without numbers: relu, gelu, tanh, sigmoid, silu, gelu_erf, "
+			"softplus", value[ACT].word);
 	if (input->nlist == 0 || input->nlist >= HD_MAX_DIMS)
 		return hd_fail(diag, HD_E_INVAL, "argument 'input': 1 to %d extents", HD_MAX_DIMS - 1);
 	for (uint32_t i = 0; i < input->nlist; i++)

@@ -1,0 +1,12 @@
+/* bench.h -- what the benchmarks share: how often they repeat, and jobs long enough for it. */
+#ifndef HD_CMD_BENCH_H
+#define HD_CMD_BENCH_H
+
+#include "cmd/session.h"
+
+enum { HD_BENCH_REPEAT = 20, HD_BENCH_WARMUP = 3 };        /* steps: timed; run before */
+
+uint64_t hd_bench_repeat(const struct hd_cmd *cmd);       /* --repeat, or HD_BENCH_REPEAT */
+void hd_bench_take_steps(struct hd_job *job, uint64_t nsteps);
+
+#endif

@@ -1,0 +1,205 @@
+#include "cmd/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "device/peak.h"
+#include "exec/op_times.h"
+#include "exec/times.h"
+
+/* Of one set of kernels. */
+struct measure {
+	const char *kernels;
+	struct hd_op_times ops;
+	struct hd_times step, update;     /* ms; update: joins, norm and optimizer */
+	double peak, bandwidth;           /* FLOP/s and bytes/s of a core */
+	double ops_s;                     /* of a step */
+	uint64_t nsteps;
+};
+
+static void on_step(void *user, const struct hd_progress *p)
+{
+	struct measure *m = user;
+	const uint64_t *ns = p->record.ins_ns;
+
+	if (++m->nsteps <= HD_BENCH_WARMUP)
+		return;
+	hd_times_add(&m->step, p->step_ms);
+	hd_times_add(&m->update, (double)(ns[HD_INS_RED] + ns[HD_INS_NORM] + ns[HD_INS_STEP]) * 1e-6);
+}
+
+static int by_share_of_step(const void *a, const void *b)
+{
+	const struct hd_op_time *x = a, *y = b;
+	double d = (double)y->count * y->best_s - (double)x->count * x->best_s;
+
+	return d > 0 ? 1 : d < 0 ? -1 : 0;
+}
+
+/* ---- one row */
+
+static bool is_compute_bound(const struct measure *m, const struct hd_op_time *t) { return t->flops / m->peak >= t->bytes / m->bandwidth; }
+
+static double roofline_s(const struct measure *m, const struct hd_op_time *t)
+{
+	return is_compute_bound(m, t) ? t->flops / m->peak : t->bytes / m->bandwidth;
+}
+
+static double per_s(double what, double seconds) { return seconds > 0 ? what / seconds : 0; }
+
+static void add_shape(struct hd_text *text, const struct hd_operand *o)
+{
+	for (uint8_t d = 0; d < o->rank; d++)
+		hd_text_addf(text, "%s%lld", d ? "x" : "", (long long)o->dim[d]);
+	if (o->rank == 0)
+		hd_text_add(text, "1");
+}
+
+/* First operand and output: what tells calls of an op apart to a reader. */
+static void shape_text(const struct hd_call *call, char text[96])
+{
+	struct hd_text t;
+
+	hd_text_fixed(&t, text, 96);
+	if (call->nin)
+		add_shape(&t, &call->in[0]);
+	hd_text_add(&t, ">");
+	add_shape(&t, &call->out[0]);
+	text[95] = 0;
+}
+
+static void print_row(const struct measure *m, const struct hd_op_time *t)
+{
+	char shape[96];
+
+	shape_text(t->call, shape);
+	printf("%-18s %-34s %6llu %9.4f %9.3f %9.4f %9.2f %8.2f %6.1f%%  %s\n", hd_ops[t->call->op].name, shape, (unsigned long long)t->count,
+		t->flops * 1e-9, t->bytes * 1e-6, t->best_s * 1e3, per_s(t->flops, t->best_s) * 1e-9, per_s(t->bytes, t->best_s) * 1e-9,
+		per_s(roofline_s(m, t), t->best_s) * 100, is_compute_bound(m, t) ? "compute" : "memory");
+}
+
+static void put_row(struct hd_json_writer *w, const struct measure *m, const struct hd_op_time *t)
+{
+	char shape[96];
+
+	shape_text(t->call, shape);
+	hd_json_open_object(w, NULL);
+	hd_json_put_text(w, "op", hd_ops[t->call->op].name);
+	hd_json_put_text(w, "shape", shape);
+	hd_json_put_i64(w, "count", (int64_t)t->count);
+	hd_json_put_f64(w, "flops", t->flops);
+	hd_json_put_f64(w, "bytes", t->bytes);
+	hd_json_put_f64(w, "best_ms", t->best_s * 1e3);
+	hd_json_put_f64(w, "flops_per_s", per_s(t->flops, t->best_s));
+	hd_json_put_f64(w, "bytes_per_s", per_s(t->bytes, t->best_s));
+	hd_json_put_f64(w, "roofline", per_s(roofline_s(m, t), t->best_s));
+	hd_json_put_text(w, "bound", is_compute_bound(m, t) ? "compute" : "memory");
+	hd_json_close(w);
+}
+
+/* ---- one set of kernels */
+
+static void print_text(const struct measure *m, const struct hd_run *run, const char *path)
+{
+	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0), sum = m->ops_s * 1e3 + update;
+
+	printf("# %s kernels on %s, one thread: %.1f GFLOP/s and %.1f GB/s at most; %u virtual nodes in waves of %u\n", m->kernels, path,
+		m->peak * 1e-9, m->bandwidth * 1e-9, hd_run_task(run)->job->nvns, m->ops.wave);
+	printf("%-18s %-34s %6s %9s %9s %9s %9s %8s %7s  %s\n", "op", "shape", "count", "GFLOP", "MB", "best ms", "GFLOP/s", "GB/s", "share", "bound");
+	for (uint32_t i = 0; i < m->ops.n; i++)
+		print_row(m, &m->ops.at[i]);
+	printf("sum       %.3f ms: ops %.3f + joins and update %.3f\n", sum, m->ops_s * 1e3, update);
+	printf("step      %.3f ms least, %.3f median of %llu\n", step, hd_times_quantile(&m->step, 0.5), (unsigned long long)m->step.n);
+	printf("ratio     %.1f %% of the step are its ops, alone, and its update\n", per_s(sum, step) * 100);
+}
+
+static void put_json(struct hd_json_writer *w, const struct measure *m, const struct hd_run *run, const char *path)
+{
+	double update = hd_times_quantile(&m->update, 0), step = hd_times_quantile(&m->step, 0), sum = m->ops_s * 1e3 + update;
+
+	hd_json_open_object(w, NULL);
+	hd_json_put_text(w, "set", m->kernels);
+	hd_json_put_text(w, "kernels", path);
+	hd_json_put_f64(w, "peak_flops_per_s", m->peak);
+	hd_json_put_f64(w, "peak_bytes_per_s", m->bandwidth);
+	hd_json_put_i64(w, "virtual_nodes", hd_run_task(run)->job->nvns);
+	hd_json_put_i64(w, "wave", m->ops.wave);
+	hd_json_open_array(w, "ops");
+	for (uint32_t i = 0; i < m->ops.n; i++)
+		put_row(w, m, &m->ops.at[i]);
+	hd_json_close(w);
+	hd_json_put_f64(w, "ops_ms", m->ops_s * 1e3);
+	hd_json_put_f64(w, "joins_and_update_ms", update);
+	hd_json_put_f64(w, "sum_ms", sum);
+	hd_json_put_f64(w, "step_ms_min", step);
+	hd_json_put_f64(w, "step_ms_median", hd_times_quantile(&m->step, 0.5));
+	hd_json_put_f64(w, "sum_of_step", per_s(sum, step));
+	hd_json_close(w);
+}
+
+/* Steps first: what they touch and prepare once is there when ops are timed. */
+static enum hd_err take(struct hd_cmd *cmd, struct hd_run *run, struct measure *m)
+{
+	struct hd_worker *worker = hd_run_worker(run);
+	enum hd_err err = hd_run_train(run, &cmd->diag);
+
+	if (!err)
+		err = hd_worker_op_times(worker, hd_bench_repeat(cmd), &cmd->arena, &m->ops, &cmd->diag);
+	if (err)
+		return err;
+	qsort(m->ops.at, m->ops.n, sizeof *m->ops.at, by_share_of_step);
+	for (uint32_t i = 0; i < m->ops.n; i++)
+		m->ops_s += (double)m->ops.at[i].count * m->ops.at[i].best_s;
+	m->peak = hd_core_peak(hd_worker_path(worker), &cmd->clock);
+	m->bandwidth = hd_core_bandwidth(&cmd->clock);
+	return m->bandwidth > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to measure the copying speed: 2 x %d MiB", HD_BANDWIDTH_BYTES >> 20);
+}
+
+static enum hd_err bench_kernels(struct hd_cmd *cmd, struct hd_job *job, enum hd_kernels kernels, struct hd_json_writer *w)
+{
+	struct measure *m = hd_arena_take(&cmd->arena, 1, sizeof *m);
+	struct hd_run_options options = { .quiet_disk = true, .watch = { .user = m, .step = on_step },
+		.worker = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = kernels } };
+	struct hd_run *run = NULL;
+	enum hd_err err;
+
+	if (!m)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
+	*m = (struct measure){ .kernels = kernels == HD_KERNELS_LIBRARY ? "library" : "portable" };
+	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
+	hd_bench_take_steps(job, options.stop_at);
+	err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
+	if (!err)
+		err = take(cmd, run, m);
+	if (!err && w)
+		put_json(w, m, run, hd_worker_path(hd_run_worker(run)));
+	else if (!err)
+		print_text(m, run, hd_worker_path(hd_run_worker(run)));
+	hd_run_destroy(run);
+	return err;
+}
+
+enum hd_err hd_cmd_bench_op(struct hd_cmd *cmd)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_json_writer writer, *w = cmd->args.has[HD_OPT_JSON] ? &writer : NULL;
+	struct hd_text text;
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	if (err)
+		return err;
+	if (hd_bench_repeat(cmd) == 0)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--repeat 0: nothing would be timed");
+	hd_text_init(&text, &cmd->arena);
+	hd_json_writer_init(&writer, &text);
+	hd_json_open_array(&writer, NULL);
+	if (hd_device_has_library())
+		err = bench_kernels(cmd, job, HD_KERNELS_LIBRARY, w);
+	if (!err)
+		err = bench_kernels(cmd, job, HD_KERNELS_PORTABLE, w);
+	hd_json_close(&writer);
+	if (!err && w)
+		printf("%s\n", text.at);
+	return err;
+}

@@ -1,0 +1,362 @@
+#include "cmd/convert.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "graph/model.h"
+#include "exec/weights.h"
+#include "cmd/ckpt_diff.h"
+#include "cmd/onnx.h"
+#include "cmd/session.h"
+
+/* heddle model import, model export: weights of others become a model of ours and back. */
+
+enum { CONFIG_BYTES = 1 << 20 };
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/* ---- config.json, as it lies beside published weights */
+
+struct config_arg { const char *theirs, *ours; };
+struct config_must { const char *key, *value; };      /* what our model of that type has built in; absent: taken as that */
+
+static const struct config {
+	const char *type, *model;
+	struct config_arg arg[12];
+	struct config_must must[8];
+} configs[] = {
+	{ "gpt2", "gpt", { { "n_layer", "layers" }, { "n_embd", "width" }, { "n_head", "heads" }, { "n_positions", "context" }, { "vocab_size", "vocab" } },
+	  { { "activation_function", "gelu_new" }, { "layer_norm_epsilon", "1e-05" }, { "scale_attn_by_inverse_layer_idx", "false" } } },
+	{ "llama", "llama", { { "num_hidden_layers", "layers" }, { "hidden_size", "width" }, { "num_attention_heads", "heads" },
+	    { "num_key_value_heads", "kv_heads" }, { "intermediate_size", "hidden" }, { "max_position_embeddings", "context" }, { "vocab_size", "vocab" },
+	    { "rope_theta", "rope" }, { "rms_norm_eps", "eps" }, { "tie_word_embeddings", "tie" } },
+	  { { "hidden_act", "silu" }, { "attention_bias", "false" }, { "mlp_bias", "false" } } },
+};
+
+struct given { struct hd_model_arg arg[HD_MAX_ARGS]; uint32_t n; const char *model; };
+
+static enum hd_err give(struct hd_cmd *cmd, struct given *given, const char *name, const char *value)
+{
+	uint32_t i = 0;
+
+	while (i < given->n && strcmp(given->arg[i].name, name) != 0)
+		i++;
+	if (i == HD_MAX_ARGS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "more than %d arguments of a model", HD_MAX_ARGS);
+	given->arg[i] = (struct hd_model_arg){ name, value };
+	given->n = i == given->n ? i + 1 : given->n;
+	return HD_OK;
+}
+
+/* A scalar of the file as a user of ours would write it. */
+static const char *scalar_text(struct hd_cmd *cmd, const struct hd_json *json)
+{
+	struct hd_text text;
+	const char *word;
+	char number[HD_NUM_CAP];
+	int64_t n;
+	double x;
+	bool yes;
+
+	hd_text_init(&text, &cmd->arena);
+	if (!hd_json_as_text(json, &word, NULL))
+		hd_text_add(&text, word);
+	else if (!hd_json_as_i64(json, INT64_MIN, INT64_MAX, &n, NULL))
+		hd_text_addf(&text, "%lld", (long long)n);
+	else if (!hd_json_as_f64(json, &x, NULL))
+		hd_text_add(&text, hd_num_print_f64(number, x));
+	else if (!hd_json_as_bool(json, &yes, NULL))
+		hd_text_add(&text, yes ? "true" : "false");
+	return text.at;
+}
+
+static bool same_value(const char *a, const char *b)
+{
+	double x, y;
+	bool numbers = !hd_num_f64(a, -1e300, 1e300, &x, NULL) && !hd_num_f64(b, -1e300, 1e300, &y, NULL);
+
+	return numbers ? x == y : !strcmp(a, b);
+}
+
+static enum hd_err check_config(struct hd_cmd *cmd, const char *path, const struct config *c, const struct hd_json *json)
+{
+	for (const struct config_must *m = c->must; m->key; m++) {
+		const struct hd_json *found = hd_json_find(json, m->key);
+		const char *text = found ? scalar_text(cmd, found) : m->value;
+		if (!same_value(text, m->value))
+			return hd_fail(&cmd->diag, HD_E_INPUT, "%s: %s is %s; builtin:%s computes with %s and would give other outputs", path, m->key, text,
+				c->model, m->value);
+	}
+	return HD_OK;
+}
+
+static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json, struct given *given)
+{
+	const char *type = "";
+	enum hd_err err = HD_OK;
+
+	if (hd_json_get_text(json, "model_type", &type, NULL))
+		return HD_OK;                     /* some other program's config */
+	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+		const struct config *c = &configs[i];
+		if (strcmp(c->type, type) != 0 || (given->model && strcmp(given->model, c->model) != 0))
+			continue;
+		given->model = c->model;
+		for (const struct config_arg *a = c->arg; a->theirs && !err; a++) {
+			const struct hd_json *found = hd_json_find(json, a->theirs);
+			if (found && hd_json_kind(found) != HD_JSON_NULL)
+				err = give(cmd, given, a->ours, scalar_text(cmd, found));
+		}
+		return err ? err : check_config(cmd, path, c, json);
+	}
+	return HD_OK;
+}
+
+/* Beside the file, or in the folder that was named. */
+static enum hd_err read_config(struct hd_cmd *cmd, const char *source, struct given *given)
+{
+	const char *slash = strrchr(source, '/');
+	const struct hd_json *json;
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+	uint8_t *bytes;
+	size_t len;
+	bool folder = !hd_fs_stat(&cmd->fs, source, &stat, NULL) && stat.kind == HD_FILE_FOLDER;
+	int n = folder ? snprintf(path, sizeof path, "%s/config.json", source)
+		: snprintf(path, sizeof path, "%.*sconfig.json", slash ? (int)(slash - source) + 1 : 0, source);
+
+	if ((size_t)n >= sizeof path || hd_fs_stat(&cmd->fs, path, &stat, NULL))
+		return HD_OK;
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, CONFIG_BYTES, &bytes, &len, &cmd->diag);
+	if (!err)
+		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
+	return err ? err : take_config(cmd, path, json, given);
+}
+
+/* What the user says counts more than what lies beside the weights. */
+static enum hd_err read_args(struct hd_cmd *cmd, struct given *given)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < cmd->args.nsets && !err; i++) {
+		const char *key = cmd->args.set[i], *eq = strchr(key, '=');
+		key += strncmp(key, "model.args.", 11) ? 0 : 11;
+		if (!eq || eq < key)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "-s %s: write ARGUMENT=VALUE; `heddle model ls` has the arguments", cmd->args.set[i]);
+		char *name = hd_arena_text(&cmd->arena, key, (size_t)(eq - key));
+		err = name ? give(cmd, given, name, eq + 1) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the arguments");
+	}
+	return err;
+}
+
+/* ---- import of weights */
+
+static enum hd_err settle_model(struct hd_cmd *cmd, const char *source, struct given *given)
+{
+	const char *asked = cmd->args.text[HD_OPT_MODEL];
+	enum hd_err err;
+
+	*given = (struct given){ .model = asked && !strncmp(asked, "builtin:", 8) ? asked + 8 : asked };
+	err = read_config(cmd, source, given);
+	if (!err)
+		err = read_args(cmd, given);
+	if (!err && !given->model)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "which model are these the weights of? give --model NAME (`heddle model ls`) and its arguments by -s");
+	return err;
+}
+
+static enum hd_err build(struct hd_cmd *cmd, const struct given *given, struct hd_graph *graph)
+{
+	struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+
+	hd_graph_init(graph, &cmd->arena);
+	return hd_model_build(graph, given->model, given->arg, given->n, &opts, &cmd->diag);
+}
+
+static enum hd_err write_ours(struct hd_cmd *cmd, const struct hd_graph *graph, const struct hd_weights *w, const struct hd_fit *fit, const char *path)
+{
+	struct hd_st_tensor *tensor = hd_arena_take(&cmd->arena, hd_fit_count(graph) + 1, sizeof *tensor);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < hd_fit_count(graph); i++) {
+		const struct hd_value *v = hd_fit_value(graph, i);
+		uint64_t elems = hd_value_elems(v, 1);
+		float *at = tensor && fit[i].from ? hd_arena_take(&cmd->arena, elems, sizeof *at) : NULL;
+		if (!tensor || (fit[i].from && !at))
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the tensors of %s", w->path);
+		if (!at)
+			continue;
+		hd_fit_put(&fit[i], at);
+		tensor[n] = (struct hd_st_tensor){ .name = hd_graph_text_of(graph, v->name), .dtype = HD_ST_F32, .rank = v->rank, .at = at,
+			.len_bytes = elems * sizeof *at };
+		for (int k = 0; k < v->rank; k++)
+			tensor[n].dim[k] = (uint64_t)v->dim[k];
+		n++;
+	}
+	return hd_export_tensors(&cmd->fs, tensor, n, w->meta, w->nmeta, path, &cmd->diag);
+}
+
+/* A job that trains at once, on made-up data until the user names others. */
+static enum hd_err write_job(struct hd_cmd *cmd, const struct given *given, const char *folder)
+{
+	const struct hd_model_row *row;
+	struct hd_model_value value[HD_MAX_ARGS];
+	char path[HD_PATH_CAP];
+	struct hd_text text;
+	enum hd_err err = hd_model_find(given->model, &row, &cmd->diag);
+
+	if (!err)
+		err = hd_model_args(row, given->arg, given->n, value, &cmd->diag);
+	if (err)
+		return err;
+	hd_text_init(&text, &cmd->arena);
+	hd_text_addf(&text, "# Made by `heddle model import`: begins from the imported weights. Name your data, then\n#   heddle run %s/job.yaml\n"
+		"job:   {name: finetune, steps: 100}\nmodel:\n  use: builtin:%s\n  args: {", folder, row->name);
+	for (uint32_t i = 0; row->param[i].name; i++) {
+		hd_text_addf(&text, "%s%s: ", i ? ", " : "", row->param[i].name);
+		hd_model_arg_print(&text, &row->param[i], &value[i]);
+	}
+	hd_text_addf(&text, "}\n  weights: \"%s/model.safetensors\"\ndata:  {kind: synthetic}      # kind: text|idx|npy|..., path: FILE\n"
+		"batch: {global: 16, virtual_nodes: 8}\noptim: {kind: adamw, lr: 1e-4, schedule: {kind: cosine, warmup: 10}}\n", folder);
+	if (text.full || (size_t)snprintf(path, sizeof path, "%s/job.yaml", folder) >= sizeof path)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
+	return hd_file_write_atomic(&cmd->fs, path, text.at, text.len, &cmd->diag);
+}
+
+/* What the first line of an error cannot hold. */
+static void print_misfits(const struct hd_cmd *cmd, const struct hd_text *full)
+{
+	if (full->len >= sizeof cmd->diag.text)
+		fprintf(stderr, "%s\n", full->at);
+}
+
+static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const char *folder)
+{
+	struct hd_weights *w = NULL;
+	struct given given;
+	struct hd_graph graph;
+	struct hd_fit *fit;
+	struct hd_text full;
+	char path[HD_PATH_CAP];
+	enum hd_err err = settle_model(cmd, source, &given);
+
+	hd_text_init(&full, &cmd->arena);
+	if (!err)
+		err = build(cmd, &given, &graph);
+	if (!err)
+		err = hd_weights_open(&w, &cmd->fs, source, &cmd->diag);
+	if (!err)
+		err = hd_weights_fit(w, &graph, NULL, 0, &fit, &full, &cmd->diag);
+	print_misfits(cmd, &full);
+	if (!err && (size_t)snprintf(path, sizeof path, "%s/model.safetensors", folder) >= sizeof path)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", folder);
+	if (!err)
+		err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
+	if (!err)
+		err = write_ours(cmd, &graph, w, fit, path);
+	if (!err)
+		err = write_job(cmd, &given, folder);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "wrote %u tensors of builtin:%s to %s and a job that begins from them to %s/job.yaml\n", w->ntensors, given.model, path,
+			folder);
+	hd_weights_close(w);
+	return err;
+}
+
+/* ---- which kind of file; the first row whose ending fits */
+
+static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *source, const char *folder); } imports[] = {
+	{ ".onnx", hd_onnx_take_in },
+	{ "", import_weights },
+};
+
+enum hd_err hd_cmd_model_import(struct hd_cmd *cmd)
+{
+	const char *source = cmd->args.pos[0], *folder = cmd->args.text[HD_OPT_OUTPUT];
+
+	if (!folder)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give -o DIR");
+	for (size_t i = 0; i < sizeof imports / sizeof *imports; i++)
+		if (ends_with(source, imports[i].end))
+			return imports[i].run(cmd, source, folder);
+	return HD_E_BUG;
+}
+
+/* ---- export */
+
+enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch, struct hd_export *how)
+{
+	const char *names = cmd->args.text[HD_OPT_NAMES], *dtype = cmd->args.text[HD_OPT_DTYPE], *tied = cmd->args.text[HD_OPT_TIED];
+
+	*how = (struct hd_export){ .family = (names ? !strcmp(names, "torch") : torch) ? hd_export_family(model) : NULL,
+		.bf16 = dtype && !strcmp(dtype, "bf16"), .both = tied && !strcmp(tied, "both") };
+	if (tied && !how->family)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--tied chooses among public names; it goes with --names torch");
+	return HD_OK;
+}
+
+static bool has_adapters(const struct hd_state *state)
+{
+	for (uint32_t i = 0; i < state->nentries; i++)
+		if (state->entry[i].group == HD_STATE_MODEL && hd_lora_is_adapter(state->entry[i].name))
+			return true;
+	return false;
+}
+
+/* Nobody else knows our adapters: what goes out is the model that they make. */
+static enum hd_err merge(struct hd_cmd *cmd, const char *run, struct hd_state *state)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_patterns pattern;
+	struct hd_graph graph;
+	struct hd_lora lora;
+	char dir[HD_RUN_PATH];
+	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	if (!err && !hd_task_lora(job, &pattern, &lora))
+		err = hd_fail(&cmd->diag, HD_E_INTEGRITY, "%s has adapters, its job has none: another job's checkpoint?", run);
+	if (!err)
+		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
+	return err ? err : hd_lora_merge(state, &graph, &lora, &cmd->diag);
+}
+
+static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const char *path)
+{
+	struct hd_ckpt_info info;
+	struct hd_state state;
+	struct hd_export how;
+	enum hd_err err = hd_ckpt_open(cmd, run, &state, &info);
+
+	if (!err)
+		err = hd_convert_how(cmd, info.model, true, &how);
+	if (!err && has_adapters(&state))
+		err = merge(cmd, run, &state);
+	if (!err)
+		err = hd_export_state(&cmd->fs, &state, &info, &how, path, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step, path);
+	return err;
+}
+
+static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *run, const char *path); } exports[] = {
+	{ ".safetensors", export_weights },
+	{ ".onnx", hd_onnx_give_out },
+};
+
+enum hd_err hd_cmd_model_export(struct hd_cmd *cmd)
+{
+	const char *path = cmd->args.text[HD_OPT_OUTPUT];
+
+	if (!path)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give -o FILE.safetensors or -o FILE.onnx");
+	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
+		if (ends_with(path, exports[i].end))
+			return exports[i].run(cmd, cmd->args.pos[0], path);
+	return hd_fail(&cmd->diag, HD_E_INVAL, "-o %s: its ending says what to write; this build writes .safetensors and .onnx", path);
+}

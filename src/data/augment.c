@@ -1,0 +1,259 @@
+#include "data/augment.h"
+
+#include <string.h>
+
+#include "base/lanes.h"
+#include "base/near.h"
+#include "base/philox.h"
+
+/* A sample and what its transform may draw. */
+struct shot { float *x; int64_t channels, height, width; uint64_t n; uint32_t word[4]; };
+
+/* Even in [0, n): a bias of n / 2^32 at most. */
+static int64_t pick(uint32_t word, int64_t n) { return (int64_t)((uint64_t)word * (uint64_t)n >> 32); }
+
+static float factor(uint32_t word, float share) { return 1.0f + share * (2.0f * hd_uniform(word) - 1.0f); }
+
+static void flip(const struct shot *s, const struct hd_augment_step *step)
+{
+	(void)step;
+	if (s->word[0] >> 31)
+		return;
+	for (float *row = s->x; row < s->x + s->n; row += s->width)
+		for (int64_t a = 0, b = s->width - 1; a < b; a++, b--) {
+			float left = row[a];
+			row[a] = row[b];
+			row[b] = left;
+		}
+}
+
+/* Row y becomes what stands dx further right in row `from` (of the same plane, not overwritten yet), or zeros beyond
+ * the edge, or the edge itself. */
+static void move_row(float *to, const float *from, int64_t width, int64_t dx, bool repeat)
+{
+	int64_t gap = dx < 0 ? -dx : dx, kept = width - gap;
+	float edge = repeat ? from[dx < 0 ? 0 : width - 1] : 0.0f;
+
+	memmove(to + (dx < 0 ? gap : 0), from + (dx < 0 ? 0 : gap), (size_t)kept * sizeof *to);
+	for (int64_t i = 0; i < gap; i++)
+		to[dx < 0 ? i : kept + i] = edge;
+}
+
+/* out[y][x] = in[y + dy][x + dx]. In place: rows are taken in the order in which none is needed after it was written;
+ * the row that stands for those beyond the edge is written last. */
+static void move(const struct shot *s, int64_t dy, int64_t dx, bool repeat)
+{
+	for (int64_t c = 0; c < s->channels; c++) {
+		float *plane = s->x + c * s->height * s->width;
+		for (int64_t i = 0; i < s->height; i++) {
+			int64_t y = dy < 0 ? s->height - 1 - i : i, from = y + dy;
+			bool beyond = from < 0 || from >= s->height;
+			if (beyond && !repeat)
+				memset(plane + y * s->width, 0, (size_t)s->width * sizeof *plane);
+			else if (!beyond)
+				move_row(plane + y * s->width, plane + from * s->width, s->width, dx, repeat);
+			else    /* the row at the edge has been moved already, and stands where the last one came to rest */
+				memcpy(plane + y * s->width, plane + (dy < 0 ? -dy : s->height - 1 - dy) * s->width, (size_t)s->width * sizeof *plane);
+		}
+	}
+}
+
+static void crop(const struct shot *s, const struct hd_augment_step *step)
+{
+	int64_t pad = (int64_t)step->value;
+
+	move(s, pick(s->word[0], 2 * pad + 1) - pad, pick(s->word[1], 2 * pad + 1) - pad, false);
+}
+
+static void shift(const struct shot *s, const struct hd_augment_step *step)
+{
+	int64_t most = (int64_t)step->value;
+
+	move(s, pick(s->word[0], 2 * most + 1) - most, pick(s->word[1], 2 * most + 1) - most, true);
+}
+
+static void cutout(const struct shot *s, const struct hd_augment_step *step)
+{
+	int64_t side = (int64_t)step->value, y = pick(s->word[0], s->height) - side / 2, x = pick(s->word[1], s->width) - side / 2;
+	int64_t y0 = y < 0 ? 0 : y, y1 = y + side > s->height ? s->height : y + side;
+	int64_t x0 = x < 0 ? 0 : x, x1 = x + side > s->width ? s->width : x + side;
+
+	for (int64_t c = 0; c < s->channels; c++)
+		for (int64_t r = y0; r < y1; r++)
+			memset(s->x + (c * s->height + r) * s->width + x0, 0, (size_t)(x1 > x0 ? x1 - x0 : 0) * sizeof *s->x);
+}
+
+static void brightness(const struct shot *s, const struct hd_augment_step *step)
+{
+	float by = factor(s->word[0], step->value);
+
+	for (uint64_t i = 0; i < s->n; i++)
+		s->x[i] = s->x[i] * by;
+}
+
+static void contrast(const struct shot *s, const struct hd_augment_step *step)
+{
+	float by = factor(s->word[0], step->value), mean = (float)(hd_lanes_sum(s->x, s->n) / (double)s->n);
+
+	for (uint64_t i = 0; i < s->n; i++) {
+		float away = s->x[i] - mean;
+		away = away * by;
+		s->x[i] = mean + away;
+	}
+}
+
+static void normalize(const struct shot *s, const struct hd_augment_step *step)
+{
+	uint64_t per = s->n / step->nchannels;
+
+	for (uint32_t c = 0; c < step->nchannels; c++)
+		for (float *x = s->x + c * per, *end = x + per; x < end; x++) {
+			float away = *x - step->mean[c];
+			*x = away / step->std[c];
+		}
+}
+
+enum params { NONE, PIXELS, SHARE, MOMENTS };
+
+static const struct row {
+	const char *name;
+	enum params params;
+	bool always;
+	void (*apply)(const struct shot *shot, const struct hd_augment_step *step);
+} rows[HD_NTRANSFORMS] = {
+#define X(id, name, params, always, about) [HD_TRANSFORM_##id] = { #name, params, always, name },
+	HD_TRANSFORMS(X)
+#undef X
+};
+
+static bool moves_pixels(uint32_t kind) { return kind <= HD_TRANSFORM_CUTOUT; }
+
+static uint32_t channels_of(const struct hd_field *x) { return x->rank == 3 ? (uint32_t)x->dim[0] : 1; }
+
+static enum hd_err take_none(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	(void)step;
+	(void)x;
+	return call->nparams ? hd_fail(diag, HD_E_INVAL, "%s takes no number: write %s alone", call->name, call->name) : HD_OK;
+}
+
+static bool is_one_number(const struct hd_augment_call *call) { return call->nparams == 1 && !call->param->name && call->param->n == 1; }
+
+static enum hd_err take_pixels(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	int64_t most = x->dim[1] < x->dim[2] ? x->dim[1] : x->dim[2];
+
+	most -= step->kind != HD_TRANSFORM_CUTOUT;
+	double v = is_one_number(call) ? call->param->at[0] : 0;
+	if (!(v >= 1) || v > (double)most || v != (double)(int64_t)v)
+		return hd_fail(diag, HD_E_INVAL, "%s takes a whole number of pixels from 1 to %lld, as {%s: %d}", call->name, (long long)most, call->name,
+			most < 4 ? 1 : 4);
+	step->value = (float)v;
+	return HD_OK;
+}
+
+static enum hd_err take_share(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	double v = is_one_number(call) ? call->param->at[0] : 0;
+
+	(void)x;
+	if (!(v > 0) || v > 1)
+		return hd_fail(diag, HD_E_INVAL, "%s takes one number above 0 and up to 1, as {%s: 0.2}", call->name, call->name);
+	step->value = (float)v;
+	return HD_OK;
+}
+
+static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	const struct hd_augment_param *mean = NULL, *std = NULL;
+	uint32_t channels = channels_of(x);
+
+	for (uint32_t i = 0; i < call->nparams; i++) {
+		const char *name = call->param[i].name ? call->param[i].name : "";
+		mean = strcmp(name, "mean") == 0 ? &call->param[i] : mean;
+		std = strcmp(name, "std") == 0 ? &call->param[i] : std;
+	}
+	if (call->nparams != 2 || !mean || !std)
+		return hd_fail(diag, HD_E_INVAL, "%s takes mean and std, as {%s: {mean: [0.5], std: [0.25]}}", call->name, call->name);
+	if (mean->n != std->n || (mean->n != 1 && mean->n != channels) || mean->n > HD_AUGMENT_CHANNELS)
+		return hd_fail(diag, HD_E_INVAL, "%s has %u means and %u deviations: give one of each, or one for each of %u channels (at most %d)",
+			call->name, mean->n, std->n, channels, HD_AUGMENT_CHANNELS);
+	step->nchannels = mean->n;
+	for (uint32_t c = 0; c < mean->n; c++) {
+		step->mean[c] = (float)mean->at[c];
+		step->std[c] = (float)std->at[c];
+		if (!(step->std[c] > 0))
+			return hd_fail(diag, HD_E_INVAL, "%s: a deviation of %g divides by nothing; it must be above 0", call->name, std->at[c]);
+	}
+	return HD_OK;
+}
+
+static enum hd_err (*const takes[])(struct hd_augment_step *step, const struct hd_augment_call *call, const struct hd_field *x,
+	struct hd_diag *diag) = { [NONE] = take_none, [PIXELS] = take_pixels, [SHARE] = take_share, [MOMENTS] = take_moments };
+
+static enum hd_err find(const char *name, uint32_t *kind, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(name);
+
+	for (*kind = 0; *kind < HD_NTRANSFORMS; ++*kind) {
+		if (strcmp(rows[*kind].name, name) == 0)
+			return HD_OK;
+		hd_near_offer(&near, rows[*kind].name);
+	}
+	return hd_fail(diag, HD_E_INVAL, "there is no transform %.40s%s%s%s; known: "
+#define X(id, name, params, always, about) #name " "
+		HD_TRANSFORMS(X)
+#undef X
+		, name, near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
+}
+
+enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	struct hd_augment_step step = { 0 };
+	enum hd_err err = find(call->name, &step.kind, diag);
+
+	if (err)
+		return err;
+	if (augment->nsteps == HD_AUGMENT_STEPS)
+		return hd_fail(diag, HD_E_INVAL, "more than %d transforms", HD_AUGMENT_STEPS);
+	if (x->dtype != HD_F32)
+		return hd_fail(diag, HD_E_INVAL, "%s transforms numbers, the samples are %s", call->name, hd_dtype_text((enum hd_dtype)x->dtype));
+	if (moves_pixels(step.kind) && x->rank != 3)
+		return hd_fail(diag, HD_E_INVAL, "%s needs images of [channels, height, width], the model takes %u extents", call->name, x->rank);
+	err = takes[rows[step.kind].params](&step, call, x, diag);
+	if (!err)
+		augment->step[augment->nsteps++] = step;
+	return err;
+}
+
+void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index, uint64_t epoch, float *x)
+{
+	const uint64_t key = hd_philox_key(augment->seed, HD_RNG_AUGMENT);
+	struct shot shot = { .x = x, .n = field->sample_bytes / sizeof *x };
+
+	if (field->rank == 3) {
+		shot.channels = field->dim[0];
+		shot.height = field->dim[1];
+		shot.width = field->dim[2];
+	}
+	for (uint32_t i = 0; i < augment->nsteps; i++) {
+		const struct row *row = &rows[augment->step[i].kind];
+		if (!row->always) {
+			if (epoch == HD_NO_EPOCH)
+				continue;
+			const uint32_t counter[4] = { 0, i, (uint32_t)index, (uint32_t)(index >> 32 & 0xfff) | (uint32_t)epoch << 12 };
+			struct hd_philox draw = hd_philox(counter, key);
+			memcpy(shot.word, draw.word, sizeof shot.word);
+		}
+		row->apply(&shot, &augment->step[i]);
+	}
+}
+
+enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch, void *const *out, struct hd_diag *diag)
+{
+	enum hd_err err = set->ops->read(set, split, index, out, diag);
+
+	if (!err && set->augment)
+		hd_augment_apply(set->augment, &set->field[0], index, epoch, out[0]);
+	return err;
+}

@@ -1,0 +1,71 @@
+/* augment.h -- what is done to the numbers of a sample between its file and the model: a
+ * list of transforms in the order of the job (data.augment).
+ *
+ * A job gives each by name and numbers; `exec` adds them one by one and hangs the list on
+ * the data set; hd_dataset_read() applies it to "x". A transform is a row of
+ * hd_transforms[]; adding one touches augment.c alone.
+ *
+ * 1. Randomness is Philox, domain augment (base/philox.h): draw 0, op = place in the list,
+ *    sample index in its split, data epoch of the row. So a sample looks the same whatever
+ *    virtual node, device or thread reads it, and after any restart.
+ * 2. In place; nothing is allocated. One rounding per operation, in the order that the
+ *    table says; sums in the order of lanes.h.
+ * 3. Training rows get all of the list, rows of other splits and of evaluations only what
+ *    is no matter of chance (`always`).
+ *
+ * "x" has the extents [channels, height, width] where a transform moves pixels.
+ *
+ * Ownership: a list is a plain value; texts and numbers given are borrowed for the call.
+ * Threads: applying is pure. */
+#ifndef HD_DATA_AUGMENT_H
+#define HD_DATA_AUGMENT_H
+
+#include "data/dataset.h"
+
+enum { HD_AUGMENT_STEPS = 16,             /* transforms of a job */
+       HD_AUGMENT_CHANNELS = 16,          /* that normalize takes one by one */
+       HD_AUGMENT_PARAMS = 2 };
+
+/* One number or list of numbers of a transform: {crop: 4} has one without a name, {normalize: {mean: [0.5], std: [0.25]}} two. */
+struct hd_augment_param { const char *name; const double *at; uint32_t n; };
+struct hd_augment_call { const char *name; const struct hd_augment_param *param; uint32_t nparams; };
+
+struct hd_augment_step { uint32_t kind; float value; uint32_t nchannels; float mean[HD_AUGMENT_CHANNELS], std[HD_AUGMENT_CHANNELS]; };
+
+struct hd_augment {
+	uint64_t seed;
+	uint32_t nsteps;
+	struct hd_augment_step step[HD_AUGMENT_STEPS];
+};
+
+/*        id          name        parameters  always  what it does */
+#define HD_TRANSFORMS(X)                                                                                                    \
+	X(FLIP,       flip,       NONE,    false, "left becomes right, for every second sample")                            \
+	X(CROP,       crop,       PIXELS,  false, "N pixels of zeros around, then a place of the old size at random")       \
+	X(SHIFT,      shift,      PIXELS,  false, "moved by up to N pixels each way; the border is repeated")               \
+	X(CUTOUT,     cutout,     PIXELS,  false, "a square of N pixels, its centre anywhere, becomes zero (DeVries, Taylor 2017)") \
+	X(BRIGHTNESS, brightness, SHARE,   false, "times a factor in [1-N, 1+N)")                                           \
+	X(CONTRAST,   contrast,   SHARE,   false, "distance from the sample's mean times a factor in [1-N, 1+N)")           \
+	X(NORMALIZE,  normalize,  MOMENTS, true,  "(x - mean) / std, one of each or one per channel")
+
+enum hd_transform {
+#define X(id, name, params, always, about) HD_TRANSFORM_##id,
+	HD_TRANSFORMS(X)
+#undef X
+	HD_NTRANSFORMS
+};
+
+/* Appends one transform for samples like `x`. HD_E_INVAL says what is wrong, without a place. */
+HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call, const struct hd_field *x,
+	struct hd_diag *diag);
+
+#define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
+
+/* Transforms the numbers `x` of one sample. */
+void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index, uint64_t epoch, float *x);
+
+/* Sample `index` of a split as the model sees it: read, then transformed by set->augment. */
+HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch, void *const *out,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,204 @@
+#include "device/grid_int.h"
+
+#include <string.h>
+
+/* Below both, a call takes some 10 us on one core, no more than waking and awaiting the others. */
+#define ALONE_FLOPS 400e3
+#define ALONE_BYTES 65536.0
+
+/* What a run of one phase works on. */
+struct walk {
+	struct hd_grid *grid;
+	const struct hd_program *program;
+	const struct hd_grid_program *loaded;
+	const struct hd_bind *bind;
+	bool full;                        /* every part has all its rows */
+};
+
+struct op_work { const struct hd_kernel *kernel; struct hd_call call; };
+
+static void op_tile(const void *user, uint32_t i, void *scratch)
+{
+	const struct op_work *work = user;
+
+	work->kernel->tile(&work->call, i, scratch);
+}
+
+struct fold_work { const struct hd_fold_kernel *kernel; struct hd_call call; struct hd_fold_job job; };
+
+static void fold_tile(const void *user, uint32_t i, void *scratch)
+{
+	const struct fold_work *work = user;
+
+	work->kernel->tile(&work->call, &work->job, i, scratch);
+}
+
+enum hd_err hd_grid_arithmetic(bool good, const struct hd_grid *grid, struct hd_diag *diag)
+{
+	return good ? HD_OK : hd_fail(diag, HD_E_BUG, "device %s: rounding or subnormals were switched by foreign code in this process",
+		grid->device.ops->name);
+}
+
+uint32_t hd_grid_gradient(const struct hd_program *program, uint32_t inode)
+{
+	const struct hd_node *node = &program->graph->node[inode];
+
+	return node->nout == 1 ? program->grad_of_value[node->out] : HD_NONE;
+}
+
+bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel, const struct hd_call *call)
+{
+	const struct hd_node *node = &program->graph->node[inode];
+	bool rows = true;
+
+	for (uint8_t i = 0; i < node->nin; i++)
+		rows &= program->kind[node->in[i]] == HD_KIND_ROWS;
+	return rows && kernel->fold && hd_grid_gradient(program, inode) != HD_NONE && kernel->fold->takes(call);
+}
+
+static const struct hd_slot *slot_of(const struct walk *w, uint32_t inode, uint64_t rows)
+{
+	return &w->loaded->slot[(size_t)hd_program_variant(w->program, rows) * w->program->graph->nnodes + inode];
+}
+
+static bool alone(const struct hd_slot *slot, uint32_t nparts)
+{
+	return slot->cost.flops * nparts < ALONE_FLOPS && slot->cost.bytes * nparts < ALONE_BYTES;
+}
+
+/* Rows of all parts in one call. */
+static bool run_wave(const struct walk *w, uint32_t inode)
+{
+	const struct hd_slot *slot = slot_of(w, inode, w->program->part_rows);
+	struct op_work work = { .kernel = &slot->row->kernel };
+
+	hd_program_bind_part(w->program, 0, inode, 0, w->bind, &work.call);
+	hd_program_widen(w->program, inode, w->bind->nparts, &work.call);
+	work.call.prepared = slot->prepared;
+	return hd_team_run(w->grid->team, slot->row->kernel.ntiles(&work.call), alone(slot, w->bind->nparts), op_tile, &work);
+}
+
+static bool run_rows(const struct walk *w, uint32_t inode, uint32_t ipart, uint64_t rows)
+{
+	const struct hd_slot *slot = slot_of(w, inode, rows);
+	struct op_work work = { .kernel = &slot->row->kernel };
+
+	hd_program_bind_part(w->program, hd_program_variant(w->program, rows), inode, ipart, w->bind, &work.call);
+	work.call.prepared = slot->prepared;
+	return slot->ntiles == 0 || hd_team_run(w->grid->team, slot->ntiles, alone(slot, 1), op_tile, &work);
+}
+
+/* What depends on no sample has the same extents for any number of rows. */
+static bool run_once(const struct walk *w, uint32_t inode) { return run_rows(w, inode, 0, w->program->part_rows); }
+
+/* The leaf of a part without rows is +0.0; it is never skipped, since adding +0.0 turns -0.0 into
+ * +0.0 and skipping would not. */
+static bool fold_part(const struct walk *w, const struct hd_node *node, uint32_t ipart)
+{
+	const struct hd_part *part = &w->bind->part[ipart];
+	bool good = true;
+
+	for (uint32_t v = node->out; v < node->out + node->nout; v++) {
+		uint32_t p = w->program->grad_of_value[v];
+		if (p == HD_NONE || part->nfolds == 0)
+			continue;
+		float *leaf = hd_program_part(w->program, w->bind, v, ipart);
+		if (part->rows == 0)
+			memset(leaf, 0, w->program->layout->len[p] * sizeof *leaf);
+		good &= hd_grid_fold(w->grid, w->program, w->bind, part, p, leaf);
+	}
+	return good;
+}
+
+static bool fold_parts(const struct walk *w, const struct hd_node *node)
+{
+	bool good = true;
+
+	for (uint32_t i = 0; i < w->bind->nparts; i++)
+		good &= fold_part(w, node, i);
+	return good;
+}
+
+static bool run_parts(const struct walk *w, uint32_t inode)
+{
+	const struct hd_node *node = &w->program->graph->node[inode];
+	bool good = true;
+
+	for (uint32_t i = 0; i < w->bind->nparts && good; i++) {
+		if (w->bind->part[i].rows)
+			good = run_rows(w, inode, i, w->bind->part[i].rows);
+		good &= fold_part(w, node, i);
+	}
+	return good;
+}
+
+/* The gradient of a parameter, summed over the parts tile by tile while they are in the cache. */
+static bool run_fold(const struct walk *w, uint32_t inode)
+{
+	const struct hd_node *node = &w->program->graph->node[inode];
+	const struct hd_slot *slot = slot_of(w, inode, w->program->part_rows);
+	struct fold_work work = { .kernel = slot->row->kernel.fold, .job = { .nparts = w->bind->nparts, .part = w->bind->part,
+		.rows = w->program->part_rows, .at = w->program->layout->at[w->program->grad_of_value[node->out]] } };
+
+	hd_program_bind_part(w->program, 0, inode, 0, w->bind, &work.call);
+	work.call.prepared = slot->prepared;
+	for (uint8_t i = 0; i < node->nin; i++)
+		work.job.step_bytes[i] = w->program->part_bytes[node->in[i]];
+	return hd_team_run(w->grid->team, work.kernel->ntiles(&work.call), alone(slot, w->bind->nparts), fold_tile, &work);
+}
+
+static bool run_node(const struct walk *w, uint32_t inode)
+{
+	const struct hd_node *node = &w->program->graph->node[inode];
+	const struct hd_kernel *kernel;
+
+	if (hd_ops[node->op].class == HD_OP_VIEW)
+		return fold_parts(w, node);
+	if (w->program->kind[node->out] == HD_KIND_SHARED)
+		return run_once(w, inode);
+	kernel = &slot_of(w, inode, w->program->part_rows)->row->kernel;
+	if (w->full && w->program->together[inode] && kernel->rowwise)
+		return run_wave(w, inode);
+	if (w->bind->part[0].nfolds && hd_grid_folds(w->program, inode, kernel, &w->program->calls[0][inode]))
+		return run_fold(w, inode);
+	return run_parts(w, inode);
+}
+
+static enum hd_err check_parts(struct walk *w, struct hd_diag *diag)
+{
+	if (w->bind->nparts > w->program->max_parts)
+		return hd_fail(diag, HD_E_BUG, "device %s: a wave of %u virtual nodes in a program for %u", w->grid->device.ops->name,
+			w->bind->nparts, w->program->max_parts);
+	w->full = true;
+	for (uint32_t i = 0; i < w->bind->nparts; i++) {
+		uint64_t rows = w->bind->part[i].rows;
+		w->full &= rows == w->program->part_rows;
+		if (!w->loaded || (rows && hd_program_variant(w->program, rows) == HD_NONE))
+			return hd_fail(diag, HD_E_BUG, "device %s: a slice of %llu rows was not prepared", w->grid->device.ops->name,
+				(unsigned long long)rows);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
+	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag)
+{
+	struct hd_grid *grid = hd_grid_of(device);
+	const struct hd_part one = { bind->rows, bind->draw.vn, bind->nfolds, bind->fold };
+	struct hd_bind bound = *bind;
+	struct walk w = { grid, program, hd_grid_find(grid, program), &bound, false };
+	bool good = true;
+
+	grid->kernels.init();             /* the leader may be another thread than the one that loaded */
+	if (bind->nparts == 0 && bind->rows == 0)
+		return hd_grid_done(grid, token);
+	if (bind->nparts == 0) {
+		bound.part = &one;
+		bound.nparts = 1;
+	}
+	enum hd_err err = check_parts(&w, diag);
+	for (uint32_t i = bind->from; !err && i < (bind->to ? bind->to : program->norder[phase]) && good; i++)
+		good = run_node(&w, program->order[phase][i]);
+	err = err ? err : hd_grid_arithmetic(good, grid, diag);
+	return err ? err : hd_grid_done(grid, token);
+}

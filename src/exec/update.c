@@ -1,0 +1,99 @@
+#include "exec/worker_int.h"
+
+#include "sys/failpoint.h"
+
+/* STEP: the owners of chunks update parameters and slots. NORM has met twice, so every sum
+ * of the step is complete on every rank, and no rank begins to write what another one still
+ * refuses. Optimizers of unit TENSOR need norms of whole tensors, whose segments may have
+ * several owners: each rank measures its own segments, all meet, then each joins the
+ * segments of the tensors it holds a part of, from the same numbers in the same order. */
+
+static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars *scalars)
+{
+	struct hd_worker *w = rank->worker;
+
+	return (struct hd_update){
+		.kind = w->task->optim.kind,
+		.param = w->params, .grad = w->item[w->result], .slot = { w->slot[0], w->slot[1] },
+		.len = w->task->layout.elems, .scalars = scalars,
+	};
+}
+
+static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token)
+{
+	struct hd_update u = whole(rank, scalars);
+
+	u.param += at;
+	u.grad += at;
+	for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
+		u.slot[s] = u.slot[s] ? u.slot[s] + at : NULL;
+	u.len = len;
+	return rank->device->ops->update(rank->device, &u, token);
+}
+
+static enum hd_err measure_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_update u = whole(rank, &rank->scalars);
+	uint32_t first = chunk->first_segment;
+
+	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, chunk->nsegments,
+		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token);
+}
+
+static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_layout *layout = &w->task->layout;
+	struct hd_step_scalars scalars = rank->scalars;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < chunk->nsegments && !err; i++) {
+		const struct hd_segment *s = &layout->segment[chunk->first_segment + i];
+		uint32_t first = layout->first_segment[s->param];
+		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, layout->first_segment[s->param + 1] - first);
+		err = update_run(rank, &scalars, s->at, s->len, token);
+	}
+	return err;
+}
+
+static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+{
+	return update_run(rank, &rank->scalars, chunk->at, chunk->len, token);
+}
+
+static enum hd_err for_chunks(struct hd_rank *rank, enum hd_err (*act)(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token),
+	struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &rank->worker->task->layout;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t c = 0; c < layout->nchunks && !err; c++)
+		if (rank->worker->plan->owner[c] == rank->id)
+			err = act(rank, &layout->chunk[c], &token);
+	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+}
+
+enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank);
+	enum hd_err err = HD_OK;
+
+	if (tensors && !idle && !rank->scalars.skip)
+		err = for_chunks(rank, measure_chunk, diag);
+	if (tensors)
+		hd_barrier_wait(&w->barrier);
+	if (idle || rank->scalars.skip)
+		return HD_OK;
+	hd_moments_move(rank);
+	if (!err)
+		err = for_chunks(rank, tensors ? update_tensors : update_elements, diag);
+	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
+	if (!err && error)
+		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
+	if (err)
+		atomic_store(&w->torn, true);
+	return err;
+}

@@ -1,0 +1,142 @@
+/* The encoder of Devlin et al., "BERT: pre-training of deep bidirectional transformers" (2018): norms after each block, learned
+ * positions and kinds of tokens, gelu in its exact form; its head guesses masked tokens. Names and storage ([out, in]) of
+ * Hugging Face's BertForMaskedLM. Every token is of kind 0. */
+#include "graph/models/rows.h"
+
+#include <stdio.h>
+
+enum { LAYERS, WIDTH, HEADS, HIDDEN, CONTEXT, VOCAB, TYPES, MASK, SHARE, PAD, DROPOUT, EPS };
+
+const struct hd_model_param hd_bert_params[] = {
+	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
+	[WIDTH]   = { "width",   HD_ARG_INT,  "128",   2, 1 << 16, "channels; a multiple of heads" },
+	[HEADS]   = { "heads",   HD_ARG_INT,  "4",     1, 1024,    "attention heads" },
+	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",     0, 1 << 18, "channels inside the mlp; 0: four times width" },
+	[CONTEXT] = { "context", HD_ARG_INT,  "128",   2, 1 << 16, "positions of a sample" },
+	[VOCAB]   = { "vocab",   HD_ARG_INT,  "257",   2, 1 << 20, "tokens; 257: bytes and the mask" },
+	[TYPES]   = { "types",   HD_ARG_INT,  "2",     1, 16,      "kinds of tokens in the table; 0 is used" },
+	[MASK]    = { "mask",    HD_ARG_INT,  "-1",    -1, 1 << 20, "token that stands for a masked one; -1: the last of the vocabulary" },
+	[SHARE]   = { "share",   HD_ARG_REAL, "0.15",  0, 1,       "share of tokens to guess; 0: y says which, -1 elsewhere" },
+	[PAD]     = { "pad",     HD_ARG_INT,  "-1",    -1, 1 << 20, "token that nothing attends to; -1: none" },
+	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",     0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
+	[EPS]     = { "eps",     HD_ARG_REAL, "1e-12", 1e-30, 1,   "added to the variance of norms" },
+	{ 0 },
+};
+
+static const float init_scale = 0.02f;
+static const struct hd_attr none, turned = { .i = { 0, 1 } }, last = { .i = { -1 } };
+
+struct bert { struct hd_maker m; int64_t width, hidden; int32_t heads, pad; float dropout, eps; uint32_t x; };
+
+static uint32_t norm(struct bert *b, const char *prefix, const char *name, uint32_t x)
+{
+	char full[HD_MAX_NAME];
+
+	snprintf(full, sizeof full, "%s%s", prefix, name);
+	uint32_t gamma = hd_make_param(&b->m, full, ".weight", HD_INIT_ONES, 0, HD_DIMS(b->width));
+	uint32_t beta = hd_make_param(&b->m, full, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(b->width));
+	return hd_make3(&b->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { b->eps } });
+}
+
+static uint32_t linear(struct bert *b, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out)
+{
+	char full[HD_MAX_NAME];
+
+	snprintf(full, sizeof full, "%s%s", prefix, name);
+	uint32_t w = hd_make_param(&b->m, full, ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(out, in));
+	uint32_t bias = hd_make_param(&b->m, full, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(out));
+	return hd_make2(&b->m, HD_OP_BIAS, hd_make2(&b->m, HD_OP_MATMUL, x, w, turned), bias, last);
+}
+
+static uint32_t act(struct bert *b, enum hd_act which, uint32_t x) { return hd_make1(&b->m, HD_OP_ACT, x, (struct hd_attr){ .i = { (int32_t)which } }); }
+
+static uint32_t drop(struct bert *b, uint32_t x)
+{
+	return b->dropout > 0 ? hd_make1(&b->m, HD_OP_DROPOUT, x, (struct hd_attr){ .f = { b->dropout } }) : x;
+}
+
+static uint32_t attention(struct bert *b, const char *prefix, uint32_t x)
+{
+	uint32_t q = linear(b, prefix, "attention.self.query", x, b->width, b->width);
+	uint32_t k = linear(b, prefix, "attention.self.key", x, b->width, b->width);
+	uint32_t v = linear(b, prefix, "attention.self.value", x, b->width, b->width);
+
+	if (b->pad < 0)
+		return hd_make3(&b->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { b->heads, b->heads, 0 } });
+	return hd_make4(&b->m, HD_OP_ATTEND_PAD, q, k, v, b->x, (struct hd_attr){ .i = { b->heads, b->heads, 0, b->pad } });
+}
+
+static uint32_t block(struct bert *b, int64_t i, uint32_t x)
+{
+	char prefix[64];
+
+	snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
+	uint32_t h = drop(b, linear(b, prefix, "attention.output.dense", attention(b, prefix, x), b->width, b->width));
+	x = norm(b, prefix, "attention.output.LayerNorm", hd_make2(&b->m, HD_OP_ADD, h, x, none));
+	h = act(b, HD_ACT_GELU_ERF, linear(b, prefix, "intermediate.dense", x, b->width, b->hidden));
+	h = drop(b, linear(b, prefix, "output.dense", h, b->hidden, b->width));
+	return norm(b, prefix, "output.LayerNorm", hd_make2(&b->m, HD_OP_ADD, h, x, none));
+}
+
+/* ids: the tokens as the encoder sees them. *table: theirs. */
+static uint32_t encoder(struct bert *b, const struct hd_model_value *value, uint32_t ids, uint32_t *table)
+{
+	int64_t c = b->width, context = value[CONTEXT].n;
+	uint32_t tokens = hd_make_param(&b->m, "bert.embeddings.word_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(value[VOCAB].n, c));
+	uint32_t places = hd_make_param(&b->m, "bert.embeddings.position_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(context, c));
+	uint32_t types = hd_make_param(&b->m, "bert.embeddings.token_type_embeddings", ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(value[TYPES].n, c));
+	uint32_t type = hd_make2(&b->m, HD_OP_EMBED, hd_make_zeros(&b->m, HD_I32, HD_DIMS(context)), types, none);
+	uint32_t h = hd_make2(&b->m, HD_OP_EMBED, ids, tokens, none);
+
+	h = hd_make2(&b->m, HD_OP_ADD, h, hd_make2(&b->m, HD_OP_ADD, places, type, none), none);
+	h = drop(b, norm(b, "bert.embeddings.", "LayerNorm", h));
+	for (int64_t i = 0; i < value[LAYERS].n; i++)
+		h = block(b, i, h);
+	*table = tokens;
+	return h;
+}
+
+/* The inputs are masked here unless y marks the masked tokens already. */
+static void masked(struct bert *b, const struct hd_model_value *value, const struct hd_model_opts *opts)
+{
+	int64_t context = value[CONTEXT].n, vocab = value[VOCAB].n, mask = value[MASK].n < 0 ? vocab - 1 : value[MASK].n;
+	uint32_t y = hd_make_input(&b->m, "y", HD_I32, HD_DIMS(-1, context)), ids = b->x, table;
+
+	if (value[SHARE].real > 0) {
+		ids = hd_make1(&b->m, HD_OP_MASK_TOKENS, b->x, (struct hd_attr){ .i = { (int32_t)mask, (int32_t)vocab }, .f = { (float)value[SHARE].real } });
+		y = ids + 1;
+	}
+	uint32_t h = encoder(b, value, ids, &table);
+	h = act(b, HD_ACT_GELU_ERF, linear(b, "cls.predictions.transform.", "dense", h, b->width, b->width));
+	h = norm(b, "cls.predictions.transform.", "LayerNorm", h);
+	uint32_t bias = hd_make_param(&b->m, "cls.predictions", ".bias", HD_INIT_ZEROS, 0, HD_DIMS(vocab));
+	uint32_t logits = hd_make2(&b->m, HD_OP_BIAS, hd_make2(&b->m, HD_OP_MATMUL, h, table, turned), bias, last);
+	hd_make_losses(&b->m, opts, logits, y, logits, context);
+}
+
+static enum hd_err check(const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
+{
+	long long width = value[WIDTH].n, heads = value[HEADS].n, vocab = value[VOCAB].n;
+
+	if (width % heads != 0)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld", width, heads);
+	if (value[MASK].n >= vocab || value[PAD].n >= vocab)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'mask' and 'pad' are tokens below 'vocab', %lld", vocab);
+	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
+		return hd_fail(diag, HD_E_INVAL, "model 'bert' predicts tokens: its loss is cross-entropy");
+	return HD_OK;
+}
+
+enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
+{
+	struct bert b = { .m = { graph, diag, HD_OK }, .width = value[WIDTH].n, .hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * value[WIDTH].n,
+		.heads = (int32_t)value[HEADS].n, .pad = (int32_t)value[PAD].n, .dropout = (float)value[DROPOUT].real, .eps = (float)value[EPS].real };
+	enum hd_err err = check(value, opts, diag);
+
+	if (err != HD_OK)
+		return err;
+	b.x = hd_make_input(&b.m, "x", HD_I32, HD_DIMS(-1, value[CONTEXT].n));
+	masked(&b, value, opts);
+	return b.m.err;
+}

@@ -1,0 +1,63 @@
+/* What the models of images share: convolution, norm, pools. */
+#include <math.h>
+
+#include "base/text.h"
+#include "graph/models/rows.h"
+
+static const float eps = 1e-5f, momentum = 0.1f;           /* PyTorch's */
+
+int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d) { return m->err == HD_OK ? m->graph->value[x].dim[d] : 1; }
+
+uint32_t hd_make_conv(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv c)
+{
+	float deviation = sqrtf(2.0f / ((float)c.out * (float)(c.kernel * c.kernel)));
+	uint32_t w = hd_make_param(m, prefix, ".weight", HD_INIT_NORMAL, deviation, HD_DIMS(c.out, hd_make_dim(m, x, 1), c.kernel, c.kernel));
+
+	return hd_make2(m, HD_OP_CONV2D, x, w, (struct hd_attr){ .i = { c.stride, c.stride, c.pad, c.pad } });
+}
+
+static uint32_t buffer(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init, int64_t len)
+{
+	uint32_t value = 0;
+	char name[HD_MAX_NAME];
+	struct hd_text text;
+
+	hd_text_fixed(&text, name, sizeof name);
+	hd_text_addf(&text, "%s%s", prefix, suffix);
+	if (m->err == HD_OK)
+		m->err = hd_graph_buffer(m->graph, name, 1, &len, init, &value, m->diag);
+	return value;
+}
+
+uint32_t hd_make_norm(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups)
+{
+	int64_t c = hd_make_dim(m, x, 1);
+	uint32_t in[5] = { x }, y = 0;
+
+	in[1] = hd_make_param(m, prefix, ".weight", HD_INIT_ONES, 0, HD_DIMS(c));
+	in[2] = hd_make_param(m, prefix, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(c));
+	if (groups)
+		return hd_make3(m, HD_OP_GROUPNORM, in[0], in[1], in[2], (struct hd_attr){ .i = { groups }, .f = { eps } });
+	in[3] = buffer(m, prefix, ".running_mean", HD_INIT_ZEROS, c);
+	in[4] = buffer(m, prefix, ".running_var", HD_INIT_ONES, c);
+	if (m->err == HD_OK)
+		m->err = hd_graph_node(m->graph, HD_OP_BATCHNORM, 5, in, &(struct hd_attr){ .i = { 1 }, .f = { eps } }, 0, &y, m->diag);
+	if (m->err == HD_OK)
+		m->err = hd_graph_running(m->graph, &(struct hd_running){ in[3], in[4], y + 2, momentum }, m->diag);
+	return y;
+}
+
+uint32_t hd_make_relu(struct hd_maker *m, uint32_t x) { return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { HD_ACT_RELU } }); }
+
+uint32_t hd_make_maxpool(struct hd_maker *m, uint32_t x, int32_t kernel, int32_t stride, int32_t pad)
+{
+	return hd_make1(m, HD_OP_MAXPOOL2D, x, (struct hd_attr){ .i = { kernel, kernel, stride, stride, pad, pad } });
+}
+
+uint32_t hd_make_global_pool(struct hd_maker *m, uint32_t x)
+{
+	int32_t c = (int32_t)hd_make_dim(m, x, 1), h = (int32_t)hd_make_dim(m, x, 2), w = (int32_t)hd_make_dim(m, x, 3);
+
+	x = hd_make1(m, HD_OP_AVGPOOL2D, x, (struct hd_attr){ .i = { h, w, 1, 1 } });
+	return hd_make1(m, HD_OP_RESHAPE, x, (struct hd_attr){ .i = { -1, c } });
+}

@@ -1,0 +1,155 @@
+#include "graph/names.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/text.h"
+
+const struct hd_family hd_families[] = {
+	{
+		/* stored as we store it, [in, out]; the causal mask came along as a tensor in older files */
+		.model = "gpt",
+		.prefix = { "transformer." },
+		.ignored = { "h.{i}.attn.bias", "h.{i}.attn.masked_bias" },
+		.tied = { { "lm_head.weight", "wte.weight" } },
+	},
+	/* rotary frequencies are computed; a head of its own is no second name where the model has one */
+	{ .model = "llama", .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, .tied = { { "lm_head.weight", "model.embed_tokens.weight" } } },
+	{
+		/* the norms of older files; positions that are only counted */
+		.model = "bert",
+		.rule = { { "*.weight", "*.gamma", .old = true }, { "*.bias", "*.beta", .old = true } },
+		.ignored = { "bert.embeddings.position_ids" },
+		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight" },
+			{ "cls.predictions.decoder.bias", "cls.predictions.bias" } },
+	},
+	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },
+	{ .model = "resnet34", .counter = { ".running_mean", ".num_batches_tracked" } },
+	{ .model = "resnet50", .counter = { ".running_mean", ".num_batches_tracked" } },
+	{ .model = "vgg16", .counter = { ".running_mean", ".num_batches_tracked" } },
+	{ 0 },
+};
+
+static const struct hd_family plain;
+
+const struct hd_family *hd_family_of(const char *model)
+{
+	for (const struct hd_family *f = hd_families; f->model; f++)
+		if (!strcmp(f->model, model))
+			return f;
+	return &plain;
+}
+
+/* ---- patterns. What the wildcards stand for, in order. */
+
+enum { MAX_CAUGHT = 4 };
+
+struct caught { const char *at[MAX_CAUGHT]; size_t len[MAX_CAUGHT]; int n; };
+
+static size_t wildcard(const char *pattern) { return *pattern == '*' ? 1 : strncmp(pattern, "{i}", 3) ? 0 : 3; }
+
+/* Goes back by wildcards; a pattern has few and a name at most 128 characters. */
+static bool match(const char *pattern, const char *name, struct caught *caught)
+{
+	size_t skip = 0;
+
+	for (; *pattern && !(skip = wildcard(pattern)); pattern++, name++)
+		if (*pattern != *name)
+			return false;
+	if (!*pattern)
+		return !*name;
+	if (caught->n == MAX_CAUGHT)
+		return false;
+	int mine = caught->n++;
+	for (size_t len = 1; len <= strlen(name); len++) {
+		if (skip > 1 && !isdigit((unsigned char)name[len - 1]))
+			break;
+		caught->at[mine] = name;
+		caught->len[mine] = len;
+		if (match(pattern + skip, name + len, caught))
+			return true;
+	}
+	caught->n = mine;
+	return false;
+}
+
+bool hd_name_matches(const char *pattern, const char *name) { return match(pattern, name, &(struct caught){ .n = 0 }); }
+
+static bool fill(const char *pattern, const struct caught *caught, char out[HD_MAX_NAME])
+{
+	struct hd_text text;
+	int n = 0;
+
+	hd_text_fixed(&text, out, HD_MAX_NAME);
+	while (*pattern) {
+		size_t skip = wildcard(pattern);
+		if (skip && n < caught->n) {
+			hd_text_put(&text, caught->at[n], caught->len[n]);
+			n++;
+		} else {
+			hd_text_put(&text, pattern, 1);
+		}
+		pattern += skip ? skip : 1;
+	}
+	return !text.full;
+}
+
+static const char *without_prefix(const struct hd_family *family, const char *name)
+{
+	for (const char *const *prefix = family->prefix; *prefix; prefix++)
+		if (!strncmp(name, *prefix, strlen(*prefix)))
+			return name + strlen(*prefix);
+	return name;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n > m && !strcmp(name + n - m, end);
+}
+
+static bool means_nothing(const struct hd_family *family, const char *name)
+{
+	for (const char *const *ignored = family->ignored; *ignored; ignored++)
+		if (hd_name_matches(*ignored, name))
+			return true;
+	return family->counter.of && ends_with(name, family->counter.theirs);
+}
+
+bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, struct hd_ours *ours)
+{
+	const char *name = without_prefix(family, theirs);
+	struct caught same = { { name }, { strlen(name) }, 1 };
+
+	*ours = (struct hd_ours){ .kind = means_nothing(family, name) ? HD_NAME_NOTHING : HD_NAME_OURS };
+	for (const struct hd_name_tie *tie = family->tied; tie->theirs; tie++)
+		if (!strcmp(tie->theirs, name)) {
+			ours->kind = HD_NAME_TIED;
+			ours->second = tie->theirs;
+			return fill(tie->ours, &(struct caught){ .n = 0 }, ours->name);
+		}
+	for (const struct hd_name_rule *rule = family->rule; rule->ours; rule++) {
+		struct caught caught = { .n = 0 };
+		if (match(rule->theirs, name, &caught)) {
+			ours->turned = rule->turned;
+			return fill(rule->ours, &caught, ours->name);
+		}
+	}
+	return fill("*", &same, ours->name);
+}
+
+bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)
+{
+	struct caught same = { { ours }, { strlen(ours) }, 1 };
+
+	theirs->turned = false;
+	for (const struct hd_name_rule *rule = family->rule; rule->ours; rule++) {
+		struct caught caught = { .n = 0 };
+		if (!rule->old && match(rule->ours, ours, &caught)) {
+			theirs->turned = rule->turned;
+			return fill(rule->theirs, &caught, theirs->name);
+		}
+	}
+	return fill("*", &same, theirs->name);
+}

@@ -1,0 +1,66 @@
+/* names.h -- what the world calls our tensors: one row of rules per model family.
+ *
+ * Files of weights come with public names (Hugging Face, torchvision), and go out with
+ * them. Our parameters bear the public name and storage wherever they can, so a row
+ * holds differences only; a model without a row has none. Importers, exporters and
+ * model.weights read it; nothing else knows a foreign name.
+ *
+ * 1. A pattern is literal but for '*', any run of at least one character, and '{i}', a run
+ *    of digits; what the wildcards of one side stand for fills those of the other, in order.
+ * 2. A prefix may stand before any name of theirs and means nothing.
+ * 3. Of the rules that match a name the first counts; a name that none matches is the same
+ *    on both sides. Rules marked `old` are read, never written.
+ * 4. `ignored` tensors of theirs hold nothing that is learned (masks, positions).
+ * 5. `tied`: their second name for one of our tensors. It may be in a file beside the first
+ *    (then with equal bytes) or alone; it is written only when asked for.
+ * 6. `counter`: their count of updates beside a tensor of running statistics: "X" of ours
+ *    with suffix `of` has one named by `theirs`; read over, written from the run.
+ *
+ * Pure. */
+#ifndef HD_GRAPH_NAMES_H
+#define HD_GRAPH_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "graph/ir.h"
+
+struct hd_name_rule {
+	const char *ours, *theirs;        /* patterns */
+	bool turned;                      /* a matrix that they store transposed */
+	bool old;
+};
+struct hd_name_tie { const char *theirs, *ours; };
+struct hd_name_counter { const char *of, *theirs; };      /* suffixes */
+
+enum { HD_NAME_PREFIXES = 4, HD_NAME_RULES = 24, HD_NAME_IGNORED = 8, HD_NAME_TIES = 4 };
+
+struct hd_family {
+	const char *model;                /* row of hd_models, and name of its graph */
+	const char *prefix[HD_NAME_PREFIXES];     /* lists end with NULL */
+	struct hd_name_rule rule[HD_NAME_RULES];
+	const char *ignored[HD_NAME_IGNORED];
+	struct hd_name_tie tied[HD_NAME_TIES];
+	struct hd_name_counter counter;   /* of NULL: none */
+};
+extern const struct hd_family hd_families[];      /* ends with model == NULL */
+
+/* That of a graph's name; one without differences where no row has the name. */
+const struct hd_family *hd_family_of(const char *model);
+
+bool hd_name_matches(const char *pattern, const char *name);
+
+enum hd_name_kind {
+	HD_NAME_OURS,                     /* `ours` holds our name of it */
+	HD_NAME_TIED,                     /* the same, of a second name */
+	HD_NAME_NOTHING,                  /* to be read over */
+};
+/* `second`: the name that is tied; a model that has a tensor of that name is not tied, and it is that tensor. */
+struct hd_ours { enum hd_name_kind kind; bool turned; const char *second; char name[HD_MAX_NAME]; };
+/* False: our name of it would be longer than names are. */
+bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, struct hd_ours *ours);
+
+struct hd_theirs { bool turned; char name[HD_MAX_NAME]; };
+bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs);
+
+#endif

@@ -1,0 +1,548 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx.pb-c.h"
+
+#include "base/arena.h"
+#include "graph/onnx.h"
+#include "graph/onnx/wire.h"
+#include "graph/op.h"
+#include "graph/pass.h"
+#include "tests/check.h"
+
+/* A model written as lines "Op in,in -> out attr=1,2"; numbers and shapes are initializers "name: 1,2" (ints, i64) or
+ * "name: 0.5" (one float without extents); weights "name [3,4]" (floats 0, 1, 2 ...). x is [rows,4,6] unless said otherwise. */
+struct model { uint8_t bytes[1 << 16]; size_t len; };
+
+enum { MAX = 64 };
+
+/* What a message points at lives as long as the program: dozens of small things, packed and forgotten. */
+static struct hd_arena messages;
+
+static void *made(size_t n, size_t size) { return memset(hd_arena_take(&messages, n ? n : 1, size), 0, n * size); }
+
+static char *copied(const char *text) { return hd_arena_text(&messages, text, strlen(text)); }
+
+static Onnx__ValueInfoProto *info(const char *name, int type, const int64_t *dim, size_t n)
+{
+	Onnx__ValueInfoProto *vi = made(1, sizeof *vi);
+	Onnx__TypeProto *t = made(1, sizeof *t);
+	Onnx__TypeProto__Tensor *tt = made(1, sizeof *tt);
+	Onnx__TensorShapeProto *s = made(1, sizeof *s);
+
+	onnx__value_info_proto__init(vi);
+	onnx__type_proto__init(t);
+	onnx__type_proto__tensor__init(tt);
+	onnx__tensor_shape_proto__init(s);
+	s->dim = made(n, sizeof *s->dim);
+	for (s->n_dim = 0; s->n_dim < n; s->n_dim++) {
+		Onnx__TensorShapeProto__Dimension *d = made(1, sizeof *d);
+		onnx__tensor_shape_proto__dimension__init(d);
+		d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+		d->dim_value = dim[s->n_dim];
+		s->dim[s->n_dim] = d;
+	}
+	tt->has_elem_type = true;
+	tt->elem_type = type;
+	tt->shape = s;
+	t->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	t->tensor_type = tt;
+	vi->name = copied(name);
+	vi->type = t;
+	return vi;
+}
+
+static size_t numbers(const char *text, int64_t *at)
+{
+	size_t n = 0;
+
+	for (const char *p = text; p && *p && n < MAX; p = strchr(p, ','), p = p ? p + 1 : NULL)
+		at[n++] = strtoll(p, NULL, 10);
+	return n;
+}
+
+static size_t words(char *text, char **at)
+{
+	size_t n = 0;
+
+	for (char *save, *w = strtok_r(text, ",", &save); w; w = strtok_r(NULL, ",", &save))
+		at[n++] = copied(w);
+	return n;
+}
+
+static Onnx__NodeProto *node_of(char *line)
+{
+	Onnx__NodeProto *n = made(1, sizeof *n);
+	char *save, *w = strtok_r(line, " ", &save);
+
+	onnx__node_proto__init(n);
+	n->op_type = copied(w);
+	n->input = made(MAX, sizeof(char *));
+	n->output = made(MAX, sizeof(char *));
+	n->attribute = made(MAX, sizeof *n->attribute);
+	n->n_input = words(strtok_r(NULL, " ", &save), n->input);
+	strtok_r(NULL, " ", &save);                       /* -> */
+	n->n_output = words(strtok_r(NULL, " ", &save), n->output);
+	n->name = copied(n->output[0]);
+	while ((w = strtok_r(NULL, " ", &save))) {
+		Onnx__AttributeProto *a = made(1, sizeof *a);
+		char *eq = strchr(w, '=');
+		*eq = '\0';
+		onnx__attribute_proto__init(a);
+		a->name = copied(w);
+		a->ints = made(MAX, sizeof *a->ints);
+		a->n_ints = numbers(eq + 1, a->ints);
+		a->has_i = true;
+		a->i = a->ints[0];
+		n->attribute[n->n_attribute++] = a;
+	}
+	return n;
+}
+
+static Onnx__TensorProto *tensor_of(const char *name, const char *text)
+{
+	Onnx__TensorProto *t = made(1, sizeof *t);
+
+	onnx__tensor_proto__init(t);
+	t->name = copied(name);
+	t->has_data_type = true;
+	t->dims = made(MAX, sizeof *t->dims);
+	if (*text == '[') {
+		size_t n = 1;
+		t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+		t->n_dims = numbers(text + 1, t->dims);
+		for (size_t d = 0; d < t->n_dims; d++)
+			n *= (size_t)t->dims[d];
+		t->float_data = made(n, sizeof *t->float_data);
+		for (t->n_float_data = 0; t->n_float_data < n; t->n_float_data++)
+			t->float_data[t->n_float_data] = (float)t->n_float_data;
+	} else if (strchr(text, '.')) {
+		t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
+		t->float_data = made(1, sizeof *t->float_data);
+		t->float_data[0] = strtof(text, NULL);
+		t->n_float_data = 1;
+	} else {
+		t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__INT64;
+		t->int64_data = made(MAX, sizeof *t->int64_data);
+		t->n_int64_data = numbers(text, t->int64_data);
+		t->n_dims = 1;
+		t->dims[0] = (int64_t)t->n_int64_data;
+	}
+	return t;
+}
+
+/* opset < 0: the file names none; 0: ai.onnx without a version. */
+static void pack_opset(struct model *m, Onnx__GraphProto *g, int64_t opset)
+{
+	Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
+	Onnx__OperatorSetIdProto set = ONNX__OPERATOR_SET_ID_PROTO__INIT, *sets = &set;
+
+	set.has_version = true;
+	set.version = opset;
+	model.n_opset_import = opset >= 0;
+	model.opset_import = &sets;
+	model.graph = g;
+	m->len = onnx__model_proto__get_packed_size(&model);
+	assert_true(m->len < sizeof m->bytes);
+	onnx__model_proto__pack(&model, m->bytes);
+}
+
+static void pack(struct model *m, Onnx__GraphProto *g) { pack_opset(m, g, 17); }
+
+static void write_opset(struct model *m, const char *text, int64_t traced, int64_t opset)
+{
+	Onnx__GraphProto g = ONNX__GRAPH_PROTO__INIT;
+	Onnx__NodeProto *node[MAX];
+	Onnx__TensorProto *init[MAX];
+	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ traced, 4, 6 }, 3);
+	Onnx__ValueInfoProto *y = info("out", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL, 0);
+	char *copy = copied(text), *save;
+
+	for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *colon = strchr(line, ':'), *bracket = strchr(line, '[');
+		if (colon || bracket) {
+			char *at = colon ? colon + 2 : bracket;
+			(colon ? colon : bracket - 1)[0] = '\0';
+			init[g.n_initializer++] = tensor_of(line, at);
+		} else {
+			node[g.n_node++] = node_of(line);
+		}
+	}
+	g.node = node;
+	g.initializer = init;
+	g.n_input = g.n_output = 1;
+	g.input = &x;
+	g.output = &y;
+	pack_opset(m, &g, opset);
+}
+
+static void write_model(struct model *m, const char *text, int64_t traced) { write_opset(m, text, traced, 17); }
+
+static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+
+static enum hd_err import(const struct model *m, struct hd_arena *arena, struct hd_graph *graph, struct hd_text *report, struct hd_diag *diag)
+{
+	struct hd_onnx_opts opts = { .loss = &loss, .report = report };
+
+	hd_arena_init(arena, 0);
+	hd_graph_init(graph, arena);
+	if (report)
+		hd_text_init(report, arena);
+	return hd_onnx_import(graph, "test.onnx", m->bytes, m->len, &opts, NULL, diag);
+}
+
+static uint32_t count(const struct hd_graph *g, enum hd_op op)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		n += g->node[i].op == op;
+	return n;
+}
+
+#define LAYERNORM "eps: 0.00001\ntwo: 2.0\ngamma [6]\nbeta [6]\nReduceMean x -> m axes=-1\nSub x,m -> d\nPow d,two -> p\nReduceMean p -> v axes=-1\n" \
+	"Add v,eps -> e\nSqrt e -> s\nDiv d,s -> q\nMul gamma,q -> g\nAdd g,beta -> n\n"
+
+static void a_layer_norm_taken_apart_is_one_op(void **state)
+{
+	static struct model m;
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	write_model(&m, LAYERNORM "Relu n -> out\n", 2);
+	CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(count(&g, HD_OP_LAYERNORM), 1);
+	assert_int_equal(count(&g, HD_OP_REDUCE_MEAN), 0);
+	hd_arena_finish(&arena);
+	/* What lies inside is read outside: all of it stays. */
+	write_model(&m, LAYERNORM "Add n,s -> out\n", 2);
+	diag.text[0] = '\0';
+	CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(count(&g, HD_OP_LAYERNORM), 0);
+	assert_int_equal(count(&g, HD_OP_REDUCE_MEAN), 2);
+	hd_arena_finish(&arena);
+}
+
+static void gelu_is_known_by_its_constants(void **state)
+{
+	static const struct { const char *root, *half; int gelus; } cases[] = {
+		{ "1.4142135", "0.5", 1 }, { "1.4142", "0.5", 0 }, { "1.4142135", "0.25", 0 },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	char text[400];
+	(void)state;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct hd_diag diag = { "" };
+		int n = 0;
+		snprintf(text, sizeof text, "r: %s\none: 1.0\nh: %s\nDiv x,r -> a\nErf a -> b\nAdd b,one -> c\nMul x,c -> d\nMul d,h -> out\n", cases[i].root,
+			cases[i].half);
+		write_model(&m, text, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s", diag.text);
+		for (uint32_t k = 0; k < g.nnodes; k++)
+			n += g.node[k].op == HD_OP_ACT && g.node[k].attr.i[0] == HD_ACT_GELU_ERF;
+		CHECK(n == cases[i].gelus, "case %zu: %d", i, n);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Shape, Gather, Mul, Concat, Reshape, as an exporter writes view(x.size(0), -1); and the traced number in their place. */
+static void the_batch_is_free_whatever_was_traced(void **state)
+{
+	static const char *const text[] = {
+		"zero: 0\nrest: -1\nShape x -> s\nGather s,zero -> n axis=0\nConcat n,rest -> to axis=0\nReshape x,to -> f\nRelu f -> out\n",
+		"to: 3,24\nReshape x,to -> f\nRelu f -> out\n",
+		"to: 3,-1\nReshape x,to -> f\nRelu f -> out\n",
+		"Flatten x -> f\nRelu f -> out\n",
+		("one: 1\nthree: 3\nShape x -> s\nSlice s,one,three -> t\nReduceProd t -> c\nunused: 0\nzero: 0\nGather s,zero -> n axis=0\n"
+		 "Concat n,c -> to axis=0\nReshape x,to -> f\nRelu f -> out\n"),
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+		struct hd_diag diag = { "" };
+		write_model(&m, text[i], 3);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
+		CHECK(v->rank == 2 && v->dim[0] == -1 && v->dim[1] == 24, "case %zu: %s", i, hd_value_shape(v).at);
+		hd_arena_finish(&arena);
+	}
+}
+
+static void what_cannot_be_had_is_told_at_once(void **state)
+{
+	static struct model m;
+	struct hd_diag diag = { "" };
+	struct hd_text report;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	write_model(&m, "Cos x -> a\nRelu a -> b\nDet b -> c\nto: 2,5\nReshape x,to -> d\nSin x -> e\nAdd c,e -> out\n", 2);
+	assert_int_equal(import(&m, &arena, &g, &report, &diag), HD_E_INPUT);
+	assert_string_equal(diag.text, "test.onnx: 4 nodes cannot be had: Cos 'a'; Det 'c'; Reshape 'd': reshape: the new extents hold another number of "
+		"elements; operands are f32 [*,4,6]; Sin 'e'");
+	assert_non_null(strstr(report.at, "Det 'c': no such op in Heddle\n"));
+	assert_null(strstr(report.at, "Relu"));
+	hd_arena_finish(&arena);
+}
+
+static void refusals_name_the_place(void **state)
+{
+	static const struct { const char *text, *why; } cases[] = {
+		{ "Relu gone -> out\n", "its input 'gone' is made by nothing before it" },
+		{ "Relu x -> a\nRelu x -> a\nRelu a -> out\n", "'a' is made twice" },
+		{ "w [2,2]\nw [2,2]\nRelu x -> out\n", "two initializers are called 'w'" },
+		{ "w [24,3]\nMatMul x,w -> out\n", "MatMul 'out': the extents summed over, 6 and 24, differ" },
+		{ "Relu x -> a\n", "the graph has no output that depends on its input" },
+		{ "ReduceMean x -> out keepdims=0\n", "write model.loss: none" },
+		{ "ReduceMean x -> out axes=0\n", "reduces over the rows of the batch" },
+		{ "Shape x -> s\nCast s -> f to=1\nMul x,f -> out\n", "Cast 'f': the result depends on the number of rows" },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		write_model(&m, cases[i].text, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_E_INPUT, "case %zu was taken", i);
+		CHECK(strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+#define ROWS "zero: 0\nShape x -> sh\nGather sh,zero -> n axis=0\n"
+#define KEEP "Relu x -> out\n"
+
+/* Each was an access outside, a trap, or another number than the file means. */
+static void hostile_and_lossy_constants_are_refused(void **state)
+{
+	static const struct { const char *text, *why; } cases[] = {
+		{ "d: 1,2,3,4\ns: 3,3\ne: 4,4\na: 0,0\nSlice d,s,e,a -> t\n" KEEP, "Slice 't': an axis is given twice" },
+		{ "s: 1,1\ne: 3,3\na: 1,-2\nSlice x,s,e,a -> out\n", "Slice 'out': an axis is given twice" },
+		{ "a: 1\nAdd a,a -> b,c\nAdd c,a -> d\n" KEEP, "Add 'b': has one output" },
+		{ ROWS "low: -9223372036854775808\nminus: -1\nMul n,low -> a\nMul n,minus -> b\nDiv a,b -> c\n" KEEP, "Div 'c': integer arithmetic overflows" },
+		{ "low: -9223372036854775808\nminus: -1\nDiv low,minus -> c\n" KEEP, "Div 'c': integer arithmetic overflows" },
+		{ "w [0,4611686018427387904,8]\n" KEEP, "or there are more than 2^40 elements" },
+		{ "d: 0,4611686018427387904,8\nConstantOfShape d -> c\n" KEEP, "ConstantOfShape 'c': a constant of more than" },
+		{ "big: 4294967298\nCast x -> i to=7\nAdd i,big -> j\nCast j -> out to=1\n", "Add 'j': 4294967298 does not fit 32 bits" },
+		{ "a: 300\nCast a -> b to=2\n" KEEP, "Cast 'b': 300 does not fit the integer type" },
+		{ "a: 128\nCast a -> b to=3\n" KEEP, "Cast 'b': 128 does not fit the integer type" },
+		{ "a: 2147483648\nCast a -> b to=6\n" KEEP, "Cast 'b': 2147483648 does not fit the integer type" },
+		{ "a: -1.0\nCast a -> b to=12\n" KEEP, "Cast 'b': a float does not fit the integer type" },
+		{ "a: 100\nCast a -> b to=3\nAdd b,b -> c\n" KEEP, "Add 'c': integer arithmetic overflows" },
+		{ "low: -9223372036854775808\nNeg low -> b\n" KEEP, "Neg 'b': integer arithmetic overflows" },
+		{ "low: -9223372036854775808\nAbs low -> b\n" KEEP, "Abs 'b': integer arithmetic overflows" },
+		{ "s: 1,2\nSplit x,s -> a,b axis=1\nAdd a,a -> out\n", "Split 'a': the sizes add up to 3, and the axis has 4" },
+		{ ROWS "one: 1\nthree: 3\nAdd n,one -> m\nConcat m,three -> s axis=0\nSplit x,s -> a,b axis=1\nAdd a,a -> out\n",
+			"Split 'a': a size depends on the number of rows" },
+		{ "d: 1,2,3\ns: 1,1\nSplit d,s -> a,b axis=0\n" KEEP, "Split 'a': the sizes add up to 2, and the axis has 3" },
+		{ "w [1,6]\nto: 4294967298,6\nExpand w,to -> e\nAdd x,e -> out\n", "Expand 'e': extent 4294967298 is too large" },
+		{ "w [5,6]\nids: 7\nGather w,ids -> e axis=0\nAdd x,e -> out\n", "Gather 'e': index 7 does not exist: the axis has 5" },
+		{ "w [5,6]\nids: 0,-6\nGather w,ids -> e axis=0\nAdd x,e -> out\n", "Gather 'e': index -6 does not exist: the axis has 5" },
+		{ "ids: 4\nGather x,ids -> out axis=1\n", "Gather 'out': index 4 does not exist: the axis has 4" },
+		{ "ids: -9223372036854775808\nGather x,ids -> out axis=0\n", "Gather 'out': an index from the end of the rows" },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		write_model(&m, cases[i].text, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_E_INPUT, "case %zu was taken", i);
+		CHECK(strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Integers of 64 bits stay exact: what comes out is an extent, and a wrong one does not hold the elements. */
+static void whole_numbers_are_exact(void **state)
+{
+	static const char *const text[] = {
+		"a: -9007199254740993\nb: 9007199254740996\nNeg a -> c\nSub b,c -> d\n",
+		"a: -9007199254740993\nb: 9007199254740996\nAbs a -> c\nSub b,c -> d\n",
+		"a: 9223372036854775806\nb: 9223372036854775807\ns: 1\nc: 9223372036854775803\nRange a,b,s -> r\nSub r,c -> d\n",
+		("a: 9223372036854775806\nb: -9223372036854775806\ns: -9223372036854775807\nRange a,b,s -> r\nReduceSum r -> t\nc: 9223372036854775802\n"
+		 "Sub t,c -> d\n"),
+		"a: 9223372036854775806\nb: 9223372036854775807\nc: 9223372036854775803\nMod a,b -> r\nSub r,c -> d\n",
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	char all[400];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+		struct hd_diag diag = { "" };
+		snprintf(all, sizeof all, "zero: 0\neight: 8\n%sConcat zero,d,eight -> to axis=0\nReshape x,to -> f\nRelu f -> out\n", text[i]);
+		write_model(&m, all, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
+		CHECK(v->rank == 3 && v->dim[1] == 3 && v->dim[2] == 8, "case %zu: %s", i, hd_value_shape(v).at);
+		hd_arena_finish(&arena);
+	}
+}
+
+static void a_file_without_an_opset_is_refused(void **state)
+{
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (int64_t opset = -1; opset <= 0; opset++) {
+		struct hd_diag diag = { "" };
+		write_opset(&m, KEEP, 2, opset);
+		assert_int_equal(import(&m, &arena, &g, NULL, &diag), HD_E_INPUT);
+		CHECK(strstr(diag.text, "test.onnx: names no opset of ai.onnx"), "opset %d: %s", (int)opset, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+static enum hd_err eight_bytes(void *user, const char *name, struct hd_onnx_bytes *bytes, struct hd_diag *diag)
+{
+	static const uint8_t data[32] = { 0, 0, 0x80, 0x3f };
+	(void)user, (void)diag;
+
+	assert_string_equal(name, "weights.bin");
+	*bytes = (struct hd_onnx_bytes){ data, sizeof data };
+	return HD_OK;
+}
+
+static void external_data_lie_in_the_same_folder(void **state)
+{
+	static const struct { const char *location, *offset, *why; } cases[] = {
+		{ "weights.bin", "8", NULL }, { "../weights.bin", "0", "only a bare name" }, { "/etc/passwd", "0", "only a bare name" },
+		{ "weights.bin", "9", "lie outside" }, { "weights.bin", "-1", "are not both numbers" },
+	};
+	static struct model m;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		Onnx__GraphProto g = ONNX__GRAPH_PROTO__INIT;
+		Onnx__TensorProto *w = tensor_of("w", "[6]");
+		Onnx__StringStringEntryProto e[3], *list[3] = { &e[0], &e[1], &e[2] };
+		Onnx__NodeProto *n = node_of(copied("Add x,w -> out"));
+		Onnx__ValueInfoProto *x = info("x", 1, (int64_t[]){ 2, 4, 6 }, 3), *y = info("out", 1, NULL, 0);
+		struct hd_onnx_opts opts = { .loss = &loss, .data = eight_bytes };
+		struct hd_onnx_values values;
+		struct hd_diag diag = { "" };
+		struct hd_arena arena;
+		struct hd_graph graph;
+		const char *pair[3][2] = { { "location", cases[i].location }, { "offset", cases[i].offset }, { "length", "24" } };
+		for (int k = 0; k < 3; k++) {
+			onnx__string_string_entry_proto__init(&e[k]);
+			e[k].key = copied(pair[k][0]);
+			e[k].value = copied(pair[k][1]);
+		}
+		w->n_float_data = 0;
+		w->has_data_location = true;
+		w->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+		w->n_external_data = 3;
+		w->external_data = list;
+		g.n_node = g.n_initializer = g.n_input = g.n_output = 1;
+		g.node = &n;
+		g.initializer = &w;
+		g.input = &x;
+		g.output = &y;
+		pack(&m, &g);
+		hd_arena_init(&arena, 0);
+		hd_graph_init(&graph, &arena);
+		enum hd_err err = hd_onnx_import(&graph, "test.onnx", m.bytes, m.len, &opts, &values, &diag);
+		CHECK((err == HD_OK) == !cases[i].why, "case %zu: %s", i, diag.text);
+		CHECK(err == HD_OK || strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Each length is one more than what it holds; the innermost is empty. */
+static void messages_are_walked_to_a_bounded_depth(void **state)
+{
+	uint8_t bytes[512];
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	for (uint32_t depth = 1; depth < 60; depth++) {
+		size_t len = 0;
+		for (uint32_t k = depth; k-- > 0;) {            /* TypeProto.sequence_type (4) and its elem_type (1), in turn */
+			bytes[len++] = (depth - 1 - k) % 2 ? 0x0a : 0x22;
+			bytes[len++] = (uint8_t)(2 * k);
+		}
+		diag.text[0] = '\0';
+		enum hd_err err = hd_wire_walk(&onnx__type_proto__descriptor, "t", bytes, len, &diag);
+		CHECK((err == HD_OK) == (depth < HD_WIRE_DEPTH), "depth %u: %s", depth, diag.text);
+	}
+	assert_non_null(strstr(diag.text, "nested deeper than 32"));
+	/* A length that leaves its message, a tag of nothing, a group. */
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a }, 3, NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3a, 2, 0x0a, 1 }, 4, NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0, 0 }, 2, NULL), HD_E_INPUT);
+	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3b }, 1, NULL), HD_E_INPUT);
+}
+
+/* What we write, we read; and it is the same forward graph: as many nodes of each op. */
+static void an_exported_graph_comes_back(void **state)
+{
+	static const struct hd_model_arg arg[] = { { "height", "12" }, { "width", "12" } };
+	struct hd_diag diag = { "" };
+	struct hd_onnx_opts opts = { .loss = &loss };
+	struct hd_onnx_weight weight[16];
+	struct hd_onnx_values values = { weight, NULL }, read;
+	static float zeros[1 << 16];
+	struct hd_graph graph, again;
+	struct hd_arena arena;
+	uint8_t *bytes;
+	uint64_t len;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	hd_graph_init(&graph, &arena);
+	CHECK(hd_model_build(&graph, "lenet", arg, 2, &loss, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t p = 0; p < graph.nparams; p++)
+		weight[p] = (struct hd_onnx_weight){ zeros, hd_value_bytes(&graph.value[graph.param[p].value], 1) };
+	CHECK(hd_onnx_export(&graph, &values, &arena, &bytes, &len, &diag) == HD_OK, "%s", diag.text);
+	hd_graph_init(&again, &arena);
+	CHECK(hd_onnx_import(&again, "back.onnx", bytes, len, &opts, &read, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_prune(&again, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(again.nparams, graph.nparams);
+	for (uint32_t p = 0; p < graph.nparams; p++)
+		CHECK(hd_graph_find_param(&again, hd_graph_text_of(&graph, graph.value[graph.param[p].value].name)) != HD_NONE, "parameter %u", p);
+	for (int op = 0; op < HD_NOPS; op++)
+		if (op != HD_OP_RESHAPE)
+			CHECK(count(&again, (enum hd_op)op) == count(&graph, (enum hd_op)op), "%s: %u and %u", hd_ops[op].name, count(&again, (enum hd_op)op),
+				count(&graph, (enum hd_op)op));
+	hd_arena_finish(&arena);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_layer_norm_taken_apart_is_one_op),
+		cmocka_unit_test(gelu_is_known_by_its_constants),
+		cmocka_unit_test(the_batch_is_free_whatever_was_traced),
+		cmocka_unit_test(what_cannot_be_had_is_told_at_once),
+		cmocka_unit_test(refusals_name_the_place),
+		cmocka_unit_test(hostile_and_lossy_constants_are_refused),
+		cmocka_unit_test(whole_numbers_are_exact),
+		cmocka_unit_test(a_file_without_an_opset_is_refused),
+		cmocka_unit_test(external_data_lie_in_the_same_folder),
+		cmocka_unit_test(messages_are_walked_to_a_bounded_depth),
+		cmocka_unit_test(an_exported_graph_comes_back),
+	};
+	hd_arena_init(&messages, 0);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hd_arena_finish(&messages);
+	return failed;
+}

@@ -1,0 +1,359 @@
+/* Reductions, norms, losses. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/onnx/import.h"
+
+static bool is(const struct hd_onnx_call *call, const char *op) { return !strcmp(call->node->op_type, op); }
+
+static const struct hd_attr none;
+
+static enum hd_op reduction(const struct hd_onnx_call *call)
+{
+	return is(call, "ReduceSum") ? HD_OP_REDUCE_SUM : is(call, "ReduceMean") ? HD_OP_REDUCE_MEAN : is(call, "ReduceMax") ? HD_OP_REDUCE_MAX :
+		HD_OP_REDUCE_MIN;
+}
+
+/* Over `set` of x, which stay as extents of 1 if `keep`. */
+static enum hd_err reduce(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t set, bool keep, uint32_t *y)
+{
+	*y = x;
+	if (rank == 0 || !set)
+		return HD_OK;
+	return hd_onnx_node1(call, op, x, (struct hd_attr){ .i = { (int32_t)set, keep ? (int32_t)set : 0 } }, y);
+}
+
+/* A sum or mean that takes in the rows is no value of a slice: it can only be the loss (ends.c). */
+static enum hd_err over_rows(struct hd_onnx_call *call, uint32_t x, uint32_t rank, uint32_t set, uint32_t rows)
+{
+	bool mean = is(call, "ReduceMean");
+	struct hd_onnx_val *out = hd_onnx_out(call, 0);
+	uint32_t y, all = (1u << rank) - 1;
+
+	if ((!mean && !is(call, "ReduceSum")) || set != all || !out)
+		return hd_onnx_no(call, "reduces over the rows of the batch");
+	enum hd_err err = reduce(call, mean ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, x, rank, set & ~(1u << rows), false, &y);
+	if (!err)
+		err = hd_onnx_put(call, 0, HD_NONE, 0, NULL);
+	if (!err)
+		*(mean ? &out->mean_of : &out->sum_of) = y;
+	return err;
+}
+
+enum hd_err hd_onnx_reduce(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0, given;
+	int64_t dim[HD_ONNX_DIMS];
+	uint32_t set, n, x, y, rank = 0;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (!err)
+		err = hd_onnx_axes(call, v->rank, &set, &n, &given);
+	if (err)
+		return err;
+	if (n == 0 && !hd_onnx_attr_int(call->node, "noop_with_empty_axes", 0))
+		set = (1u << v->rank) - 1;
+	for (uint32_t d = 0; d < v->rank; d++) {
+		if (set >> d & 1 && v->dim[d] < 0)
+			return over_rows(call, x, v->rank, set, d);
+		if (keep || !(set >> d & 1))
+			dim[rank++] = set >> d & 1 ? 1 : v->dim[d];
+	}
+	err = reduce(call, reduction(call), x, v->rank, set, keep, &y);
+	if (!err)
+		err = hd_onnx_reshape(call, y, rank, dim, &y);
+	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
+}
+
+enum hd_err hd_onnx_argmax(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0;
+	int64_t dim[HD_ONNX_DIMS];
+	uint32_t axis, x, y, rank = 0;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (err)
+		return err;
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || hd_onnx_attr_int(call->node, "select_last_index", 0))
+		return hd_onnx_no(call, "there is no such axis, or the last maximum is asked for");
+	for (uint32_t d = 0; d < v->rank; d++)
+		if (d != axis || keep)
+			dim[rank++] = d == axis ? 1 : v->dim[d];
+	err = hd_onnx_node1(call, HD_OP_ARGMAX, x, (struct hd_attr){ .i = { (int32_t)axis } }, &y);
+	if (!err)
+		err = hd_onnx_reshape(call, y, rank, dim, &y);
+	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
+}
+
+enum hd_err hd_onnx_cumsum(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	double axis = 0;
+	uint32_t at, x, y;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (err)
+		return err;
+	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || hd_onnx_attr_int(call->node, "exclusive", 0))
+		return hd_onnx_no(call, "its axis is not known, or it is exclusive");
+	err = hd_onnx_node1(call, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { (int32_t)at, hd_onnx_attr_int(call->node, "reverse", 0) != 0 } }, &y);
+	return err ? err : hd_onnx_put_like(call, 0, y);
+}
+
+/* ---- softmax */
+
+static enum hd_err softmax(struct hd_onnx_call *call, enum hd_op op, uint32_t x, uint32_t rank, uint32_t axis, uint32_t *y)
+{
+	enum hd_err err = hd_onnx_axis_last(call, x, rank, axis, false, &x);
+
+	if (!err)
+		err = hd_onnx_node1(call, op, x, none, &x);
+	return err ? err : hd_onnx_axis_last(call, x, rank, axis, true, y);
+}
+
+enum hd_err hd_onnx_softmax(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	bool flat = call->im->file.opset < 13;            /* then: over all axes from `axis` on */
+	enum hd_op op = is(call, "Softmax") ? HD_OP_SOFTMAX : HD_OP_LOG_SOFTMAX;
+	int64_t dim[HD_ONNX_DIMS] = { 0 };
+	uint32_t x, y, axis;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (err)
+		return err;
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", flat ? 1 : -1), v->rank, &axis))
+		return hd_onnx_no(call, "there is no such axis");
+	if (flat && axis + 1u < v->rank) {
+		memcpy(dim, v->dim, axis * sizeof *dim);
+		dim[axis] = hd_dims_product(v->dim + axis, v->rank - axis);
+		err = hd_onnx_reshape(call, x, axis + 1, dim, &x);
+		if (!err)
+			err = hd_onnx_node1(call, op, x, none, &y);
+		if (!err)
+			err = hd_onnx_reshape(call, y, v->rank, v->dim, &y);
+	} else {
+		err = softmax(call, op, x, v->rank, axis, &y);
+	}
+	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
+}
+
+/* ---- norms */
+
+static enum hd_err filled(struct hd_onnx_call *call, int64_t n, float value, uint32_t *out)
+{
+	float *at = n > 0 && n < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)n, sizeof *at) : NULL;
+
+	if (!at)
+		return hd_onnx_no(call, "no memory for %lld numbers", (long long)n);
+	for (int64_t k = 0; k < n; k++)
+		at[k] = value;
+	enum hd_err err = hd_graph_const(call->im->graph, HD_F32, 1, &n, at, out, &call->why);
+	return err == HD_E_INVAL ? HD_E_INPUT : err;
+}
+
+enum hd_err hd_onnx_layernorm(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	double eps = hd_onnx_attr_float(call->node, "epsilon", 1e-5);
+	uint32_t in[3], axis, y;
+	enum hd_err err = hd_onnx_value(call, 0, &in[0]);
+
+	if (!err)
+		err = hd_onnx_value(call, 1, &in[1]);
+	if (err)
+		return err;
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", -1), v->rank, &axis))
+		return hd_onnx_no(call, "there is no such axis");
+	for (uint32_t k = 1; k < 3; k++)
+		if (hd_onnx_out(call, k) && hd_onnx_out(call, k)->nuses)
+			return hd_onnx_no(call, "its statistics are read");
+	int64_t channels = hd_dims_product(v->dim + axis, v->rank - axis), dim[HD_ONNX_DIMS] = { 1 };
+	if (channels < 1)
+		return hd_onnx_no(call, "takes moments over the rows");
+	/* [..,C]: a norm over several axes is one over their product. */
+	uint32_t rank = axis ? axis + 1 : 2;
+	memcpy(dim, v->dim, axis * sizeof *dim);
+	dim[rank - 1] = channels;
+	err = hd_onnx_reshape(call, in[0], rank, dim, &in[0]);
+	if (!err)
+		err = hd_onnx_reshape(call, in[1], 1, &channels, &in[1]);
+	if (!err && hd_onnx_in(call, 2)) {
+		err = hd_onnx_value(call, 2, &in[2]);
+		if (!err)
+			err = hd_onnx_reshape(call, in[2], 1, &channels, &in[2]);
+	} else if (!err) {
+		err = filled(call, channels, 0, &in[2]);
+	}
+	if (!err)
+		err = hd_onnx_node(call, HD_OP_LAYERNORM, 3, in, (struct hd_attr){ .f = { (float)eps } }, &y);
+	if (!err)
+		err = hd_onnx_reshape(call, y, v->rank, v->dim, &y);
+	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
+}
+
+enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	bool training = hd_onnx_attr_int(call->node, "training_mode", 0) != 0 || !call->im->opts->as_is;
+	struct hd_running running = { .momentum = 1 - (float)hd_onnx_attr_float(call->node, "momentum", 0.9) };
+	uint32_t in[5], y;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t k = 1; k < 3 && call->im->opts->as_is; k++)
+		if (hd_onnx_out(call, k) && hd_onnx_out(call, k)->nuses)
+			return hd_onnx_no(call, "its running statistics are read");
+	for (uint32_t k = 0; k < 3 && !err; k++)
+		err = hd_onnx_value(call, k, &in[k]);
+	if (!err)
+		err = hd_onnx_buffer(call, 3, &in[3]);
+	if (!err)
+		err = hd_onnx_buffer(call, 4, &in[4]);
+	if (err)
+		return err;
+	struct hd_attr attr = { .i = { v->rank > 2 ? 1 : -1, !training }, .f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
+	err = hd_onnx_node(call, HD_OP_BATCHNORM, 5, in, attr, &y);
+	running.mean = in[3];
+	running.variance = in[4];
+	running.moments = y + 2;
+	if (!err && training && call->im->graph->value[in[3]].kind == HD_BUFFER)
+		err = hd_graph_running(call->im->graph, &running, &call->why);
+	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
+}
+
+/* ---- losses */
+
+/* scores [N,C,..] with classes last: [N,..,C]. */
+static enum hd_err classes_last(struct hd_onnx_call *call, uint32_t *scores)
+{
+	enum hd_err err = hd_onnx_value(call, 0, scores);
+
+	return err ? err : hd_onnx_axis_last(call, *scores, call->in[0]->rank, 1, false, scores);
+}
+
+/* How the losses of single labels become the output. `weight`: of each, HD_NONE: 1. */
+static enum hd_err put_loss(struct hd_onnx_call *call, uint32_t loss, uint32_t weight)
+{
+	const struct hd_onnx_val *t = hd_onnx_in(call, 1);
+	struct hd_onnx_val *out = hd_onnx_out(call, 0);
+	bool mean = hd_onnx_attr_is(call->node, "reduction", "mean", true), sum = hd_onnx_attr_is(call->node, "reduction", "sum", false);
+	uint32_t y, w, all = (1u << t->rank) - 1;
+	enum hd_err err;
+
+	if (!mean && !sum)
+		return hd_onnx_put(call, 0, loss, t->rank, t->dim);
+	if (t->dim[0] < 0) {
+		if (weight != HD_NONE)
+			return hd_onnx_no(call, "weights of classes in a loss over the batch");
+		err = hd_onnx_put(call, 0, HD_NONE, 0, NULL);
+		if (!err && out)
+			*(mean ? &out->mean_of : &out->sum_of) = loss;
+		return err;
+	}
+	err = reduce(call, mean && weight == HD_NONE ? HD_OP_REDUCE_MEAN : HD_OP_REDUCE_SUM, loss, t->rank, all, false, &y);
+	if (!err && mean && weight != HD_NONE) {
+		err = reduce(call, HD_OP_REDUCE_SUM, weight, t->rank, all, false, &w);
+		if (!err)
+			err = hd_onnx_node2(call, HD_OP_DIV, y, w, none, &y);
+	}
+	if (!err)
+		err = hd_onnx_reshape(call, y, 0, NULL, &y);
+	return err ? err : hd_onnx_put(call, 0, y, 0, NULL);
+}
+
+/* Weight of each label: that of its class, 0 where it is the one to ignore. */
+static enum hd_err label_weights(struct hd_onnx_call *call, uint32_t labels, bool ignores, int64_t ignored, uint32_t *weight)
+{
+	uint32_t table, which, same, one;
+	struct hd_host *number = hd_arena_take(&call->im->file.arena, 1, sizeof *number);
+	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE, .host = number };
+	enum hd_err err = HD_OK;
+
+	*weight = HD_NONE;
+	if (hd_onnx_in(call, 2)) {
+		err = hd_onnx_value(call, 2, &table);
+		if (!err)
+			err = hd_onnx_node2(call, HD_OP_GATHER, table, labels, none, weight);
+	}
+	if (err || !ignores)
+		return err;
+	err = number ? hd_host_ints(number, &call->im->file.arena, 1, &(struct hd_sym){ ignored, 0 }, &call->why) : hd_onnx_no(call, "no memory");
+	if (!err)
+		err = hd_onnx_value_of(call, &constant, &which);
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_EQUAL, labels, which, none, &same);
+	if (!err)
+		err = hd_onnx_float_const(call, 1, &one);
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_SUB, one, same, none, &same);
+	if (!err && *weight != HD_NONE)
+		return hd_onnx_node2(call, HD_OP_MUL, *weight, same, none, weight);
+	*weight = same;
+	return err;
+}
+
+/* -log p of the label, from log p [N,..,C]. */
+static enum hd_err pick(struct hd_onnx_call *call, uint32_t logp, uint32_t labels, uint32_t *loss)
+{
+	const struct hd_value *v = hd_onnx_shape(call, logp);
+	int64_t classes = v->dim[v->rank - 1];
+	uint32_t hot, last = v->rank - 1u;
+	enum hd_err err = hd_onnx_node1(call, HD_OP_ONE_HOT, labels, (struct hd_attr){ .i = { (int32_t)classes } }, &hot);
+
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_MUL, hot, logp, none, &hot);
+	if (!err)
+		err = reduce(call, HD_OP_REDUCE_SUM, hot, last + 1, 1u << last, false, &hot);
+	return err ? err : hd_onnx_node1(call, HD_OP_ACT, hot, (struct hd_attr){ .i = { HD_ACT_NEG } }, loss);
+}
+
+static enum hd_err from_logp(struct hd_onnx_call *call, uint32_t logp)
+{
+	const Onnx__AttributeProto *ignore = hd_onnx_attr(call->node, "ignore_index");
+	uint32_t labels, weight, loss;
+	enum hd_err err = hd_onnx_value(call, 1, &labels);
+
+	if (!err)
+		err = label_weights(call, labels, ignore != NULL, ignore ? ignore->i : 0, &weight);
+	if (!err)
+		err = pick(call, logp, labels, &loss);
+	if (!err && weight != HD_NONE)
+		err = hd_onnx_node2(call, HD_OP_MUL, loss, weight, none, &loss);
+	return err ? err : put_loss(call, loss, weight);
+}
+
+enum hd_err hd_onnx_nll(struct hd_onnx_call *call)
+{
+	uint32_t logp;
+	enum hd_err err = classes_last(call, &logp);
+
+	return err ? err : from_logp(call, logp);
+}
+
+/* Without weights, and with nothing to ignore but masked labels (-1 in our data), it is one op. */
+enum hd_err hd_onnx_xent(struct hd_onnx_call *call)
+{
+	const Onnx__AttributeProto *ignore = hd_onnx_attr(call->node, "ignore_index");
+	bool plain = !hd_onnx_in(call, 2) && (!ignore || (!call->im->opts->as_is && ignore->i < 0)) && !hd_onnx_out(call, 1);
+	const struct hd_onnx_val *t = hd_onnx_in(call, 1), *x = hd_onnx_in(call, 0);
+	uint32_t scores, labels, loss, logp, back;
+	enum hd_err err = classes_last(call, &scores);
+
+	if (err || !t || x->rank != t->rank + 1)
+		return err ? err : hd_onnx_no(call, "labels have one extent less than scores");
+	if (plain) {
+		err = hd_onnx_value(call, 1, &labels);
+		if (!err)
+			err = hd_onnx_node2(call, HD_OP_SOFTMAX_XENT, scores, labels, none, &loss);
+		return err ? err : put_loss(call, loss, HD_NONE);
+	}
+	err = hd_onnx_node1(call, HD_OP_LOG_SOFTMAX, scores, none, &logp);
+	if (!err && hd_onnx_out(call, 1)) {
+		err = hd_onnx_axis_last(call, logp, x->rank, 1, true, &back);
+		if (!err)
+			err = hd_onnx_put(call, 1, back, x->rank, x->dim);
+	}
+	return err ? err : from_logp(call, logp);
+}

@@ -1,0 +1,30 @@
+/* Which ops of ONNX are read, and by what. */
+#include "graph/onnx/import.h"
+
+const struct hd_onnx_op hd_onnx_ops[] = {
+	{ "Constant", hd_onnx_constant },           { "Shape", hd_onnx_shape_op },              { "Size", hd_onnx_size },
+	{ "Identity", hd_onnx_identity },           { "Cast", hd_onnx_cast },                   { "Dropout", hd_onnx_dropout },
+	{ "Reshape", hd_onnx_reshape_op },          { "Flatten", hd_onnx_flatten },             { "Squeeze", hd_onnx_squeeze },
+	{ "Unsqueeze", hd_onnx_unsqueeze },         { "Transpose", hd_onnx_transpose },         { "Gather", hd_onnx_gather },
+	{ "Slice", hd_onnx_slice_op },              { "Split", hd_onnx_split },                 { "Concat", hd_onnx_concat },
+	{ "Expand", hd_onnx_expand },               { "Pad", hd_onnx_pad },
+	{ "Gemm", hd_onnx_gemm },                   { "MatMul", hd_onnx_matmul },               { "Conv", hd_onnx_conv },
+	{ "MaxPool", hd_onnx_maxpool },             { "AveragePool", hd_onnx_avgpool },         { "GlobalAveragePool", hd_onnx_global_avgpool },
+	{ "GlobalMaxPool", hd_onnx_global_maxpool },
+	{ "Relu", hd_onnx_act },                    { "Sigmoid", hd_onnx_act },                 { "Tanh", hd_onnx_act },
+	{ "Softplus", hd_onnx_act },                { "Exp", hd_onnx_act },                     { "Log", hd_onnx_act },
+	{ "Sqrt", hd_onnx_act },                    { "Erf", hd_onnx_act },                     { "Neg", hd_onnx_act },
+	{ "Abs", hd_onnx_act },                     { "Reciprocal", hd_onnx_act },              { "LeakyRelu", hd_onnx_act_alpha },
+	{ "Elu", hd_onnx_act_alpha },               { "Clip", hd_onnx_clip },                   { "Pow", hd_onnx_pow },
+	{ "Add", hd_onnx_binary },                  { "Sub", hd_onnx_binary },                  { "Mul", hd_onnx_binary },
+	{ "Div", hd_onnx_binary },                  { "Less", hd_onnx_binary },                 { "LessOrEqual", hd_onnx_binary },
+	{ "Greater", hd_onnx_binary },              { "GreaterOrEqual", hd_onnx_binary },       { "Equal", hd_onnx_binary },
+	{ "And", hd_onnx_binary },                  { "Or", hd_onnx_binary },                   { "Sum", hd_onnx_variadic },
+	{ "Max", hd_onnx_variadic },                { "Min", hd_onnx_variadic },                { "Not", hd_onnx_not },
+	{ "Where", hd_onnx_where },
+	{ "ReduceSum", hd_onnx_reduce },            { "ReduceMean", hd_onnx_reduce },           { "ReduceMax", hd_onnx_reduce },
+	{ "ReduceMin", hd_onnx_reduce },            { "ArgMax", hd_onnx_argmax },               { "CumSum", hd_onnx_cumsum },
+	{ "Softmax", hd_onnx_softmax },             { "LogSoftmax", hd_onnx_softmax },          { "LayerNormalization", hd_onnx_layernorm },
+	{ "BatchNormalization", hd_onnx_batchnorm }, { "SoftmaxCrossEntropyLoss", hd_onnx_xent }, { "NegativeLogLikelihoodLoss", hd_onnx_nll },
+	{ 0 },
+};

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""make_fixtures.py -- models that PyTorch exported for training, as files for tests/onnx_torch_test.c.
+
+For each: model.onnx (TorchScript exporter, training mode, no constant folding), a job, a data set, and
+what PyTorch computes: logits of the first rows before the first step and the losses of ten SGD steps.
+Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER]
+The files committed beside this script were made by PyTorch 2.15.0.
+"""
+import os, sys, warnings
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+
+STEPS, BATCH, COUNT = 10, 8, 16
+RATE = {"resnet": 0.003}     # moments of a few numbers make larger steps chaotic: f32 leaves f64 too; 0.05 else
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 7), nn.Tanh(), nn.Linear(7, 4)), "images", 4, (12,)
+
+
+class Lenet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 4, 5, padding=2), nn.Conv2d(4, 6, 3)
+        self.fc1, self.fc2 = nn.Linear(24, 10), nn.Linear(10, 5)
+
+    def forward(self, x):
+        h = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        h = F.max_pool2d(F.relu(self.conv2(h)), 2)
+        return self.fc2(F.relu(self.fc1(torch.flatten(h, 1))))
+
+
+class Block(nn.Module):
+    def __init__(self, cin, cout, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(cin, cout, 3, stride, 1, bias=False), nn.BatchNorm2d(cout)
+        self.conv2, self.bn2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout)
+        self.down = None
+        if stride != 1 or cin != cout:
+            self.down = nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+
+    def forward(self, x):
+        h = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(h + (x if self.down is None else self.down(x)))
+
+
+class Resnet(nn.Module):
+    """ResNet-18's plan, four channels wide."""
+
+    def __init__(self, c=4):
+        super().__init__()
+        self.conv1, self.bn1, self.pool = nn.Conv2d(3, c, 3, 1, 1, bias=False), nn.BatchNorm2d(c), nn.MaxPool2d(3, 2, 1)
+        blocks, width = [], c
+        for i, out in enumerate((c, 2 * c, 2 * c, 2 * c)):
+            blocks += [Block(width, out, 1 if i == 0 else 2), Block(out, out, 1)]
+            width = out
+        self.blocks, self.fc = nn.Sequential(*blocks), nn.Linear(width, 5)
+
+    def forward(self, x):
+        h = self.blocks(self.pool(F.relu(self.bn1(self.conv1(x)))))
+        return self.fc(torch.flatten(F.adaptive_avg_pool2d(h, 1), 1))
+
+
+class Gpt(nn.Module):
+    """A decoder with learned positions, GELU by erf, heads by view and transpose: as people write it."""
+    T, C, H, V, L = 6, 12, 3, 17, 2
+
+    def __init__(self):
+        super().__init__()
+        C = self.C
+        self.wte, self.wpe = nn.Embedding(self.V, C), nn.Embedding(self.T, C)
+        self.ln1, self.ln2 = (nn.ModuleList(nn.LayerNorm(C) for _ in range(self.L)) for _ in range(2))
+        self.qkv = nn.ModuleList(nn.Linear(C, 3 * C) for _ in range(self.L))
+        self.out = nn.ModuleList(nn.Linear(C, C) for _ in range(self.L))
+        self.up = nn.ModuleList(nn.Linear(C, 4 * C) for _ in range(self.L))
+        self.down = nn.ModuleList(nn.Linear(4 * C, C) for _ in range(self.L))
+        self.lnf, self.head = nn.LayerNorm(C), nn.Linear(C, self.V, bias=False)
+
+    def attend(self, x, i):
+        B, T, C = x.size()
+        q, k, v = self.qkv[i](x).split(C, dim=2)
+        q, k, v = (t.view(B, T, self.H, C // self.H).transpose(1, 2) for t in (q, k, v))
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / (C // self.H) ** 0.5)
+        mask = torch.tril(torch.ones(T, T)).view(1, 1, T, T)
+        y = F.softmax(scores.masked_fill(mask == 0, float("-inf")), dim=-1) @ v
+        return self.out[i](y.transpose(1, 2).contiguous().view(B, T, C))
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.size(1)))
+        for i in range(self.L):
+            x = x + self.attend(self.ln1[i](x), i)
+            x = x + self.down[i](F.gelu(self.up[i](self.ln2[i](x))))
+        return self.head(self.lnf(x))
+
+
+def data_of(kind, rng, classes, shape):
+    if kind == "tokens":
+        x = rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
+        return x, rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
+    return rng.standard_normal((COUNT,) + shape).astype(np.float32), rng.integers(0, classes, COUNT).astype(np.int32)
+
+
+MODELS = {
+    "mlp": mlp,
+    "lenet": lambda: (Lenet(), "images", 5, (1, 12, 12)),
+    "resnet": lambda: (Resnet(), "images", 5, (3, 16, 16)),
+    "gpt": lambda: (Gpt(), "tokens", Gpt.V, (Gpt.T,)),
+}
+
+
+def export(model, x, path, opset):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (x,), path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False,
+                          opset_version=opset, input_names=["ids" if x.dtype == torch.int64 else "image"], output_names=["scores"],
+                          dynamic_axes=None if opset == 15 else {"image": {0: "n"}, "ids": {0: "n"}})
+
+
+def refused(path):
+    """Two ops that Heddle has not, one of them twice, and one of another domain."""
+    from onnx import TensorProto, helper
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+    nodes = [helper.make_node("Cos", ["x"], ["a"], name="first_wave"), helper.make_node("Relu", ["a"], ["b"], name="fine"),
+             helper.make_node("Det", ["b"], ["c"], name="volume"), helper.make_node("Cos", ["b"], ["d"], name="second_wave"),
+             helper.make_node("Relu", ["d"], ["y"], name="own", domain="com.example")]
+    graph = helper.make_graph(nodes, "refused", [x], [y])
+    with open(path, "wb") as f:
+        f.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)],
+                                  ir_version=8).SerializeToString())
+
+
+def main(folder):
+    refused(os.path.join(folder, "refused.onnx"))
+    for name, build in MODELS.items():
+        torch.manual_seed(7)
+        model, kind, classes, shape = build()
+        rng = np.random.default_rng(11)
+        x, y = data_of(kind, rng, classes, shape)
+        at = os.path.join(folder, name)
+        os.makedirs(at, exist_ok=True)
+        tx = torch.from_numpy(x.astype(np.int64) if kind == "tokens" else x)
+        ty = torch.from_numpy(y.astype(np.int64))
+        model.train()
+        export(model, tx[:2], os.path.join(at, "model.onnx"), 15)
+        export(model, tx[:2], os.path.join(at, "free.onnx"), 17)
+        for m in model.modules():                     # exporting runs the model: moments start anew
+            if isinstance(m, nn.BatchNorm2d):
+                m.reset_running_stats()
+        logits = model(tx[:BATCH]).detach().numpy().copy()
+        optim, losses = torch.optim.SGD(model.parameters(), lr=RATE.get(name, 0.05)), []
+        for s in range(STEPS):
+            b = slice(s % (COUNT // BATCH) * BATCH, s % (COUNT // BATCH) * BATCH + BATCH)
+            loss = F.cross_entropy(model(tx[b]).reshape(-1, classes), ty[b].reshape(-1))
+            optim.zero_grad()
+            loss.backward()
+            optim.step()
+            losses.append(loss.item())
+        save_file({"x": x, "y": y, "logits": logits, "losses": np.array(losses), "rate": np.array([RATE.get(name, 0.05)], np.float32)}, os.path.join(at, "expect.safetensors"))
+        print(name, [f"{v:.5f}" for v in losses])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))

@@ -1,0 +1,132 @@
+#!/bin/bash
+# heddle model import, model export and model.use: onnx:FILE; the node cases of ONNX where Debian's python3-onnx is.
+. "$(dirname "$0")/program.sh"
+fixtures=$SOURCE_DIR/tests/onnx
+
+# ---- a file of PyTorch's in a job: it trains, goes on, and is known by its content
+cat >onnx.yaml <<END
+job: {name: onnx, seed: 3, steps: 4}
+model: {use: "onnx:lenet.onnx"}
+data: {kind: synthetic, count: 64}
+batch: {global: 16, virtual_nodes: 4}
+optim: {kind: sgd, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 2 steps, keep: 4}
+END
+cp "$fixtures"/lenet/free.onnx lenet.onnx
+expect 0 heddle config check onnx.yaml
+expect 0 heddle run onnx.yaml --out whole -q
+expect 0 heddle run onnx.yaml --out half --steps 2 -q
+expect 0 heddle resume half -q
+same "$(heddle ckpt digest whole)" "$(heddle ckpt digest half)" "a run in two parts"
+expect 0 heddle run onnx.yaml --out wide --devices 2 -q
+same "$(heddle ckpt digest whole)" "$(heddle ckpt digest wide)" "one device and two"
+cp "$fixtures"/lenet/model.onnx lenet.onnx
+expect 0 heddle run onnx.yaml --out traced -q
+same "$(heddle ckpt digest whole)" "$(heddle ckpt digest traced)" "a free batch and a traced one"
+printf '\001' | dd of=lenet.onnx bs=1 seek=$(($(stat -c %s lenet.onnx) / 2)) conv=notrunc status=none
+heddle resume half -q --steps 5 >out 2>err && failed "resumed with another model"
+passed "a job trains an ONNX file; another content is another job"
+
+# ---- import: graph, weights and a job that begins from them
+for name in mlp lenet; do
+	expect 0 heddle model import "$fixtures/$name/free.onnx" -o in_$name
+	says 'model.graph'
+	expect 0 heddle config check in_$name/job.yaml
+	expect 0 heddle run in_$name/job.yaml -s job.steps=1 --out run_$name -q
+	expect 0 heddle model show in_$name/model.graph -q
+	python3 - "$fixtures/$name/free.onnx" in_$name/model.safetensors <<-'END' || failed "$name: other names"
+		import sys
+		model, ours = open(sys.argv[1], "rb").read(), open(sys.argv[2], "rb").read()
+		header = eval(ours[8:8 + int.from_bytes(ours[:8], "little")].decode())
+		sys.exit(not all(name.lstrip('_').encode() in model for name in header if name != "__metadata__"))
+	END
+done
+passed "import writes graph, weights under the names of the file, and a job that trains"
+
+# ---- statistics of a BatchNormalization begin as the file has them: one step leaves 0.9 of what was moved by hand
+cp "$fixtures"/resnet/free.onnx as_is.onnx
+python3 - <<-'END' || failed "the statistics of the fixture cannot be moved"
+	import struct
+	data, mark = open("as_is.onnx", "rb").read(), b"\x10\x01B\x10bn1.running_meanJ\x10"
+	at = data.index(mark) + len(mark)
+	moved = struct.pack("<4f", *(x + k + 1 for k, x in enumerate(struct.unpack_from("<4f", data, at))))
+	open("moved.onnx", "wb").write(data[:at] + moved + data[at + 16:])
+END
+for name in as_is moved; do
+	sed "s/lenet.onnx/$name.onnx/; s/steps: 4/steps: 1/" onnx.yaml >$name.yaml
+	expect 0 heddle run $name.yaml --out stats_$name -q
+	expect 0 heddle ckpt export stats_$name --safetensors stats_$name.safetensors -q
+	expect 0 heddle model import $name.onnx -o in_$name -q
+done
+python3 - <<-'END' || failed "statistics do not begin as the file has them"
+	import struct
+	def mean(path):
+	    data = open(path, "rb").read()
+	    n = int.from_bytes(data[:8], "little")
+	    where = eval(data[8:8 + n].decode())["bn1.running_mean"]["data_offsets"]
+	    return struct.unpack_from("<4f", data, 8 + n + where[0])
+	for form, share in (("stats_%s.safetensors", 0.9), ("in_%s/model.safetensors", 1.0)):
+	    a, b = mean(form % "as_is"), mean(form % "moved")
+	    assert all(abs(y - x - share * (k + 1)) < 1e-5 for k, (x, y) in enumerate(zip(a, b))), (form, a, b)
+END
+passed "statistics of a BatchNormalization begin as the file has them"
+
+# ---- what cannot be had is told all at once
+expect 3 heddle model import "$fixtures/refused.onnx" -o refused
+for node in first_wave volume second_wave own; do says "'$node'"; done
+grep -q "'fine'" out err && failed "a node that can be had is listed"
+[ ! -e refused ] || failed "a refused import left something"
+head -c 5000 "$HEDDLE_BIN" >garbage.onnx
+expect 3 heddle model import garbage.onnx -o refused_too
+head -c 900 "$fixtures/mlp/free.onnx" >cut.onnx
+expect 3 heddle model import cut.onnx -o refused_too
+says 'is the file whole'
+expect 2 heddle config check onnx.yaml -s model.args.width=3
+passed "unsupported nodes are listed together, by name; a file that is cut is refused"
+
+# ---- export, checked by other readers where they are
+write_jobs 2
+for name in mlp lenet gpt; do
+	train run $name.yaml --out $name
+	expect 0 heddle model export $name -o $name.onnx
+	says "$name.onnx"
+	expect 0 heddle predict $name --split train -o $name.npy -q
+done
+expect 0 heddle model import lenet.onnx -o back -q
+passed "export of built-in models, and lenet back in"
+
+# ---- node cases
+if /usr/bin/python3 -c 'import onnx.backend.test' 2>/dev/null; then
+	/usr/bin/python3 -W ignore >cases.log 2>&1 <<-'END' || failed "the node cases cannot be made: $(tail -n 3 cases.log)"
+		import numpy as np, sys
+		for n, t in (("float", float), ("bool", bool), ("object", object), ("int", int)):
+		    if n not in np.__dict__:
+		        setattr(np, n, t)
+		sys.argv = ["cmd", "generate-data", "-o", "onnxdata"]
+		from onnx.backend.test import cmd_tools
+		cmd_tools.main()
+	END
+	HD_ONNX_CASES=$PWD/onnxdata/node expect 0 "$BUILD_DIR/program_onnx_nodes_test"
+	grep -h 'node cases' out err
+	passed "no node case fails"
+else
+	echo "skip: no python3-onnx: the node cases cannot be made"
+fi
+
+python=/opt/torchvenv/bin/python
+[ -x $python ] || python=$(command -v python3)
+"$python" -c 'import onnx.reference, numpy' 2>/dev/null || { echo "skip: Python without onnx.reference: exports are not evaluated by others"; exit 0; }
+for name in mlp lenet gpt; do
+	heddle data cat $name.yaml --split train --count 4000 >$name.ndjson 2>err || failed "data cat $name"
+	"$python" - $name.ndjson $name.in.npy $name.npy <<-'END' 2>err || failed "$name: inputs"
+		import json, sys, numpy as np
+		rows = [json.loads(line) for line in open(sys.argv[1])]
+		ours = np.load(sys.argv[3])
+		x = [r["x"] for r in rows]
+		integer = all(isinstance(v, int) for v in np.ravel(x[0]).tolist())
+		np.save(sys.argv[2], np.array(x, np.int32 if integer else np.float32)[:len(ours)])
+	END
+	"$python" "$fixtures/evaluate.py" $name.onnx $name.in.npy $name.npy >out 2>err || failed "$name: another reader disagrees"
+	cat out
+done
+passed "onnx.checker takes the exports, its evaluator gives our logits"

@@ -1,0 +1,78 @@
+#!/bin/bash
+# heddle model import, model export, ckpt export: names and bits of weights, without and with other readers.
+. "$(dirname "$0")/program.sh"
+write_jobs 2
+for name in mlp lenet gpt; do train run $name.yaml --out $name; done
+
+# what a model of ours writes with public names, import takes and writes as the same bytes again
+args_gpt="-s layers=1 -s width=16 -s heads=2 -s context=8 -s vocab=32"
+args_mlp="-s input=[1,6,6] -s hidden=[24] -s classes=4"
+args_lenet="-s height=16 -s width=16 -s classes=3"
+for name in mlp lenet gpt; do
+	expect 0 heddle model export $name -o $name.safetensors -q
+	args=args_$name
+	expect 0 heddle model import $name.safetensors --model builtin:$name ${!args} -o in_$name -q
+	expect 0 heddle ckpt export $name -o plain.safetensors -q
+	expect 0 heddle model import plain.safetensors --model $name ${!args} -o again_$name -q
+	cmp -s again_$name/model.safetensors plain.safetensors || failed "$name: our own names come back as other bytes"
+	expect 0 heddle config check in_$name/job.yaml
+	expect 0 heddle run in_$name/job.yaml -s job.steps=1 -q
+	tail -c 2000 in_$name/model.safetensors | cmp -s - <(tail -c 2000 again_$name/model.safetensors) || failed "$name: other tensors by public names"
+done
+passed "import of what export wrote, and a job that begins from it"
+
+expect 2 heddle model import gpt.safetensors -o x
+says '--model NAME'
+expect 3 heddle model import gpt.safetensors --model gpt -s layers=2 -s width=16 -s heads=2 -s context=9 -s vocab=32 -o x
+says 'h.1.ln_1.weight f32 [16]'
+says 'wpe.weight F32 [8,16] for f32 [9,16]'
+[ ! -e x ] || failed "a refused import left something"
+expect 2 heddle model export gpt -o gpt.onnxx
+says '.safetensors'
+expect 2 heddle ckpt export gpt -o x.safetensors --tied both
+says '--names torch'
+expect 3 heddle run gpt.yaml -s model.weights=mlp.safetensors
+says 'not of this model: fc1.bias F32 [24]'
+passed "what does not fit is refused with all its names"
+
+# a folder with config.json needs no arguments
+mkdir hf && cp gpt.safetensors hf/model.safetensors
+echo '{"model_type":"gpt2","n_layer":1,"n_embd":16,"n_head":2,"n_positions":8,"vocab_size":32,"activation_function":"gelu_new","layer_norm_epsilon":1e-05}' >hf/config.json
+expect 0 heddle model import hf -o from_hf -q
+cmp -s from_hf/model.safetensors in_gpt/model.safetensors || failed "config.json gave another model"
+sed -i 's/gelu_new/relu/' hf/config.json
+expect 3 heddle model import hf -o from_hf2 -q
+says 'activation_function is relu'
+passed "config.json gives model and arguments, and refuses what we do not compute"
+
+expect 0 heddle ckpt export gpt -o half.safetensors --dtype bf16 -q
+expect 0 heddle run gpt.yaml -s model.weights=half.safetensors -s job.steps=1 -q
+[ "$(stat -c %s half.safetensors)" -lt "$(stat -c %s plain.safetensors)" ] || failed "bf16 is not smaller"
+passed "bf16 out and in"
+
+train run gpt.yaml -s model.weights=in_gpt/model.safetensors -s model.lora.rank=2 -s 'model.lora.targets=["h.*.attn.c_attn.weight"]' --out lora
+expect 0 heddle model show lora/job.resolved.json
+says 'h.0.attn.c_attn.weight.lora_A'
+expect 0 heddle model export lora -o merged.safetensors -q
+expect 0 heddle model import merged.safetensors --model gpt $args_gpt -o merged -q
+expect 0 heddle ckpt export lora -o apart.safetensors -q
+grep -q lora_B apart.safetensors || failed "the adapters are not in our own export"
+expect 3 heddle model import apart.safetensors --model gpt $args_gpt -o apart
+says 'h.0.attn.c_attn.weight.lora_A'
+expect 2 heddle run gpt.yaml -s model.lora.rank=2
+says 'model.lora.targets'
+passed "adapters are trained, and merged on their way out"
+
+train run gpt.yaml -s model.precision=bf16-storage --out half
+[ "$(stat -c %s half/ckpt/step-000000002/model.safetensors)" -lt "$(stat -c %s gpt/ckpt/step-000000002/model.safetensors)" ] || failed "bf16 takes as much room"
+whole=$digest
+train run gpt.yaml -s model.precision=bf16-storage --steps 1 --out half2
+train resume half2
+same "$digest" "$whole" "a run of bf16, stopped and resumed"
+passed "bf16 storage is resumed bit for bit"
+
+python=/opt/torchvenv/bin/python
+[ -x $python ] || python=$(command -v python3)
+"$python" -c 'import torch, safetensors.torch' 2>/dev/null || { echo "skip: Python without torch and safetensors: other readers are not asked"; exit 0; }
+"$python" "$SOURCE_DIR/tests/weights/round_trip.py" "$HEDDLE_BIN" >out 2>err || failed "round trip with PyTorch"
+cat out
