@@ -35,6 +35,7 @@ static const struct grad_case cases[] = {
 	{ HD_OP_BLOCK, A(0), 1, { F(2, 18, 2, 3) } },
 	{ HD_OP_UNBLOCK, A(18), 1, { F(2, 2, 2, 3, 16) } },
 	{ HD_OP_CONV2D_B, A(1, 1, 1, 1), 1, { F(2, 2, 4, 5, 16), F(17, 18, 3, 3) } },
+	{ HD_OP_CONV2D_B, A(1, 1, 0, 2), 1, { F(2, 2, 7, 4, 16), F(24, 32, 3, 3) } },
 	{ HD_OP_CONV2D_B, A(2, 3, 1, 0), 1, { F(1, 1, 6, 7, 16), F(3, 5, 3, 2) } },
 	{ HD_OP_CONV2D_B, A(2, 2, 0, 0), 1, { F(1, 1, 5, 4, 16), F(3, 16, 1, 1) } },
 	{ HD_OP_ATTENTION, A(2, 1), 1, { F(2, 4, 18) } },

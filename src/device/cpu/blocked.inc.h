@@ -318,17 +318,15 @@ static inline struct blk_scratch blk_scratch_of(const struct blk_work *k)
 		k->back ? (size_t)(taps * HD_UNIT * HD_UNIT) : 0,
 		k->direct ? 0 : (size_t)(blk_span(&k->lens, blk_rows(&k->lens, high)) * blk_pitch(&k->lens)) };
 }
-static inline size_t conv2d_b_scratch(const struct hd_call *call)
+static inline size_t blk_conv_scratch(const struct blk_work *k)
 {
-	struct blk_work k = blk_work_of(call);
-	struct blk_scratch s = blk_scratch_of(&k);
+	struct blk_scratch s = blk_scratch_of(k);
 	return (s.taps + s.panel + s.spare + s.source) * sizeof(float);
 }
 
-static inline uint32_t conv2d_b_ntiles(const struct hd_call *call)
+static inline uint32_t blk_conv_ntiles(const struct blk_work *k)
 {
-	struct blk_work k = blk_work_of(call);
-	return (uint32_t)(div_up(blk_blocks(k.nout), BLK_GROUP) * div_up(k.conv.n, blk_samples(k.conv.n, k.out_h * k.out_w)));
+	return (uint32_t)(div_up(blk_blocks(k->nout), BLK_GROUP) * div_up(k->conv.n, blk_samples(k->conv.n, k->out_h * k->out_w)));
 }
 
 /* One block of source channels of one sample, added to nb blocks of its results. */
@@ -353,27 +351,26 @@ static inline void blk_sample(const struct blk_work *k, const float *from, float
 	}
 }
 
-static inline void conv2d_b_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+static inline void blk_conv_tile(const struct hd_call *call, const struct blk_work *k, uint32_t tile, float *scratch)
 {
-	struct blk_work k = blk_work_of(call);
-	struct blk_scratch s = blk_scratch_of(&k);
-	int64_t groups = div_up(blk_blocks(k.nout), BLK_GROUP), each = blk_samples(k.conv.n, k.out_h * k.out_w);
-	int64_t b0 = tile % groups * BLK_GROUP, nb = min64(BLK_GROUP, blk_blocks(k.nout) - b0);
-	int64_t n0 = tile / groups * each, n1 = min64(n0 + each, k.conv.n);
-	int64_t nin = blk_blocks(k.nin), area = k.lens.h * k.lens.w * HD_UNIT, out_area = k.out_h * k.out_w * HD_UNIT;
-	struct blk_tap *tap = scratch;
-	float *panel = (float *)scratch + s.taps, *spare = panel + s.panel, *source = spare + s.spare;
+	struct blk_scratch s = blk_scratch_of(k);
+	int64_t groups = div_up(blk_blocks(k->nout), BLK_GROUP), each = blk_samples(k->conv.n, k->out_h * k->out_w);
+	int64_t b0 = tile % groups * BLK_GROUP, nb = min64(BLK_GROUP, blk_blocks(k->nout) - b0);
+	int64_t n0 = tile / groups * each, n1 = min64(n0 + each, k->conv.n);
+	int64_t nin = blk_blocks(k->nin), area = k->lens.h * k->lens.w * HD_UNIT, out_area = k->out_h * k->out_w * HD_UNIT;
+	struct blk_tap *tap = (struct blk_tap *)scratch;
+	float *panel = scratch + s.taps, *spare = panel + s.panel, *source = spare + s.spare;
 
 	for (int64_t b = 0; b < nin; b++) {
-		int64_t nc = min64(HD_UNIT, k.nin - b * HD_UNIT);
-		struct blk_in in = { .w = panel, .tap = tap, .nc = nc, .ntaps = blk_taps(&k, 0, 0, nc * nb * HD_UNIT, tap) };
-		if (k.back)
-			blk_pack_dx(&k.conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel, spare);
+		int64_t nc = min64(HD_UNIT, k->nin - b * HD_UNIT);
+		struct blk_in in = { .w = panel, .tap = tap, .nc = nc, .ntaps = blk_taps(k, 0, 0, nc * nb * HD_UNIT, tap) };
+		if (k->back)
+			blk_pack_dx(&k->conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel, spare);
 		else
-			blk_pack(&k.conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel);
+			blk_pack(&k->conv, call->in[1].at, b0 * HD_UNIT, nb, b * HD_UNIT, nc, panel);
 		for (int64_t n = n0; n < n1; n++)
-			blk_sample(&k, (const float *)call->in[0].at + (n * nin + b) * area,
-				(float *)call->out[0].at + (n * blk_blocks(k.nout) + b0) * out_area, &in, tap, source, nb, b > 0);
+			blk_sample(k, (const float *)call->in[0].at + (n * nin + b) * area,
+				(float *)call->out[0].at + (n * blk_blocks(k->nout) + b0) * out_area, &in, tap, source, nb, b > 0);
 	}
 }
 
@@ -430,7 +427,7 @@ BLK_DW_ALL(X)
 static blk_dw_fn *const blk_dws[BLK_TERMS + 1][BLK_GROUP] = { BLK_DW_ALL(X) };
 #undef X
 
-static inline struct blk_conv conv2d_b_dw_of(const struct hd_call *call)
+static inline struct blk_conv blk_dw_of(const struct hd_call *call)
 {
 	const struct hd_operand *dy = &call->in[0], *x = &call->in[1], *w = &call->out[0];
 	const int32_t *at = call->attr.i;
@@ -445,17 +442,15 @@ HD_INLINE int64_t blk_dw_samples(const struct blk_conv *g)
 	return blk_dw_rows(g) < g->p ? 1 : min64(g->n, div_up(BLK_DW_PIXELS, g->p * g->q));
 }
 
-static inline size_t conv2d_b_dw_scratch(const struct hd_call *call)
+static inline size_t blk_dw_scratch(const struct blk_conv *g)
 {
-	struct blk_conv g = conv2d_b_dw_of(call);
-	struct blk_work k = blk_forward(&g);
-	int64_t source = k.direct ? 0 : blk_dw_samples(&g) * blk_span(&k.lens, blk_dw_rows(&g)) * blk_pitch(&k.lens);
-	return (size_t)(g.r * g.s * HD_UNIT * BLK_GROUP * HD_UNIT + source) * sizeof(float);
+	struct blk_work k = blk_forward(g);
+	int64_t source = k.direct ? 0 : blk_dw_samples(g) * blk_span(&k.lens, blk_dw_rows(g)) * blk_pitch(&k.lens);
+	return (size_t)(g->r * g->s * HD_UNIT * BLK_GROUP * HD_UNIT + source) * sizeof(float);
 }
-static inline uint32_t conv2d_b_dw_ntiles(const struct hd_call *call)
+static inline uint32_t blk_dw_ntiles(const struct blk_conv *g)
 {
-	struct blk_conv g = conv2d_b_dw_of(call);
-	return (uint32_t)(div_up(blk_blocks(g.k), BLK_GROUP) * blk_blocks(g.c));
+	return (uint32_t)(div_up(blk_blocks(g->k), BLK_GROUP) * blk_blocks(g->c));
 }
 
 /* All taps and channels of one chunk. */
@@ -499,31 +494,30 @@ static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64
 	}
 }
 
-static inline void conv2d_b_dw_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+static inline void blk_dw_tile(const struct hd_call *call, const struct blk_conv *g, uint32_t tile, float *scratch)
 {
-	struct blk_conv g = conv2d_b_dw_of(call);
-	struct blk_work k = blk_forward(&g);
-	int64_t ncb = blk_blocks(g.c), nkb = blk_blocks(g.k), b = tile % ncb, b0 = tile / ncb * BLK_GROUP;
-	int64_t nb = min64(BLK_GROUP, nkb - b0), nc = min64(HD_UNIT, g.c - b * HD_UNIT);
-	int64_t rows = blk_dw_rows(&g), samples = blk_dw_samples(&g), xarea = g.h * g.w * HD_UNIT, yarea = g.p * g.q * HD_UNIT;
-	float *sums = scratch, *source = sums + g.r * g.s * HD_UNIT * BLK_GROUP * HD_UNIT;
-	struct blk_dw d = { .cols = g.q, .ysample = nkb * yarea, .yblock = yarea };
+	struct blk_work k = blk_forward(g);
+	int64_t ncb = blk_blocks(g->c), nkb = blk_blocks(g->k), b = tile % ncb, b0 = tile / ncb * BLK_GROUP;
+	int64_t nb = min64(BLK_GROUP, nkb - b0), nc = min64(HD_UNIT, g->c - b * HD_UNIT);
+	int64_t rows = blk_dw_rows(g), samples = blk_dw_samples(g), xarea = g->h * g->w * HD_UNIT, yarea = g->p * g->q * HD_UNIT;
+	float *sums = scratch, *source = sums + g->r * g->s * HD_UNIT * BLK_GROUP * HD_UNIT;
+	struct blk_dw d = { .cols = g->q, .ysample = nkb * yarea, .yblock = yarea };
 
-	for (int64_t n = 0; n < g.n; n += samples)
-		for (int64_t p = 0; p < g.p; p += rows) {
+	for (int64_t n = 0; n < g->n; n += samples)
+		for (int64_t p = 0; p < g->p; p += rows) {
 			const float *x = (const float *)call->in[1].at + (n * ncb + b) * xarea;
-			d.nsamples = min64(samples, g.n - n);
-			d.rows = min64(rows, g.p - p);
-			d.dy = (const float *)call->in[0].at + (n * nkb + b0) * yarea + p * g.q * HD_UNIT;
+			d.nsamples = min64(samples, g->n - n);
+			d.rows = min64(rows, g->p - p);
+			d.dy = (const float *)call->in[0].at + (n * nkb + b0) * yarea + p * g->q * HD_UNIT;
 			d.xsample = k.direct ? ncb * xarea : blk_span(&k.lens, d.rows) * blk_pitch(&k.lens);
 			for (int64_t i = 0; i < d.nsamples && !k.direct; i++)
 				blk_spread(&k.lens, x + i * ncb * xarea, p, d.rows, source + i * d.xsample);
-			blk_dw_chunk(&k, &d, k.direct ? x + p * g.sh * g.w * HD_UNIT : source, sums, nc, nb);
+			blk_dw_chunk(&k, &d, k.direct ? x + p * g->sh * g->w * HD_UNIT : source, sums, nc, nb);
 			d.more = true;
 		}
-	if (g.n == 0)
-		memset(sums, 0, (size_t)(g.r * g.s * nc * nb * HD_UNIT) * sizeof *sums);
-	blk_unpack(&g, sums, b0 * HD_UNIT, nb, b * HD_UNIT, nc, call->out[0].at);
+	if (g->n == 0)
+		memset(sums, 0, (size_t)(g->r * g->s * nc * nb * HD_UNIT) * sizeof *sums);
+	blk_unpack(g, sums, b0 * HD_UNIT, nb, b * HD_UNIT, nc, call->out[0].at);
 }
 
 /* [N,C,H,W] <-> [N,C/16,H,W,16]: a unit is a row of one block. */

@@ -2,7 +2,7 @@
 #ifndef HD_DEVICE_CPU_TABLE_BLOCKED_INC_H
 #define HD_DEVICE_CPU_TABLE_BLOCKED_INC_H
 
-#include "device/cpu/blocked.inc.h"
+#include "device/cpu/winograd.inc.h"
 
 #define HD_BLOCKED_ROWS(X)                                                          \
 	X(BLOCK,           ROWS, block_ntiles,        scratch_none,         block_tile)           \
