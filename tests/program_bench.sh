@@ -14,7 +14,7 @@ same "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "$digest" "what is timed i
 expect 0 heddle bench step mlp.yaml --devices 1 --threads 1 --repeat 5 --json
 json_ok
 for name in forward_ms backward_ms joins_ms update_ms wait_data_ms other_ms virtual_nodes_ms virtual_node_alone_ms virtual_nodes_excess \
-	memory_predicted_mib memory_peak_growth_mib; do
+	memory_predicted_mib memory_peak_growth_mib memory_files_mib; do
 	[ -n "$(number $name)" ] || failed "no $name"
 done
 same "$(number digest)" "$(sed -n 's/.*"digest":"\([^"]*\).*/\1/p' one)" "one device and two"

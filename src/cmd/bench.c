@@ -1,7 +1,6 @@
 #include "cmd/bench.h"
 
 #include "base/json_writer.h"
-#include "sys/memory.h"
 #include "sys/thread.h"
 #include "device/peak.h"
 #include "exec/times.h"
@@ -71,7 +70,7 @@ static void on_step(void *user, const struct hd_progress *p)
 	add_phases(b, p);
 }
 
-struct memory { double predicted_mib, peak_growth_mib; };
+struct memory { double predicted_mib, peak_growth_mib, files_mib; };
 
 static void print_text(const struct bench *b, const struct overhead *o, const struct memory *m, uint32_t nvns)
 {
@@ -83,7 +82,8 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 			o->step_ms, nvns, nvns, o->one_ms, o->rest_ms, nvns * o->one_ms + o->rest_ms, o->excess * 100);
 	else
 		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
-	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak\n", m->predicted_mib, m->peak_growth_mib);
+	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak, %.1f MiB of it pages of programs and files\n",
+		m->predicted_mib, m->peak_growth_mib, m->files_mib);
 }
 
 static void print_members(struct hd_json_writer *w, const struct bench *b, const struct overhead *o, const struct memory *m)
@@ -98,6 +98,7 @@ static void print_members(struct hd_json_writer *w, const struct bench *b, const
 	}
 	hd_json_put_f64(w, "memory_predicted_mib", m->predicted_mib);
 	hd_json_put_f64(w, "memory_peak_growth_mib", m->peak_growth_mib);
+	hd_json_put_f64(w, "memory_files_mib", m->files_mib);
 }
 
 static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run, const struct overhead *o, const struct memory *m, double peak)
@@ -224,13 +225,13 @@ static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, c
 
 static void look_at_memory(struct hd_run *run, struct memory *m)
 {
+	struct hd_worker *worker = hd_run_worker(run);
+	struct hd_memory_growth growth;
 	struct hd_memory_terms terms;
-	struct hd_memory_info info;
-	uint64_t before = hd_worker_rss_before(hd_run_worker(run));
 
-	hd_worker_memory(hd_run_worker(run), &terms);
-	hd_memory_look(&info);
-	*m = (struct memory){ (double)terms.total / 0x1p20, (double)(info.rss_peak_bytes > before ? info.rss_peak_bytes - before : 0) / 0x1p20 };
+	hd_worker_memory(worker, &terms);
+	hd_worker_growth(worker, &growth);
+	*m = (struct memory){ (double)terms.total / 0x1p20, (double)growth.peak / 0x1p20, (double)growth.files / 0x1p20 };
 }
 
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)

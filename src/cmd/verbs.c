@@ -57,8 +57,9 @@ const struct hd_verb hd_verbs[] = {
 	{ "bench step", "JOB", 1, 1, "time the training step of a job",
 	  "Medians of real steps after three others; phases are those of device 0, folds counted as backward, waits for other\n"
 	  "devices as joins and update. On one device the cost of virtual nodes too: V of them against V times the forward and\n"
-	  "backward pass of one (the same job with batch/V, V = 1) + joins and update, least times. Memory: what the worker\n"
-	  "predicts, and how far the process's resident bytes rose above what they were before there was one. Nothing is kept.",
+	  "backward pass of one (the same job with batch/V, V = 1) + joins and update, least times. Memory: what is\n"
+	  "predicted before the first step, how far the process's resident bytes rose above what they were before there was a\n"
+	  "worker, and how much of that are pages of programs and files: no prediction counts those. Nothing is kept.",
 	  OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
 	{ "bench op", "JOB", 1, 1, "time each op of a job's training step alone, against the roofline",
 	  "One device of one thread, each set of kernels that this build has: every distinct (op, shape) of the step, best of\n"

@@ -64,6 +64,7 @@ struct hd_dataset {
 	struct hd_split split[HD_MAX_SPLITS]; uint32_t nsplits;        /* 0 is "train" */
 	uint64_t count;                   /* of all samples of the source */
 	struct hd_hash hash;              /* of the content */
+	uint64_t kept_bytes;              /* of memory that read() fills little by little; 0: it reads where the files are mapped */
 	const struct hd_augment *augment; /* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
 	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 };

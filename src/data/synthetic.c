@@ -129,6 +129,7 @@ static enum hd_err make_room(struct synthetic *set, uint64_t count, struct hd_di
 		return HD_OK;
 	enum hd_err err = hd_memory_take(count * bytes, HD_MEMORY_LAZY, &set->kept, diag);
 	set->nkept = err ? 0 : count;
+	set->reader.set.kept_bytes = err ? 0 : count * bytes;
 	set->state = err ? NULL : (atomic_uchar *)set->kept.at + count * set->nelems * sizeof(float);
 	return err;
 }

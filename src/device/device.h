@@ -130,6 +130,7 @@ struct hd_device_ops {
 struct hd_device {
 	const struct hd_device_ops *ops;
 	struct hd_device_spec spec;
+	uint64_t scratch_bytes;           /* of all its threads, for the kernels that are loaded */
 	const char *path;                 /* what `auto` chose: "avx512", "avx2", "portable", "none" */
 };
 

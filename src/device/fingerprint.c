@@ -1,8 +1,5 @@
 #include "device/device.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
 #include "device/program.h"
 #include "device/single.h"
 
@@ -24,33 +21,28 @@ static enum hd_err question(struct hd_single *single, const struct hd_call *call
 
 static uint64_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
-/* Bytes of one question live only while it is asked: a job's activations need not fit all at once. */
+/* Bytes of one question live only while it is asked: a job's activations need not fit all at once. They are the device's, which
+ * gives them back to the system: the heap would keep them, as much as the largest op, for the whole run. */
 static enum hd_err ask(struct hd_device *device, const struct hd_single *single, struct hd_hasher *hasher, struct hd_diag *diag)
 {
 	const struct hd_call *call = &single->program.calls[0][0];
 	void *in[HD_MAX_IN] = { 0 }, *out[HD_MAX_OUT] = { 0 };
-	bool have = true;
-	enum hd_err err;
+	enum hd_err err = HD_OK;
 
-	for (uint8_t i = 0; i < call->nin; i++)
-		have &= (in[i] = hd_alloc(bytes_of(&call->in[i]))) != NULL;
-	for (uint8_t i = 0; i < call->nout; i++)
-		have &= (out[i] = hd_alloc(bytes_of(&call->out[i]))) != NULL;
-	if (have) {
-		for (uint8_t i = 0; i < call->nin; i++)
-			hd_single_fill(call, i, SEED, in[i]);
-		for (uint8_t i = 0; i < call->nout; i++)
-			memset(out[i], 0, bytes_of(&call->out[i]));
+	for (uint8_t i = 0; i < call->nin && !err; i++)
+		err = device->ops->take(device, bytes_of(&call->in[i]), &in[i], diag);
+	for (uint8_t i = 0; i < call->nout && !err; i++)
+		err = device->ops->take(device, bytes_of(&call->out[i]), &out[i], diag);
+	for (uint8_t i = 0; i < call->nin && !err; i++)
+		hd_single_fill(call, i, SEED, in[i]);
+	if (!err)
 		err = hd_single_run(device, single, 1, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
-		for (uint8_t i = 0; i < call->nout && !err; i++)
-			hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
-	} else {
-		err = hd_fail(diag, HD_E_NOMEM, "fingerprint of %s: out of memory", hd_ops[call->op].name);
-	}
-	for (uint8_t i = 0; i < HD_MAX_IN; i++)
-		hd_free(in[i]);
-	for (uint8_t i = 0; i < HD_MAX_OUT; i++)
-		hd_free(out[i]);
+	for (uint8_t i = 0; i < call->nout && !err; i++)
+		hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
+	for (uint8_t i = 0; i < call->nin; i++)
+		device->ops->give(device, in[i], bytes_of(&call->in[i]));
+	for (uint8_t i = 0; i < call->nout; i++)
+		device->ops->give(device, out[i], bytes_of(&call->out[i]));
 	return err;
 }
 

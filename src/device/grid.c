@@ -162,6 +162,7 @@ enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *prog
 			if (err)
 				return err;
 		}
+	device->scratch_bytes = hd_team_scratch_bytes(grid->team);
 	return HD_OK;
 }
 

@@ -135,6 +135,8 @@ enum hd_err hd_team_scratch(struct hd_team *team, size_t bytes, struct hd_diag *
 	return HD_OK;
 }
 
+size_t hd_team_scratch_bytes(const struct hd_team *team) { return team->scratch_bytes * team->nthreads; }
+
 bool hd_team_run(struct hd_team *team, uint32_t ntiles, bool alone,
 	void (*tile)(const void *user, uint32_t i, void *scratch), const void *user)
 {

@@ -41,6 +41,8 @@ void hd_team_destroy(struct hd_team *team);       /* takes NULL */
 /* At least `bytes` of scratch for every thread; grows only. */
 HD_MUST_USE enum hd_err hd_team_scratch(struct hd_team *team, size_t bytes, struct hd_diag *diag);
 
+size_t hd_team_scratch_bytes(const struct hd_team *team);      /* of all threads */
+
 /* tile(user, i, scratch of the thread) for every i < ntiles. `alone`: too little work to wake
  * anybody; the leader does all. false: a thread's arithmetic was changed (rule 4). */
 HD_MUST_USE bool hd_team_run(struct hd_team *team, uint32_t ntiles, bool alone,

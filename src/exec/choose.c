@@ -82,7 +82,7 @@ static bool fits(const struct hd_choice *choice, const struct hd_choose_spec *sp
 
 	/* the fullest device, and as in fits.c all of it */
 	bool limited = spec->device_limit_bytes && (choice->memory.device > spec->device_limit_bytes
-		|| total / choice->ndevices > spec->device_limit_bytes);
+		|| choice->memory.held / choice->ndevices > spec->device_limit_bytes);
 
 	return !limited && (!spec->machine_bytes || total <= spec->machine_bytes);
 }

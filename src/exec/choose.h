@@ -5,7 +5,7 @@
  * Nothing here fixes a bit of the result (ARCHITECTURE.md, "Why the bits are equal").
  *
  * 1. Every division D x T of the cores with D <= V is sketched: programs and fold scripts are
- *    made as for a run, nothing is opened. Their sizes are the memory that a run takes.
+ *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels' scratch.
  * 2. A wave is as wide as hd_worker_wave() likes it, and halved until the memory fits.
  * 3. Time: a phase of a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T
  *    threads that meet once a node; a step is the largest count of virtual nodes of a device times that, and

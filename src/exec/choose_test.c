@@ -36,9 +36,10 @@ static void what_is_predicted_is_what_a_worker_takes(void **state)
 			struct hd_memory_terms real;
 			hd_rig_open_on(&rig, models[m], 26, 7, NULL, &spec);
 			hd_worker_memory(rig.worker, &real);
-			CHECK(real.total == c->memory.total && real.gradients == c->memory.gradients && real.arenas == c->memory.arenas,
+			CHECK(real.held == c->memory.held && real.kept == c->memory.kept
+				&& real.gradients == c->memory.gradients && real.arenas == c->memory.arenas,
 				"model %zu, %u x %u, waves of %u: predicted %llu, taken %llu", m, c->ndevices, c->nthreads, c->wave,
-				(unsigned long long)c->memory.total, (unsigned long long)real.total);
+				(unsigned long long)c->memory.held, (unsigned long long)real.held);
 			hd_rig_close(&rig);
 		}
 	}

@@ -30,20 +30,22 @@ static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 {
 	const struct hd_dataset *data = w->task->data;
-	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, d = w->spec.ndevices, batch = w->task->job->nvns * w->task->job->per_vn;
+	uint64_t sample_bytes = 0, buffers = 0, temps = 0, device = 0, arenas = 0, scratch = 0, d = w->spec.ndevices;
+	uint64_t batch = w->task->job->nvns * w->task->job->per_vn;
 
 	for (uint32_t f = 0; f < data->nfields; f++)
 		sample_bytes += data->field[f].sample_bytes;
 	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes * hd_optims[w->task->optim.kind].nslots
 		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float);
 	for (uint32_t r = 0; r < d; r++) {
-		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) + w->train.memory.len_bytes * (1 + arenas_of(w, r))
-			+ w->infer.memory.len_bytes + sample_bytes * w->task->job->per_vn
+		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) + hd_worker_activation_bytes(w)
+			+ w->train.memory.len_bytes * arenas_of(w, r) + sample_bytes * w->task->job->per_vn
 			+ (w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
 		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
 		arenas += arenas_of(w, r);
+		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
 		temps += w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0;
 	}
 	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), depth = fit < HD_PREFETCH_STEPS ? fit : HD_PREFETCH_STEPS;
@@ -51,28 +53,36 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		.params = w->params_bytes + w->buffer_bytes,
 		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
 		.gradients = w->flat_bytes * buffers + temps,
-		.arenas = w->train.memory.len_bytes * (d + arenas) + w->infer.memory.len_bytes * d + hd_moments_bytes(&w->task->train, w->task->job->nvns)
+		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas + hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
+		.kept = data->kept_bytes,
+		.own = w->table_bytes + scratch,
 		.device = device,
 	};
-	t->total = t->params + t->slots + t->gradients + t->arenas + t->inputs;
+	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;
+	t->total = t->held + t->kept + t->own;
 }
 
 enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag)
 {
+	const struct { uint64_t need, have; const char *who, *advice; } bounds[] = {
+		{ t->held, room->devices_bytes ? room->devices_bytes : UINT64_MAX, "workers.memory gives", "a larger workers.memory" },
+		{ t->total, room->limit_bytes, "this process may use", "a larger machine" },
+		{ t->total, room->free_bytes < UINT64_MAX - room->used_bytes ? room->free_bytes + room->used_bytes : UINT64_MAX,
+			"what is free now would let it have", "fewer other programs" },
+	};
 	const double mib = 1 << 20;
-	uint64_t missing = t->total > room->used_bytes ? t->total - room->used_bytes : 0;
-	bool allowed = t->total <= room->limit_bytes;
 
-	if (allowed && missing <= room->free_bytes)
-		return HD_OK;
-	return hd_fail(diag, HD_E_REFUSED, "the job needs %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f) "
-		"on %u device%s; %s %.1f MiB: use fewer devices, more virtual nodes or batch.slices, a smaller model, or %s",
-		(double)t->total / mib, (double)t->params / mib, (double)t->slots / mib, (double)t->gradients / mib, (double)t->arenas / mib,
-		(double)t->inputs / mib, ndevices, ndevices == 1 ? "" : "s", allowed ? "what is free now would let it have" : "it may use",
-		(double)(allowed ? room->free_bytes + room->used_bytes : room->limit_bytes) / mib,
-		allowed ? "end other programs" : "raise workers.memory");
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+		if (bounds[i].need > bounds[i].have)
+			return hd_fail(diag, HD_E_REFUSED, "the job needs %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, "
+				"activations %.1f, inputs %.1f%s) on %u device%s; %s %.1f MiB: use fewer devices, more virtual nodes or batch.slices, "
+				"a smaller model, or %s", (double)bounds[i].need / mib, (double)t->params / mib, (double)t->slots / mib,
+				(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib,
+				bounds[i].need > t->held ? ", and what the process itself takes" : "", ndevices, ndevices == 1 ? "" : "s",
+				bounds[i].who, (double)bounds[i].have / mib, bounds[i].advice);
+	return HD_OK;
 }
 
 enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
@@ -84,8 +94,19 @@ enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
 	hd_worker_memory(w, &t);
 	hd_memory_look(&machine);
 	struct hd_room room = { .limit_bytes = machine.limit_bytes, .free_bytes = machine.free_bytes };
-	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked) && asked < room.limit_bytes)
-		room.limit_bytes = asked;
+	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked))
+		room.devices_bytes = asked;
 	room.used_bytes = machine.rss_bytes > w->rss_before_bytes ? machine.rss_bytes - w->rss_before_bytes : 0;
 	return hd_memory_fits(&t, &room, w->spec.ndevices, diag);
+}
+
+void hd_worker_growth(const struct hd_worker *w, struct hd_memory_growth *growth)
+{
+	struct hd_memory_info now;
+
+	hd_memory_look(&now);
+	*growth = (struct hd_memory_growth){
+		.peak = now.rss_peak_bytes > w->rss_before_bytes ? now.rss_peak_bytes - w->rss_before_bytes : 0,
+		.files = now.rss_file_bytes > w->file_before_bytes ? now.rss_file_bytes - w->file_before_bytes : 0,
+	};
 }

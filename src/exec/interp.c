@@ -81,7 +81,7 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 			    .row0 = first - loaded->first_row },
 		.params = w->params, .buffers = w->buffers,
 		.input  = rank->input,
-		.arena  = rank->train_arena,
+		.arena  = rank->activations,
 		.temp   = rank->temp,
 	};
 }

@@ -173,9 +173,9 @@ static void tell_choices(struct hd_run *run)
 		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_name(run), hd_worker_path(run->worker), kernels->text);
 	else
 		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", kernels_name(run));
-	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f)",
-		(double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20, (double)t.gradients / 0x1p20,
-		(double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20);
+	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
+		"programs and scratch %.1f)", (double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20,
+		(double)t.gradients / 0x1p20, (double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20, (double)t.kept / 0x1p20, (double)t.own / 0x1p20);
 }
 
 /* A run without a recorder is a run: where none can be made, that is said. */

@@ -145,6 +145,7 @@ enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
 	for (uint32_t v = 0; v < w->train.nvariants; v++)
 		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
 			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train, (enum hd_run_phase)phase, w->train.rows[v]).bytes;
+	w->table_bytes = w->arena.used_bytes;
 	w->train_out = readouts(&task->train);
 	w->infer_out = readouts(&task->infer);
 	return err;
@@ -173,9 +174,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 	if (!err)
 		err = ops->load(rank->device, &w->infer, diag);
 	if (!err)
-		err = ops->take(rank->device, w->train.memory.len_bytes, (void **)&rank->train_arena, diag);
-	if (!err)
-		err = ops->take(rank->device, w->infer.memory.len_bytes, (void **)&rank->infer_arena, diag);
+		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations, diag);
 	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
 		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes, (void **)&rank->eval_input[f], diag);
 	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + 1, sizeof *rank->input);
@@ -254,6 +253,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_cores_usable(&cores);
 	hd_memory_look(&before);
 	w->rss_before_bytes = before.rss_bytes;
+	w->file_before_bytes = before.rss_file_bytes;
 	hd_thread_arith_set();
 	err = hd_worker_programs(w, diag);
 	if (!err)
@@ -308,8 +308,7 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 		hd_lockstep_give(rank);
 		for (uint32_t f = 0; f < w->task->data->nfields; f++)
 			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
-		d->ops->give(d, rank->train_arena, w->train.memory.len_bytes);
-		d->ops->give(d, rank->infer_arena, w->infer.memory.len_bytes);
+		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
 	}
 	hd_arena_finish(&rank->memory);
 }
@@ -341,7 +340,6 @@ void hd_worker_destroy(struct hd_worker *w)
 
 bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
 uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
-uint64_t hd_worker_rss_before(const struct hd_worker *w) { return w->rss_before_bytes; }
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
 struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }

@@ -78,11 +78,18 @@ struct hd_hash hd_worker_digest(struct hd_worker *worker);
 /* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
  * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
 struct hd_memory_terms {
-	uint64_t params, slots, gradients, arenas, inputs, total;
+	uint64_t params, slots, gradients, arenas, inputs;
+	uint64_t held;                    /* these five: what a limit of the devices bounds */
+	uint64_t kept;                    /* samples that the data set keeps once it has made them */
+	uint64_t own;                     /* programs, and scratch of their kernels once these are loaded */
+	uint64_t total;
 	uint64_t device;                  /* of the total, what the fullest device takes: the first one holds what all share */
 };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
-uint64_t hd_worker_rss_before(const struct hd_worker *worker);        /* resident bytes of the process before the worker took any */
+/* By how much the process is larger at its peak than before the worker took any memory; `files`: of that, pages of programs and
+ * files, which no prediction counts: the system takes them back when it needs them. */
+struct hd_memory_growth { uint64_t peak, files; };
+void hd_worker_growth(const struct hd_worker *worker, struct hd_memory_growth *growth);
 bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
 const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);

@@ -39,7 +39,7 @@ struct hd_rank {
 	uint32_t buffer_cap;
 	float   *temp;                    /* temporary buffers of the folds */
 	uint64_t temp_bytes;
-	uint8_t *train_arena, *infer_arena;
+	uint8_t *activations;             /* of the rows at hand: training, or between steps a forward pass */
 	const void **input;               /* [max inputs] as the graph orders them */
 	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
 	/* the wave at hand: virtual nodes script.vn[first_ivn ..], taken by LD */
@@ -79,7 +79,8 @@ struct hd_worker {
 	struct hd_moments moments;        /* of the step at hand */
 	struct hd_lockstep lockstep;
 	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
-	uint64_t rss_before_bytes;        /* of the process, before anything was taken */
+	uint64_t table_bytes;             /* of the programs, besides what they run on */
+	uint64_t rss_before_bytes, file_before_bytes;     /* of the process, before anything was taken */
 	struct hd_state state;
 	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
 	double  epoch_loss, epoch_weight, epoch_correct;
@@ -112,6 +113,11 @@ struct hd_worker {
 	struct hd_leaf *block;            /* [blocks] of a forward pass */
 };
 
+static inline uint64_t hd_worker_activation_bytes(const struct hd_worker *w)
+{
+	return w->train.memory.len_bytes > w->infer.memory.len_bytes ? w->train.memory.len_bytes : w->infer.memory.len_bytes;
+}
+
 /* Lets all ranks (this thread is rank 0) run `activity`, and waits for them. */
 HD_MUST_USE enum hd_err hd_worker_all(struct hd_worker *worker, void (*activity)(struct hd_rank *rank), struct hd_diag *diag);
 /* A rank's failure: the first is told, the others only stop working (they still meet at barriers). */
@@ -119,7 +125,11 @@ void hd_rank_fail(struct hd_rank *rank, enum hd_err err);
 static inline bool hd_rank_idle(const struct hd_rank *rank) { return atomic_load_explicit(&rank->worker->failed, memory_order_relaxed); }
 
 /* fits.c. HD_E_REFUSED, with numbers: the terms exceed the limit, or what of them is not in use yet exceeds what is free. */
-struct hd_room { uint64_t limit_bytes, free_bytes, used_bytes; };       /* used: of the terms, by this process */
+struct hd_room {
+	uint64_t devices_bytes;           /* what all devices may hold; 0: no limit of theirs */
+	uint64_t limit_bytes, free_bytes;
+	uint64_t used_bytes;              /* of the terms, by this process */
+};
 HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
 /* adopt.c: a reader at the step of the state, which stays as it is: a torn one stays torn. */

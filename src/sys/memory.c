@@ -45,19 +45,20 @@ static void touch(char *at, size_t len)
 
 enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, struct hd_memory *memory, struct hd_diag *diag)
 {
-	size_t unit = bytes >= HUGE_BYTES ? HUGE_BYTES : page_bytes();
+	size_t page = page_bytes(), align = bytes >= HUGE_BYTES ? HUGE_BYTES : page;
 	struct hd_memory_info info;
 
-	size_t len = bytes > SIZE_MAX - unit ? SIZE_MAX / unit * unit : (bytes + unit - 1) / unit * unit;
-	len += len == 0 ? unit : 0;
-	char *at = map_aligned(len, unit);
+	/* not to whole huge pages: a touched end would then be as resident as all that lies before it */
+	size_t len = bytes > SIZE_MAX - page ? SIZE_MAX / page * page : (bytes + page - 1) / page * page;
+	len += len == 0 ? page : 0;
+	char *at = map_aligned(len, align);
 	if (!at) {
 		int error = errno;
 		hd_memory_look(&info);
 		return hd_fail(diag, HD_E_NOMEM, "cannot take %zu MiB of memory: %s; %llu MiB are free of %llu MiB allowed", bytes >> 20, strerror(error),
 			       (unsigned long long)(info.free_bytes >> 20), (unsigned long long)(info.limit_bytes >> 20));
 	}
-	if (unit == HUGE_BYTES)
+	if (align == HUGE_BYTES)
 		(void)madvise(at, len, MADV_HUGEPAGE);        /* advice: kernels without huge pages refuse it, to no harm */
 	if (how & HD_MEMORY_TOUCH)
 		touch(at, len);
@@ -164,6 +165,7 @@ void hd_memory_look(struct hd_memory_info *info)
 	if (hd_proc_text("/proc/self/status", text, sizeof text)) {
 		info->rss_bytes = field_bytes(text, "VmRSS");
 		info->rss_peak_bytes = field_bytes(text, "VmHWM");
+		info->rss_file_bytes = field_bytes(text, "RssFile");
 		mapped = field_bytes(text, "VmSize");
 	}
 	struct bounds bounds = { info->machine_bytes, info->free_bytes };

@@ -4,7 +4,7 @@
  * check "does the model fit" asks here before the first step.
  *
  * 1. A block is zero, aligned to 2 MiB from 2 MiB up (else to a page), and advised to be
- *    backed by huge pages; with HD_MEMORY_TOUCH its pages exist, so that no step meets a fault.
+ *    backed by huge pages where whole ones fit; with HD_MEMORY_TOUCH its pages exist, so that no step meets a fault.
  * 2. The limit of the process is the smallest of the machine's memory, the cgroup's limit
  *    (v1 or v2, any ancestor that is visible) and RLIMIT_AS.
  * 3. A block that cannot be had is HD_E_NOMEM with the numbers.
@@ -36,6 +36,7 @@ struct hd_memory_info {
 	uint64_t free_bytes;              /* what the system says a new process could take, within the limit */
 	uint64_t limit_bytes;             /* invariant 2 */
 	uint64_t rss_bytes, rss_peak_bytes;       /* of this process */
+	uint64_t rss_file_bytes;          /* of rss: pages of programs and files, which the system takes back when it needs them; 0: not told */
 };
 void hd_memory_look(struct hd_memory_info *info);
 /* A limit out of the text of a cgroup file: a number of bytes, or "max" (UINT64_MAX), as is what cannot be read. */

@@ -24,6 +24,7 @@ static void a_block_is_zero_aligned_and_writable_to_its_end(void **state)
 			CHECK(!hd_memory_take(sizes[i], (enum hd_memory_how)how, &memory, &diag), "%s", diag.text);
 			size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 4096;
 			CHECK((uintptr_t)memory.at % align == 0 && memory.len_bytes >= sizes[i] && memory.len_bytes > 0, "%zu bytes", sizes[i]);
+			CHECK(memory.len_bytes < sizes[i] + 4096 + !sizes[i], "%zu bytes became %zu", sizes[i], memory.len_bytes);
 			unsigned char *at = memory.at;
 			for (size_t k = 0; k < memory.len_bytes; k += 1021)
 				assert_int_equal(at[k], 0);
