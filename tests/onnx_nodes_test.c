@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx.pb-c.h"
+
 #include "sys/file.h"
 #include "graph/onnx.h"
 #include "graph/op.h"
+#include "device/optim.h"
 #include "device/program.h"
 #include "tests/check.h"
 
@@ -57,7 +60,7 @@ static bool is_known(const struct job *job, const struct hd_onnx_tensor *t)
 {
 	bool labels = strstr(job->folder, "test_nllloss") || strstr(job->folder, "test_sce") || strstr(job->folder, "test_embed");
 	bool modes = strstr(job->folder, "clip") || strstr(job->folder, "dropout") || strstr(job->folder, "pow") || strstr(job->folder, "pad") ||
-		strstr(job->folder, "cumsum") || strstr(job->folder, "range");
+		strstr(job->folder, "cumsum") || strstr(job->folder, "range") || strstr(job->folder, "onehot");
 
 	return t->is_float ? modes && t->rank == 0 : !labels;
 }
@@ -155,6 +158,8 @@ out:
 	return verdict;
 }
 
+#include "tests/onnx_optim.inc.h"
+
 static enum verdict run_case(struct job *job)
 {
 	struct hd_onnx_opts opts = { .as_is = true };
@@ -164,6 +169,9 @@ static enum verdict run_case(struct job *job)
 		return FAIL;
 	if (!read_tensors(job, "input", job->in, &job->nin) || !read_tensors(job, "output", job->out, &job->nout))
 		return REFUSED;                                   /* strings, complex numbers, sequences */
+	enum verdict v;
+	if (is_optim(job, &model, &v))
+		return v;
 	for (uint32_t i = 0; i < job->nin; i++)
 		if (is_known(job, &job->in[i]))
 			job->known[job->nknown++] = job->in[i];
@@ -177,7 +185,7 @@ static enum verdict run_case(struct job *job)
 	uint32_t unused;
 	if (!job->graph.nparams && hd_graph_param(&job->graph, "unused", 1, (int64_t[]){ 1 }, HD_INIT_ZEROS, 0, &unused, &job->diag))
 		return FAIL;
-	enum verdict v = run_on(job, "reference", HD_KERNELS_PORTABLE);
+	v = run_on(job, "reference", HD_KERNELS_PORTABLE);
 	if (v == PASS)
 		v = run_on(job, "cpu", HD_KERNELS_PORTABLE);
 	if (v == PASS && hd_device_has_library())

@@ -167,7 +167,45 @@ static void agrees_in_every_form(const char *model)
 static void an_exported_mlp_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("mlp"); }
 static void an_exported_lenet_trains_as_in_pytorch(void **state)  { (void)state; agrees_in_every_form("lenet"); }
 static void an_exported_resnet_trains_as_in_pytorch(void **state) { (void)state; agrees_in_every_form("resnet"); }
+static void an_exported_lstm_trains_as_in_pytorch(void **state)   { (void)state; agrees_in_every_form("lstm"); }
+static void an_exported_gru_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gru"); }
 static void an_exported_gpt_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gpt"); }
+
+static uint32_t count_of(const struct hd_graph *g, enum hd_op op)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->nnodes; i++)
+		n += g->node[i].op == op;
+	return n;
+}
+
+/* Each of its blocks attends by one op, forward and back, and no scores of [N,H,T,T] are left. */
+static void attends_by_one_op(const char *model, const char *file, enum hd_op op, enum hd_op back, uint32_t blocks)
+{
+	struct run *r = calloc(1, sizeof *r);
+
+	import(r, model, file);
+	CHECK(count_of(&r->graph, op) == blocks && count_of(&r->graph, back) == blocks, "%s/%s: %u of %u", model, file, count_of(&r->graph, op), blocks);
+	for (uint32_t i = 0; i < r->graph.nnodes; i++)
+		CHECK(r->graph.node[i].op != HD_OP_SOFTMAX && r->graph.node[i].op != HD_OP_CONTRACT, "%s/%s: node %u", model, file, i);
+	hd_arena_finish(&r->arena);
+	free(r);
+}
+
+static void attention_written_out_becomes_one_op(void **state)
+{
+	static const char *const file[] = { "model.onnx", "free.onnx" };
+	(void)state;
+
+	for (int k = 0; k < 2; k++) {
+		attends_by_one_op("gpt", file[k], HD_OP_ATTENTION, HD_OP_ATTENTION_DX, 2);
+		attends_by_one_op("sdpa", file[k], HD_OP_ATTENTION, HD_OP_ATTENTION_DX, 2);
+		attends_by_one_op("encoder", file[k], HD_OP_ATTEND, HD_OP_ATTEND_DX, 1);
+	}
+	agrees_in_every_form("sdpa");
+	agrees_in_every_form("encoder");
+}
 
 int main(void)
 {
@@ -176,6 +214,9 @@ int main(void)
 		cmocka_unit_test(an_exported_lenet_trains_as_in_pytorch),
 		cmocka_unit_test(an_exported_resnet_trains_as_in_pytorch),
 		cmocka_unit_test(an_exported_gpt_trains_as_in_pytorch),
+		cmocka_unit_test(attention_written_out_becomes_one_op),
+		cmocka_unit_test(an_exported_lstm_trains_as_in_pytorch),
+		cmocka_unit_test(an_exported_gru_trains_as_in_pytorch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

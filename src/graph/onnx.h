@@ -2,7 +2,7 @@
  *
  * A job names one (`model.use: onnx:FILE`), `heddle model import` makes graph text,
  * weights and a job of it, `heddle model export` writes one. Format: onnx.proto, IR 8;
- * operators: opset 7 to 18 in, 17 out.
+ * operators: opset 7 to 18 in (older: the ops that have not changed since), 17 out.
  *
  * 1. In training form: a float initializer is a parameter with the file's values, running
  *    statistics of a BatchNormalization are buffers, all other initializers and the
@@ -13,7 +13,8 @@
  * 3. Everything that cannot be had is told at once, by node: `report` receives a line
  *    each, the message as many as fit. HD_E_INPUT; a bad file never does more harm.
  * 4. LayerNorm and GELU that the exporter took apart become one op again, when the nodes
- *    are exactly the known subgraph and nothing else reads what lies inside.
+ *    are exactly the known subgraph and nothing else reads what lies inside. Attention written
+ *    out (softmax(q k' scale + mask) v) becomes one op when its mask hides nothing, or what comes later.
  * 5. Without `as_is` the graph has the ends of a built-in model (model.h): inputs x and y,
  *    outputs loss, weight, correct (cross-entropy), logits. The loss is the caller's; with
  *    none the file's graph must end in a loss of its own.
@@ -50,7 +51,7 @@ struct hd_onnx_tensor {
 struct hd_onnx_opts {
 	const struct hd_model_opts *loss; /* what is added to the logits; NULL: nothing */
 	bool token_if_rows;               /* normalize by tokens when the labels are rows of them (the job's `auto`) */
-	bool as_is;                       /* node cases: no loss, extents, inputs and outputs are the file's */
+	bool as_is;                       /* node cases: no loss; extents, inputs and outputs are the file's; doubles and halves are fed as f32 */
 	const struct hd_onnx_tensor *known; uint32_t nknown;      /* inputs that are given: constants */
 	hd_onnx_data *data; void *user;   /* NULL: external data is refused */
 	struct hd_text *report;           /* may be NULL */

@@ -3,8 +3,8 @@
 
 For each: model.onnx (TorchScript exporter, training mode, no constant folding), a job, a data set, and
 what PyTorch computes: logits of the first rows before the first step and the losses of ten SGD steps.
-Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER]
-The files committed beside this script were made by PyTorch 2.15.0.
+Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
+The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm and gru by 2.13.0.
 """
 import os, sys, warnings
 import numpy as np
@@ -96,6 +96,42 @@ class Gpt(nn.Module):
         return self.head(self.lnf(x))
 
 
+class Sdpa(Gpt):
+    """The same, attention by the function for it; its mask is made anew in every block."""
+
+    def attend(self, x, i):
+        B, T, C = x.size()
+        q, k, v = (t.view(B, T, self.H, C // self.H).transpose(1, 2) for t in self.qkv[i](x).split(C, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out[i](y.transpose(1, 2).contiguous().view(B, T, C))
+
+
+class Encoder(nn.Module):
+    """Attention that sees all, over numbers, as BERT has it."""
+    T, C, H = 5, 8, 2
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(self.C, self.C) for _ in range(4))
+        self.norm, self.head = nn.LayerNorm(self.C), nn.Linear(self.C, 5)
+
+    def forward(self, x):
+        B, T, C = x.size()
+        q, k, v = (f(x).view(B, T, self.H, C // self.H).transpose(1, 2) for f in (self.q, self.k, self.v))
+        p = F.softmax(q @ k.transpose(-2, -1) / (C // self.H) ** 0.5, dim=-1)
+        x = self.norm(x + self.out((p @ v).transpose(1, 2).reshape(B, T, C)))
+        return self.head(x[:, 0])
+
+
+class Recurrent(nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.cells, self.fc = cell(6, 7, 2, batch_first=True), nn.Linear(7, 5)
+
+    def forward(self, x):
+        return self.fc(self.cells(x)[0][:, -1])
+
+
 def data_of(kind, rng, classes, shape):
     if kind == "tokens":
         x = rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
@@ -107,6 +143,10 @@ MODELS = {
     "mlp": mlp,
     "lenet": lambda: (Lenet(), "images", 5, (1, 12, 12)),
     "resnet": lambda: (Resnet(), "images", 5, (3, 16, 16)),
+    "sdpa": lambda: (Sdpa(), "tokens", Gpt.V, (Gpt.T,)),
+    "encoder": lambda: (Encoder(), "images", 5, (Encoder.T, Encoder.C)),
+    "lstm": lambda: (Recurrent(nn.LSTM), "images", 5, (4, 6)),
+    "gru": lambda: (Recurrent(nn.GRU), "images", 5, (4, 6)),
     "gpt": lambda: (Gpt(), "tokens", Gpt.V, (Gpt.T,)),
 }
 
@@ -133,9 +173,12 @@ def refused(path):
                                   ir_version=8).SerializeToString())
 
 
-def main(folder):
-    refused(os.path.join(folder, "refused.onnx"))
+def main(folder, only):
+    if not only:
+        refused(os.path.join(folder, "refused.onnx"))
     for name, build in MODELS.items():
+        if only and name not in only:
+            continue
         torch.manual_seed(7)
         model, kind, classes, shape = build()
         rng = np.random.default_rng(11)
@@ -164,4 +207,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))
+    main(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)), sys.argv[2:])

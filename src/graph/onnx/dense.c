@@ -103,6 +103,8 @@ enum hd_err hd_onnx_matmul(struct hd_onnx_call *call)
 	if (!err)
 		err = product_dims(call, ra, da, rb, db, &rank, dim);
 	if (!err)
+		err = hd_onnx_attention(call, x, w, &y);
+	if (!err && y == HD_NONE)
 		err = hd_onnx_node2(call, rb == 2 ? HD_OP_MATMUL : HD_OP_CONTRACT, x, w, (struct hd_attr){ .i = { ta, tw } }, &y);
 	if (err)
 		return err;
@@ -254,8 +256,17 @@ enum hd_err hd_onnx_conv(struct hd_onnx_call *call)
 	return err ? err : put_image(call, y, axes);
 }
 
-/* A window counted up (ceil_mode) only where that is what counting down gives. */
-static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const int64_t *image, struct window *w)
+/* ceil_mode: one window more where elements are left, if it begins in the image or in the pads before it (PyTorch's rule);
+ * `more` is what it reaches beyond the pads. */
+static void count_up(const int64_t *image, const struct window *w, int64_t more[2])
+{
+	for (int d = 0; d < 2; d++) {
+		int64_t room = image[d] + w->before[d] + w->after[d] - w->size[d], n = room / w->stride[d] + 1;
+		more[d] = room > 0 && room % w->stride[d] && n * w->stride[d] < image[d] + w->before[d] ? w->stride[d] - room % w->stride[d] : 0;
+	}
+}
+
+static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const int64_t *image, struct window *w, int64_t more[2])
 {
 	const Onnx__AttributeProto *size = hd_onnx_attr(call->node, "kernel_shape");
 	enum hd_err err = size ? ints2(call, "kernel_shape", axes, 1, w->size) : hd_onnx_no(call, "has no kernel_shape");
@@ -268,52 +279,97 @@ static enum hd_err pool_window(struct hd_onnx_call *call, uint32_t axes, const i
 		err = pads_of(call, axes, image, w);
 	if (!err && (w->apart[0] != 1 || w->apart[1] != 1))
 		return hd_onnx_no(call, "dilations");
-	for (int d = 0; d < 2 && !err && hd_onnx_attr_int(call->node, "ceil_mode", 0); d++)
-		if ((image[d] + w->before[d] + w->after[d] - w->size[d]) % w->stride[d])
-			return hd_onnx_no(call, "ceil_mode makes another window than floor");
+	more[0] = more[1] = 0;
+	if (!err && hd_onnx_attr_int(call->node, "ceil_mode", 0))
+		count_up(image, w, more);
 	return err;
 }
 
+static struct hd_attr pool_attr(const struct window *w, int32_t all)
+{
+	return (struct hd_attr){ .i = { (int32_t)w->size[0], (int32_t)w->size[1], (int32_t)w->stride[0], (int32_t)w->stride[1], (int32_t)w->before[0],
+		(int32_t)w->before[1], all } };
+}
+
+/* Bytes go through f32, which holds them all. */
 enum hd_err hd_onnx_maxpool(struct hd_onnx_call *call)
 {
-	int64_t image[2] = { 0 };
+	int64_t image[2] = { 0 }, more[2];
 	uint32_t x = 0, y, axes = 0;
 	struct window w;
 	enum hd_err err = image_of(call, &x, &axes, image);
+	bool bytes = !err && hd_onnx_shape(call, x)->dtype == HD_I32;
 
 	if (!err && hd_onnx_out(call, 1))
 		return hd_onnx_no(call, "its indices are read");
 	if (!err)
-		err = pool_window(call, axes, image, &w);
+		err = pool_window(call, axes, image, &w, more);
+	if (!err && bytes)
+		err = hd_onnx_node1(call, HD_OP_CAST, x, (struct hd_attr){ .i = { HD_F32 } }, &x);
+	for (int d = 0; d < 2 && !err; d++)
+		w.after[d] += more[d];
 	if (!err)
 		err = pad_uneven(call, &w, -FLT_MAX, &x, image);
-	if (err)
-		return err;
-	struct hd_attr attr = { .i = { (int32_t)w.size[0], (int32_t)w.size[1], (int32_t)w.stride[0], (int32_t)w.stride[1], (int32_t)w.before[0],
-		(int32_t)w.before[1] } };
-	err = hd_onnx_node1(call, HD_OP_MAXPOOL2D, x, attr, &y);
+	if (!err)
+		err = hd_onnx_node1(call, HD_OP_MAXPOOL2D, x, pool_attr(&w, 0), &y);
+	if (!err && bytes)
+		err = hd_onnx_node1(call, HD_OP_CAST, y, (struct hd_attr){ .i = { HD_I32 } }, &y);
 	return err ? err : put_image(call, y, axes);
+}
+
+/* How many elements of window `at` count along axis d. */
+static int64_t counted(const struct window *w, int d, int64_t image, bool all, int64_t at)
+{
+	int64_t from = at * w->stride[d] - w->before[d], to = from + w->size[d];
+	int64_t low = all ? -w->before[d] : 0, high = image + (all ? w->after[d] : 0);
+
+	return (to < high ? to : high) - (from > low ? from : low);
+}
+
+/* A mean over whole windows becomes that over the elements that count: a factor per window. */
+static enum hd_err recount(struct hd_onnx_call *call, const struct window *w, const int64_t *image, bool all, uint32_t *y)
+{
+	const struct hd_value *v = hd_onnx_shape(call, *y);
+	const int64_t dim[2] = { v->dim[2], v->dim[3] }, whole = w->size[0] * w->size[1];
+	float *by = dim[0] * dim[1] < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)(dim[0] * dim[1]), sizeof *by) : NULL;
+	uint32_t factor;
+
+	if (!by)
+		return hd_onnx_no(call, "no memory for its windows");
+	for (int64_t p = 0; p < dim[0]; p++)
+		for (int64_t q = 0; q < dim[1]; q++) {
+			int64_t rows = counted(w, 0, image[0], all, p), columns = counted(w, 1, image[1], all, q);
+			if (rows < 1 || columns < 1)
+				return hd_onnx_no(call, "a window sees nothing of the image");
+			by[p * dim[1] + q] = (float)((double)whole / (double)(rows * columns));
+		}
+	enum hd_err err = hd_graph_const(call->im->graph, HD_F32, 2, dim, by, &factor, &call->why);
+	return err ? err : hd_onnx_node2(call, HD_OP_MUL, *y, factor, (struct hd_attr){ .i = { 0 } }, y);
 }
 
 enum hd_err hd_onnx_avgpool(struct hd_onnx_call *call)
 {
-	int32_t all = hd_onnx_attr_int(call->node, "count_include_pad", 0) != 0;
-	int64_t image[2] = { 0 };
+	bool all = hd_onnx_attr_int(call->node, "count_include_pad", 0) != 0;
+	int64_t image[2] = { 0 }, padded[2], more[2];
 	uint32_t x = 0, y, axes = 0;
-	struct window w;
+	struct window w, put;
 	enum hd_err err = image_of(call, &x, &axes, image);
 
 	if (!err)
-		err = pool_window(call, axes, image, &w);
-	if (!err && !all && (w.before[0] != w.after[0] || w.before[1] != w.after[1]))
-		return hd_onnx_no(call, "pads of two sizes that do not count");
-	if (!err)
-		err = pad_uneven(call, &w, 0, &x, image);
+		err = pool_window(call, axes, image, &w, more);
 	if (err)
 		return err;
-	struct hd_attr attr = { .i = { (int32_t)w.size[0], (int32_t)w.size[1], (int32_t)w.stride[0], (int32_t)w.stride[1], (int32_t)w.before[0],
-		(int32_t)w.before[1], all } };
-	err = hd_onnx_node1(call, HD_OP_AVGPOOL2D, x, attr, &y);
+	bool uneven = w.before[0] != w.after[0] || w.before[1] != w.after[1], plain = !more[0] && !more[1] && (all || !uneven);
+	put = w;
+	for (int d = 0; d < 2; d++) {
+		padded[d] = image[d];
+		put.after[d] += more[d];
+	}
+	err = pad_uneven(call, &put, 0, &x, padded);
+	if (!err)
+		err = hd_onnx_node1(call, HD_OP_AVGPOOL2D, x, pool_attr(&put, all || !plain), &y);
+	if (!err && !plain)
+		err = recount(call, &w, image, all, &y);
 	return err ? err : put_image(call, y, axes);
 }
 
@@ -331,6 +387,23 @@ static enum hd_err whole(struct hd_onnx_call *call, enum hd_op op)
 enum hd_err hd_onnx_global_avgpool(struct hd_onnx_call *call) { return whole(call, HD_OP_AVGPOOL2D); }
 enum hd_err hd_onnx_global_maxpool(struct hd_onnx_call *call) { return whole(call, HD_OP_MAXPOOL2D); }
 
+/* Pads that are the edge, or what lies behind it: a gather by the indices. */
+static enum hd_err pad_by_own(struct hd_onnx_call *call, uint32_t axis, int64_t before, int64_t after, bool reflect, uint32_t *x)
+{
+	int64_t have = hd_onnx_shape(call, *x)->dim[axis], n = before + have + after;
+	int32_t *at = have > 0 && n < 1 << 24 ? hd_arena_take(&call->im->file.arena, (size_t)n, sizeof *at) : NULL;
+	uint32_t index;
+
+	if (!at || (reflect && (before >= have || after >= have)))
+		return hd_onnx_no(call, "a pad along axis %u is larger than the axis, or that is the rows", axis);
+	for (int64_t k = 0; k < n; k++) {
+		int64_t from = k - before, low = reflect ? -from : 0, high = reflect ? 2 * (have - 1) - from : have - 1;
+		at[k] = (int32_t)(from < 0 ? low : from >= have ? high : from);
+	}
+	enum hd_err err = hd_graph_const(call->im->graph, HD_I32, 1, &n, at, &index, &call->why);
+	return err ? err : hd_onnx_node2(call, HD_OP_GATHER, *x, index, (struct hd_attr){ .i = { (int32_t)axis } }, x);
+}
+
 enum hd_err hd_onnx_pad(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
@@ -345,9 +418,10 @@ enum hd_err hd_onnx_pad(struct hd_onnx_call *call)
 		err = hd_onnx_ints(call, "pads", 1, s, 2 * HD_ONNX_DIMS, &n, &given);
 	if (err)
 		return err;
-	if (!hd_onnx_attr_is(call->node, "mode", "constant", true) || n != 2u * v->rank || hd_onnx_in(call, 3) ||
+	bool constant = hd_onnx_attr_is(call->node, "mode", "constant", true), reflect = hd_onnx_attr_is(call->node, "mode", "reflect", false);
+	if ((!constant && !reflect && !hd_onnx_attr_is(call->node, "mode", "edge", false)) || n != 2u * v->rank || hd_onnx_in(call, 3) ||
 	    (hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &value)))
-		return hd_onnx_no(call, "only constants are padded with, two pads an axis");
+		return hd_onnx_no(call, "pads are constants, edges or reflections, two an axis");
 	memcpy(dim, v->dim, sizeof dim);
 	for (uint32_t d = 0; d < v->rank && !err; d++) {
 		int64_t before = s[d].a, after = s[v->rank + d].a;
@@ -355,7 +429,11 @@ enum hd_err hd_onnx_pad(struct hd_onnx_call *call)
 			return hd_onnx_no(call, "a pad is negative, or depends on the rows");
 		if (before + after == 0)
 			continue;
-		err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)d, (int32_t)before, (int32_t)after }, .f = { (float)value } }, &x);
+		if (constant)
+			err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)d, (int32_t)before, (int32_t)after }, .f = { (float)value } },
+				&x);
+		else
+			err = pad_by_own(call, d, before, after, reflect, &x);
 		dim[d] += before + after;
 	}
 	return err ? err : hd_onnx_put(call, 0, x, v->rank, dim);

@@ -67,10 +67,13 @@ static enum hd_err dtype_of(struct hd_importer *im, const struct hd_onnx_val *v,
 {
 	bool is_int = v->type == T(INT64) || v->type == T(INT32);
 
-	if (v->type != T(FLOAT) && v->type != T(BOOL) && !is_int)
+	/* Node cases are given in many types; a job's data are not. */
+	bool small = im->opts->as_is && (v->type == T(UINT8) || v->type == T(INT8) || v->type == T(UINT16) || v->type == T(INT16));
+	bool real = v->type == T(FLOAT) || v->type == T(BOOL) || (im->opts->as_is && hd_onnx_type_is_float(v->type));
+	if (!real && !small && !is_int)
 		return hd_fail(diag, HD_E_INPUT, "%s: input '%s' is %s; Heddle feeds float, int32 and int64", im->file.name, v->name,
 			hd_onnx_type_text(v->type));
-	*dtype = is_int ? HD_I32 : HD_F32;
+	*dtype = is_int || small ? HD_I32 : HD_F32;
 	return HD_OK;
 }
 

@@ -112,7 +112,7 @@ static enum hd_err check(struct hd_onnx_file *file, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_INPUT, "%s: sparse initializers are not supported", file->name);
 	if (!file->opset)
 		return hd_fail(diag, HD_E_INPUT, "%s: names no opset of ai.onnx, without which its ops have no meaning", file->name);
-	if (file->opset < HD_ONNX_OPSET_MIN || file->opset > HD_ONNX_OPSET_MAX)
+	if (file->opset < 1 || file->opset > HD_ONNX_OPSET_MAX)
 		return hd_fail(diag, HD_E_INPUT, "%s: opset %lld; Heddle reads %d to %d: export with opset_version=17", file->name,
 			(long long)file->opset, HD_ONNX_OPSET_MIN, HD_ONNX_OPSET_MAX);
 	return HD_OK;

@@ -37,7 +37,8 @@ static void put(struct hd_host *to, uint64_t at, const struct hd_host *from, uin
 
 /* ---- elementwise */
 
-enum binary { ADD, SUB, MUL, DIV, POW, MIN, MAX, MOD, EQUAL, LESS, LESSEQ, GREATER, GREATEREQ, AND, OR };
+/* MOD has the sign of what is divided by, FMOD that of what is divided. */
+enum binary { ADD, SUB, MUL, DIV, POW, MIN, MAX, MOD, FMOD, EQUAL, LESS, LESSEQ, GREATER, GREATEREQ, AND, OR };
 
 static double real(enum binary op, double a, double b)
 {
@@ -49,7 +50,8 @@ static double real(enum binary op, double a, double b)
 	case POW: return pow(a, b);
 	case MIN: return a < b ? a : b;
 	case MAX: return a > b ? a : b;
-	case MOD: return fmod(a, b);
+	case MOD: return fmod(a, b) + (fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? b : 0);
+	case FMOD: return fmod(a, b);
 	case EQUAL: return a == b;
 	case LESS: return a < b;
 	case LESSEQ: return a <= b;
@@ -128,10 +130,11 @@ static bool whole(enum binary op, struct hd_sym a, struct hd_sym b, struct hd_sy
 	case MUL: return multiply(a, b, out);
 	case DIV: return divide(a, b, out);
 	case POW: return power(a, b, out);
-	case MOD:
-		if (a.rows || b.rows || b.a <= 0)
+	case MOD: case FMOD:
+		if (a.rows || b.rows || b.a == 0)
 			return false;
-		*out = (struct hd_sym){ a.a % b.a + (a.a % b.a < 0 ? b.a : 0), 0 };
+		*out = (struct hd_sym){ b.a == -1 ? 0 : a.a % b.a, 0 };
+		out->a += op == MOD && out->a && (out->a < 0) != (b.a < 0) ? b.a : 0;
 		return true;
 	case AND:
 		*out = (struct hd_sym){ a.a && b.a, 0 };
@@ -215,7 +218,7 @@ static enum hd_err f_sub(struct hd_fold *x) { return binary(x, SUB); }
 static enum hd_err f_mul(struct hd_fold *x) { return binary(x, MUL); }
 static enum hd_err f_div(struct hd_fold *x) { return binary(x, DIV); }
 static enum hd_err f_pow(struct hd_fold *x) { return binary(x, POW); }
-static enum hd_err f_mod(struct hd_fold *x) { return binary(x, MOD); }
+static enum hd_err f_mod(struct hd_fold *x) { return binary(x, hd_onnx_attr_int(x->node, "fmod", 0) ? FMOD : MOD); }
 static enum hd_err f_min(struct hd_fold *x) { return x->nin == 2 ? binary(x, MIN) : no(x, "takes two constants"); }
 static enum hd_err f_max(struct hd_fold *x) { return x->nin == 2 ? binary(x, MAX) : no(x, "takes two constants"); }
 static enum hd_err f_equal(struct hd_fold *x) { return binary(x, EQUAL); }

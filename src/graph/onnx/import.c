@@ -408,7 +408,12 @@ enum hd_err hd_onnx_reshape(struct hd_onnx_call *call, uint32_t value, uint32_t 
 	for (uint32_t d = 0; d < rank && same; d++)
 		same = v->dim[d] == attr.i[d];
 	*out = value;
-	return same ? HD_OK : hd_onnx_node1(call, HD_OP_RESHAPE, value, attr, out);
+	if (same)
+		return HD_OK;
+	/* A view of a view is one of what that sees. */
+	if (v->kind == HD_TEMP && call->im->graph->node[v->node].op == HD_OP_RESHAPE)
+		return hd_onnx_reshape(call, call->im->graph->node[v->node].in[0], rank, dim, out);
+	return hd_onnx_node1(call, HD_OP_RESHAPE, value, attr, out);
 }
 
 static enum hd_err turn(struct hd_onnx_call *call, uint32_t value, uint32_t *out)
@@ -512,6 +517,15 @@ static enum hd_err fold(struct hd_onnx_call *call)
 	return err;
 }
 
+/* A constant repeated over the rows is none: nodes make it. */
+static bool grows(struct hd_onnx_call *call)
+{
+	bool expand = !strcmp(call->node->op_type, "Expand");
+	const struct hd_host *shape = expand || !strcmp(call->node->op_type, "ConstantOfShape") ? hd_onnx_known(call, expand) : NULL;
+
+	return shape && !hd_host_plain(shape);
+}
+
 static const struct hd_onnx_op *row_of(const Onnx__NodeProto *node)
 {
 	bool ours = !node->domain || !*node->domain || !strcmp(node->domain, "ai.onnx");
@@ -550,9 +564,12 @@ static enum hd_err take_node(struct hd_importer *im, size_t at, struct hd_diag *
 	*call = (struct hd_onnx_call){ .im = im, .node = node, .match = &im->match[at] };
 	enum hd_err err = take_inputs(call);
 	int state = err ? 0 : state_of(call, &missing);
-	bool folds = state == 1 && !im->match[at].op && hd_host_folds(node->op_type) && (!node->domain || !*node->domain);
+	bool old = im->file.opset < (row && row->since ? row->since : HD_ONNX_OPSET_MIN);
+	bool folds = state == 1 && !grows(call) && !im->match[at].op && hd_host_folds(node->op_type) && (!node->domain || !*node->domain);
 	if (missing)
 		err = hd_onnx_no(call, "its input '%s' is made by nothing before it", missing);
+	else if (old && (row || hd_host_folds(node->op_type)))
+		err = hd_onnx_no(call, "has changed since opset %lld: export with opset_version=17", (long long)im->file.opset);
 	else if (!row && !folds && !im->match[at].op && !(state < 0 && hd_host_folds(node->op_type)))
 		err = HD_E_INPUT;
 	else if (state < 0) {
@@ -591,7 +608,7 @@ static enum hd_err import(struct hd_importer *im, const void *bytes, uint64_t le
 	err = make_table(im, diag);
 	if (!err)
 		err = hd_onnx_inputs(im, diag);
-	if (!err)
+	if (!err && im->file.opset >= HD_ONNX_OPSET_MIN)
 		hd_onnx_patterns(im);
 	if (!err)
 		err = take_nodes(im, diag);

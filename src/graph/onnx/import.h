@@ -59,7 +59,8 @@ struct hd_onnx_call {
 };
 
 typedef enum hd_err hd_onnx_lower(struct hd_onnx_call *call);
-struct hd_onnx_op { const char *name; hd_onnx_lower *lower; };
+/* `since`: the first opset in which the op means what it means now, where that is before 7 (0: 7). */
+struct hd_onnx_op { const char *name; hd_onnx_lower *lower; uint8_t since; };
 extern const struct hd_onnx_op hd_onnx_ops[];      /* ends with name == NULL */
 
 /* ---- for lowering */
@@ -108,15 +109,21 @@ HD_MUST_USE enum hd_err hd_onnx_axis_last(struct hd_onnx_call *call, uint32_t va
 HD_MUST_USE enum hd_err hd_onnx_indices(struct hd_onnx_call *call, uint32_t i, int64_t extent, uint32_t *value);
 HD_MUST_USE enum hd_err hd_onnx_axes(struct hd_onnx_call *call, uint32_t rank, uint32_t *set, uint32_t *n, bool *given);
 
+/* attention.c: where `weights` is a softmax of scores, attention as one op: `y` like v; HD_NONE: it is none. */
+HD_MUST_USE enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t weights, uint32_t v, uint32_t *y);
+
 /* ---- the families */
 hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_conv, hd_onnx_maxpool, hd_onnx_avgpool, hd_onnx_global_avgpool, hd_onnx_global_maxpool,
 	hd_onnx_pad;                                                          /* dense.c */
 hd_onnx_lower hd_onnx_act, hd_onnx_act_alpha, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic, hd_onnx_not, hd_onnx_where,
 	hd_onnx_cast, hd_onnx_identity, hd_onnx_dropout;                      /* map.c */
 hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsqueeze, hd_onnx_shape_op, hd_onnx_size, hd_onnx_constant,
-	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand;      /* shape.c */
-hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
+	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand, hd_onnx_filled;      /* shape.c */
+hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm, hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
 	hd_onnx_nll;                                                          /* norm.c */
+hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax, hd_onnx_one_hot,
+	hd_onnx_gather_elements, hd_onnx_tile, hd_onnx_depth_space, hd_onnx_mean, hd_onnx_einsum, hd_onnx_eye;      /* made.c */
+hd_onnx_lower hd_onnx_recurrent;                                              /* recurrent.c */
 
 /* ends.c: inputs before, outputs and loss after the nodes. */
 HD_MUST_USE enum hd_err hd_onnx_inputs(struct hd_importer *im, struct hd_diag *diag);

@@ -377,6 +377,10 @@ static void whole_numbers_are_exact(void **state)
 		("a: 9223372036854775806\nb: -9223372036854775806\ns: -9223372036854775807\nRange a,b,s -> r\nReduceSum r -> t\nc: 9223372036854775802\n"
 		 "Sub t,c -> d\n"),
 		"a: 9223372036854775806\nb: 9223372036854775807\nc: 9223372036854775803\nMod a,b -> r\nSub r,c -> d\n",
+		"a: -5\nb: 4\nMod a,b -> d\n",
+		"a: 5\nb: -4\nc: 6\nMod a,b -> r\nAdd r,c -> d\n",
+		"a: -5\nb: 4\nc: 4\nMod a,b -> r fmod=1\nAdd r,c -> d\n",
+		"a: -9223372036854775808\nb: -1\nc: 3\nMod a,b -> r\nAdd r,c -> d\n",
 	};
 	static struct model m;
 	struct hd_arena arena;
@@ -492,6 +496,107 @@ static void messages_are_walked_to_a_bounded_depth(void **state)
 	assert_int_equal(hd_wire_walk(&onnx__model_proto__descriptor, "t", (uint8_t[]){ 0x3b }, 1, NULL), HD_E_INPUT);
 }
 
+#define SCORES "Transpose x -> k perm=0,2,1\nMatMul x,k -> s\n"
+#define LATER "four: 4,4\nnull: 0.0\nfill: 1.0\nExpand fill,four -> ones\nTrilu ones -> low upper=0\nEqual low,null -> late\n"
+
+/* One head over [rows,4,6]; x is queries, keys and values. `by` is the factor of q that is left of the scale, 0: none. */
+static void attention_is_known_by_its_mask_and_its_shape(void **state)
+{
+	static const struct { const char *text; int attends, causal, softmaxes; float by; } cases[] = {
+		{ SCORES "Softmax s -> p\nMatMul p,x -> out\n", 1, 0, 0, 2.4494898f },
+		{ SCORES "h: 0.40824829\nMul s,h -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 0, 0, 0 },
+		{ SCORES "h: 2.4494898\nDiv s,h -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 0, 0, 0 },
+		{ "Transpose x -> k perm=0,2,1\nh: 0.5\nMul x,h -> q\nMul k,h -> l\nMatMul q,l -> s\nSoftmax s -> p\nMatMul p,x -> out\n", 1, 0, 0, 0.61237244f },
+		{ SCORES LATER "far: -1000000000000.0\nWhere late,far,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 1, 0, 2.4494898f },
+		{ SCORES LATER "far: -1000000000000.0\nNot late -> seen\nWhere seen,s,far -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 1, 0, 2.4494898f },
+		{ SCORES LATER "far: -1000000000000.0\nWhere late,far,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 1, 0, 2.4494898f },
+		/* what is earlier is hidden; too near to hide; no mask but a bias; zeros hide nothing */
+		{ SCORES LATER "far: -1000000000000.0\nNot late -> seen\nWhere seen,far,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
+		{ SCORES LATER "near: -1000.0\nWhere late,near,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
+		{ SCORES LATER "near: -1000.0\nWhere late,near,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
+		{ SCORES LATER "Where late,null,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 0, 0, 2.4494898f },
+		/* weights that something else reads stay, and a product of other shapes is none */
+		{ SCORES "Softmax s -> p\nMatMul p,x -> y\nReduceSum p -> z axes=-1\nAdd y,z -> out\n", 1, 0, 1, 2.4494898f },
+		{ SCORES "w [4,4]\nSoftmax s -> p\nMatMul p,w -> out\n", 0, 0, 1, 0 },
+		{ "w [6,4]\nMatMul x,w -> s\nSoftmax s -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		float by = 0;
+		write_model(&m, cases[i].text, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK && hd_graph_prune(&g, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		int attends = (int)count(&g, HD_OP_ATTEND), softmaxes = (int)count(&g, HD_OP_SOFTMAX);
+		CHECK(attends == cases[i].attends && softmaxes == cases[i].softmaxes, "case %zu: %d, %d", i, attends, softmaxes);
+		for (uint32_t k = 0; k < g.nnodes; k++) {
+			if (g.node[k].op != HD_OP_ATTEND)
+				continue;
+			CHECK(g.node[k].attr.i[2] == cases[i].causal && g.node[k].attr.i[0] == 1, "case %zu: causal %d", i, g.node[k].attr.i[2]);
+			const struct hd_value *q = &g.value[g.node[k].in[0]];
+			by = q->kind == HD_TEMP && g.node[q->node].op == HD_OP_SCALE ? g.node[q->node].attr.f[0] : 0;
+		}
+		CHECK(by - cases[i].by < 1e-6f && cases[i].by - by < 1e-6f, "case %zu: q times %.9g", i, (double)by);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Six elements, windows of 4, 3 apart: the last begins at 5 (pads 1) and reaches past the end. */
+static void a_last_window_counts_what_it_sees(void **state)
+{
+	static const struct { const char *attrs; int windows; float factor[3]; } cases[] = {
+		{ "pads=1,1 ceil_mode=1 count_include_pad=1", 3, { 1, 1, 2 } },
+		{ "pads=1,1 ceil_mode=1", 3, { 4.0f / 3, 1, 4 } },
+		{ "pads=1,0 ceil_mode=1", 2, { 4.0f / 3, 1 } },
+		{ "pads=2,1 ceil_mode=0", 2, { 2, 1 } },
+		{ "pads=1,1 ceil_mode=0", 2, { 0 } },
+		{ "pads=0,0 ceil_mode=1", 2, { 1, 4.0f / 3 } },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	char text[200];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		snprintf(text, sizeof text, "AveragePool x -> out kernel_shape=4 strides=3 %s\n", cases[i].attrs);
+		write_model(&m, text, 2);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		const struct hd_value *v = &g.value[hd_graph_find_output(&g, "logits")];
+		CHECK(v->dim[2] == cases[i].windows, "case %zu: %s", i, hd_value_shape(v).at);
+		assert_int_equal(count(&g, HD_OP_MUL), cases[i].factor[0] > 0);
+		for (uint32_t k = 0; k < g.nvalues; k++)
+			if (g.value[k].kind == HD_CONST)
+				assert_memory_equal(g.consts + g.value[k].data, cases[i].factor, (size_t)cases[i].windows * sizeof(float));
+		hd_arena_finish(&arena);
+	}
+}
+
+static void an_old_opset_is_read_where_nothing_changed(void **state)
+{
+	struct hd_diag diag = { "" };
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	write_opset(&m, "Softplus x -> a\nElu a -> out\n", 2, 6);
+	CHECK(import(&m, &arena, &g, NULL, &diag) == HD_OK, "%s", diag.text);
+	hd_arena_finish(&arena);
+	write_opset(&m, "w [6]\nAdd x,w -> out\n", 2, 6);
+	assert_int_equal(import(&m, &arena, &g, NULL, &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "Add 'out': has changed since opset 6"), "%s", diag.text);
+	hd_arena_finish(&arena);
+	diag.text[0] = '\0';
+	write_opset(&m, KEEP, 2, 5);
+	assert_int_equal(import(&m, &arena, &g, NULL, &diag), HD_E_INPUT);
+	hd_arena_finish(&arena);
+}
+
 /* What we write, we read; and it is the same forward graph: as many nodes of each op. */
 static void an_exported_graph_comes_back(void **state)
 {
@@ -539,6 +644,9 @@ int main(void)
 		cmocka_unit_test(a_file_without_an_opset_is_refused),
 		cmocka_unit_test(external_data_lie_in_the_same_folder),
 		cmocka_unit_test(messages_are_walked_to_a_bounded_depth),
+		cmocka_unit_test(attention_is_known_by_its_mask_and_its_shape),
+		cmocka_unit_test(a_last_window_counts_what_it_sees),
+		cmocka_unit_test(an_old_opset_is_read_where_nothing_changed),
 		cmocka_unit_test(an_exported_graph_comes_back),
 	};
 	hd_arena_init(&messages, 0);

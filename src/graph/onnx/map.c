@@ -41,12 +41,28 @@ static enum hd_err act_of(struct hd_onnx_call *call, bool alpha)
 enum hd_err hd_onnx_act(struct hd_onnx_call *call) { return act_of(call, false); }
 enum hd_err hd_onnx_act_alpha(struct hd_onnx_call *call) { return act_of(call, true); }
 
+static enum hd_err clip_whole(struct hd_onnx_call *call)
+{
+	static const enum hd_op op[] = { HD_OP_MAXIMUM, HD_OP_MINIMUM };
+	uint32_t y, bound;
+	enum hd_err err = hd_onnx_value(call, 0, &y);
+
+	for (uint32_t k = 0; k < 2 && !err; k++) {
+		err = hd_onnx_in(call, k + 1) ? hd_onnx_value(call, k + 1, &bound) : HD_OK;
+		if (!err && hd_onnx_in(call, k + 1))
+			err = hd_onnx_node2(call, op[k], y, bound, (struct hd_attr){ .i = { 0 } }, &y);
+	}
+	return err ? err : hd_onnx_put(call, 0, y, call->in[0]->rank, call->in[0]->dim);
+}
+
 enum hd_err hd_onnx_clip(struct hd_onnx_call *call)
 {
 	double low = hd_onnx_attr_float(call->node, "min", (double)-FLT_MAX), high = hd_onnx_attr_float(call->node, "max", (double)FLT_MAX);
 
 	if ((hd_onnx_in(call, 1) && !hd_onnx_number(call, 1, &low)) || (hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &high)))
 		return hd_onnx_no(call, "its bounds are not known before the graph runs");
+	if (hd_onnx_in(call, 0) && !hd_onnx_type_is_float(call->in[0]->type))
+		return clip_whole(call);
 	low = low < (double)-FLT_MAX ? (double)-FLT_MAX : low;
 	high = high > (double)FLT_MAX ? (double)FLT_MAX : high;
 	return put_act(call, (struct hd_attr){ .i = { HD_ACT_CLIP }, .f = { (float)low, (float)high } });
@@ -164,6 +180,23 @@ static bool scales(struct hd_onnx_call *call, uint32_t x, uint32_t by, double *n
 	return v && k && hd_onnx_type_is_float(v->type) && k->rank <= v->rank && hd_onnx_number(call, by, number) && isfinite((float)*number);
 }
 
+/* Computed in f32; the result is of the type of the base. */
+static enum hd_err power(struct hd_onnx_call *call, uint32_t base, uint32_t by, uint32_t rank, const int64_t *dim)
+{
+	static const struct hd_attr to_float = { .i = { HD_F32 } }, to_int = { .i = { HD_I32 } };
+	bool whole = hd_onnx_shape(call, base)->dtype == HD_I32;
+	uint32_t y;
+	enum hd_err err = whole ? hd_onnx_node1(call, HD_OP_CAST, base, to_float, &base) : HD_OK;
+
+	if (!err && hd_onnx_shape(call, by)->dtype == HD_I32)
+		err = hd_onnx_node1(call, HD_OP_CAST, by, to_float, &by);
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_POWER, base, by, (struct hd_attr){ .i = { 0 } }, &y);
+	if (!err && whole)
+		err = hd_onnx_node1(call, HD_OP_CAST, y, to_int, &y);
+	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
+}
+
 enum hd_err hd_onnx_binary(struct hd_onnx_call *call)
 {
 	struct hd_onnx_val *a = hd_onnx_in(call, 0), *b = hd_onnx_in(call, 1);
@@ -192,6 +225,8 @@ enum hd_err hd_onnx_binary(struct hd_onnx_call *call)
 	err = hd_onnx_value_of(call, swapped ? b : a, &x);
 	if (!err)
 		err = hd_onnx_value_of(call, swapped ? a : b, &w);
+	if (!err && op == HD_OP_POWER)
+		return power(call, x, w, rank, dim);
 	if (!err)
 		err = hd_onnx_node2(call, op, x, w, (struct hd_attr){ .i = { 0 } }, &y);
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
@@ -269,6 +304,19 @@ static enum hd_err pass(struct hd_onnx_call *call)
 
 enum hd_err hd_onnx_identity(struct hd_onnx_call *call) { return pass(call); }
 
+static enum hd_err not_zero(struct hd_onnx_call *call, uint32_t x, uint32_t *y)
+{
+	const int32_t nought = 0;             /* the bits of 0 in either type */
+	uint32_t zero, one, same;
+	enum hd_err err = hd_graph_const(call->im->graph, hd_onnx_shape(call, x)->dtype, 1, (int64_t[]){ 1 }, &nought, &zero, &call->why);
+
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_EQUAL, x, zero, (struct hd_attr){ .i = { 0 } }, &same);
+	if (!err)
+		err = hd_onnx_float_const(call, 1, &one);
+	return err ? err : hd_onnx_node2(call, HD_OP_SUB, one, same, (struct hd_attr){ .i = { 0 } }, y);
+}
+
 enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 {
 	int64_t to = hd_onnx_attr_int(call->node, "to", 0);
@@ -283,10 +331,10 @@ enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 	if (to != T(FLOAT) && to != T(BOOL) && !to_int)
 		return hd_onnx_no(call, "to %s: the graph computes in f32 and i32", hd_onnx_type_text((int32_t)to));
 	bool is_int = hd_onnx_shape(call, x)->dtype == HD_I32;
-	if (to == T(BOOL) && v->type != T(BOOL))
-		return hd_onnx_no(call, "to bool");
 	y = x;
-	if (is_int != to_int)
+	if (to == T(BOOL) && v->type != T(BOOL))
+		err = not_zero(call, x, &y);
+	else if (is_int != to_int)
 		err = hd_onnx_node1(call, HD_OP_CAST, x, (struct hd_attr){ .i = { to_int ? HD_I32 : HD_F32 } }, &y);
 	if (!err)
 		err = hd_onnx_put(call, 0, y, v->rank, v->dim);
@@ -295,20 +343,36 @@ enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 	return err;
 }
 
+/* With a mask that lets everything through. */
+static enum hd_err pass_all(struct hd_onnx_call *call)
+{
+	uint32_t x, y;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (!err)
+		err = hd_onnx_node2(call, HD_OP_EQUAL, x, x, (struct hd_attr){ .i = { 0 } }, &y);
+	if (!err)
+		err = hd_onnx_put(call, 1, y, call->in[0]->rank, call->in[0]->dim);
+	return err ? err : pass(call);
+}
+
 /* Keyed dropout in training; the mask is not given out. */
 enum hd_err hd_onnx_dropout(struct hd_onnx_call *call)
 {
 	double ratio = hd_onnx_attr_float(call->node, "ratio", 0.5), training = 0;
 	uint32_t x, y;
 
-	if (hd_onnx_out(call, 1) && hd_onnx_out(call, 1)->nuses)
-		return hd_onnx_no(call, "its mask is read");
+	bool mask = hd_onnx_out(call, 1) && hd_onnx_out(call, 1)->nuses;
 	if (hd_onnx_in(call, 1) && !hd_onnx_number(call, 1, &ratio))
 		return hd_onnx_no(call, "its ratio is not known before the graph runs");
 	if (hd_onnx_in(call, 2) && !hd_onnx_number(call, 2, &training))
 		return hd_onnx_no(call, "its mode is not known before the graph runs");
 	if (call->im->file.opset < 12 && !call->im->opts->as_is)
 		training = 1;
+	if ((training == 0 || ratio == 0) && mask)
+		return pass_all(call);
+	if (mask)
+		return hd_onnx_no(call, "its mask is read");
 	if (training == 0 || ratio == 0)
 		return pass(call);
 	if (call->im->opts->as_is)

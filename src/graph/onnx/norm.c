@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "graph/models/rows.h"
 #include "graph/onnx/import.h"
 
 static bool is(const struct hd_onnx_call *call, const char *op) { return !strcmp(call->node->op_type, op); }
@@ -66,22 +67,34 @@ enum hd_err hd_onnx_reduce(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
 }
 
+/* The last of equal maxima is the first from the end; a minimum is a maximum of -x. */
 enum hd_err hd_onnx_argmax(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
-	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0;
+	bool keep = hd_onnx_attr_int(call->node, "keepdims", 1) != 0, from_end = hd_onnx_attr_int(call->node, "select_last_index", 0) != 0;
 	int64_t dim[HD_ONNX_DIMS];
-	uint32_t axis, x, y, rank = 0;
+	uint32_t axis, x, y, end, rank = 0;
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 
 	if (err)
 		return err;
-	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || hd_onnx_attr_int(call->node, "select_last_index", 0))
-		return hd_onnx_no(call, "there is no such axis, or the last maximum is asked for");
+	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis) || v->dim[axis] < 1 || v->dim[axis] > INT32_MAX)
+		return hd_onnx_no(call, "there is no such axis, or it is the rows");
+	const int32_t last = (int32_t)v->dim[axis] - 1;
 	for (uint32_t d = 0; d < v->rank; d++)
 		if (d != axis || keep)
 			dim[rank++] = d == axis ? 1 : v->dim[d];
-	err = hd_onnx_node1(call, HD_OP_ARGMAX, x, (struct hd_attr){ .i = { (int32_t)axis } }, &y);
+	if (is(call, "ArgMin"))
+		err = hd_onnx_node1(call, HD_OP_ACT, x, (struct hd_attr){ .i = { HD_ACT_NEG } }, &x);
+	if (!err && from_end)
+		err = hd_onnx_node1(call, HD_OP_SLICE, x, (struct hd_attr){ .i = { (int32_t)axis, last, -1, last + 1 } }, &x);
+	if (!err)
+		err = hd_onnx_node1(call, HD_OP_ARGMAX, x, (struct hd_attr){ .i = { (int32_t)axis } }, &y);
+	if (!err && from_end) {
+		err = hd_graph_const(call->im->graph, HD_I32, 1, (int64_t[]){ 1 }, &last, &end, &call->why);
+		if (!err)
+			err = hd_onnx_node2(call, HD_OP_SUB, end, y, none, &y);
+	}
 	if (!err)
 		err = hd_onnx_reshape(call, y, rank, dim, &y);
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
@@ -96,9 +109,18 @@ enum hd_err hd_onnx_cumsum(struct hd_onnx_call *call)
 
 	if (err)
 		return err;
-	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || hd_onnx_attr_int(call->node, "exclusive", 0))
-		return hd_onnx_no(call, "its axis is not known, or it is exclusive");
-	err = hd_onnx_node1(call, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { (int32_t)at, hd_onnx_attr_int(call->node, "reverse", 0) != 0 } }, &y);
+	if (!hd_onnx_number(call, 1, &axis) || !hd_onnx_axis((int64_t)axis, v->rank, &at) || v->dim[at] < 1 || v->dim[at] > INT32_MAX)
+		return hd_onnx_no(call, "its axis is not known, or it is the rows");
+	bool back = hd_onnx_attr_int(call->node, "reverse", 0) != 0;
+	/* Exclusive: of elements moved on by one. */
+	if (hd_onnx_attr_int(call->node, "exclusive", 0)) {
+		err = hd_onnx_node1(call, HD_OP_PAD, x, (struct hd_attr){ .i = { (int32_t)at, !back, back } }, &x);
+		if (!err)
+			err = hd_onnx_node1(call, HD_OP_SLICE, x, (struct hd_attr){ .i = { (int32_t)at, back, 1, (int32_t)v->dim[at] } }, &x);
+		if (err)
+			return err;
+	}
+	err = hd_onnx_node1(call, HD_OP_CUMSUM, x, (struct hd_attr){ .i = { (int32_t)at, back } }, &y);
 	return err ? err : hd_onnx_put_like(call, 0, y);
 }
 
@@ -154,6 +176,28 @@ static enum hd_err filled(struct hd_onnx_call *call, int64_t n, float value, uin
 	return err == HD_E_INVAL ? HD_E_INPUT : err;
 }
 
+/* Mean and 1/deviation, which lie side by side: outputs 1 and 2, with extents of 1 where moments were taken. */
+static enum hd_err put_moments(struct hd_onnx_call *call, uint32_t stats, uint32_t axis)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	int64_t dim[HD_ONNX_DIMS];
+	enum hd_err err = HD_OK;
+
+	for (uint32_t d = 0; d < v->rank; d++)
+		dim[d] = d < axis ? v->dim[d] : 1;
+	for (uint32_t k = 1; k < 3 && !err; k++) {
+		uint32_t part;
+		if (!hd_onnx_out(call, k) || !hd_onnx_out(call, k)->nuses)
+			continue;
+		err = hd_onnx_node1(call, HD_OP_SLICE, stats, (struct hd_attr){ .i = { hd_onnx_shape(call, stats)->rank - 1, (int32_t)k - 1, 1, 1 } }, &part);
+		if (!err)
+			err = hd_onnx_reshape(call, part, v->rank, dim, &part);
+		if (!err)
+			err = hd_onnx_put(call, k, part, v->rank, dim);
+	}
+	return err;
+}
+
 enum hd_err hd_onnx_layernorm(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
@@ -167,9 +211,6 @@ enum hd_err hd_onnx_layernorm(struct hd_onnx_call *call)
 		return err;
 	if (!hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", -1), v->rank, &axis))
 		return hd_onnx_no(call, "there is no such axis");
-	for (uint32_t k = 1; k < 3; k++)
-		if (hd_onnx_out(call, k) && hd_onnx_out(call, k)->nuses)
-			return hd_onnx_no(call, "its statistics are read");
 	int64_t channels = hd_dims_product(v->dim + axis, v->rank - axis), dim[HD_ONNX_DIMS] = { 1 };
 	if (channels < 1)
 		return hd_onnx_no(call, "takes moments over the rows");
@@ -190,7 +231,48 @@ enum hd_err hd_onnx_layernorm(struct hd_onnx_call *call)
 	if (!err)
 		err = hd_onnx_node(call, HD_OP_LAYERNORM, 3, in, (struct hd_attr){ .f = { (float)eps } }, &y);
 	if (!err)
+		err = put_moments(call, y + 1, axis);
+	if (!err)
 		err = hd_onnx_reshape(call, y, v->rank, v->dim, &y);
+	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
+}
+
+/* Outputs 1 and 2 of a node case: the running statistics after this batch. In a job they are buffers that move. */
+static enum hd_err put_moved(struct hd_onnx_call *call, const struct hd_running *r)
+{
+	struct hd_maker m = { call->im->graph, &call->why, HD_OK };
+	const int64_t channels = hd_onnx_shape(call, r->moments)->dim[1];
+	uint32_t all = hd_make1(&m, HD_OP_CAST, r->moments, (struct hd_attr){ .i = { HD_F32 } }), row[3], old[2] = { r->mean, r->variance };
+	enum hd_err err = HD_OK;
+
+	for (int32_t k = 0; k < 3; k++)           /* n, mean, sum of squared distances */
+		row[k] = hd_make1(&m, HD_OP_RESHAPE, hd_make1(&m, HD_OP_SLICE, all, (struct hd_attr){ .i = { 0, k, 1, 1 } }),
+			(struct hd_attr){ .i = { (int32_t)channels } });
+	row[2] = hd_make2(&m, HD_OP_DIV, row[2], row[0], none);
+	for (uint32_t k = 0; k < 2 && !m.err && !err; k++) {
+		uint32_t now = hd_make1(&m, HD_OP_SCALE, row[1 + k], (struct hd_attr){ .f = { r->momentum } });
+		uint32_t then = hd_make1(&m, HD_OP_SCALE, old[k], (struct hd_attr){ .f = { 1 - r->momentum } });
+		uint32_t y = hd_make2(&m, HD_OP_ADD, now, then, none);
+		err = m.err ? HD_OK : hd_onnx_put(call, 1 + k, y, 1, &channels);
+	}
+	return m.err == HD_E_INVAL ? HD_E_INPUT : m.err ? m.err : err;
+}
+
+/* A norm of groups of one channel. */
+enum hd_err hd_onnx_instancenorm(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	uint32_t in[3], y;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t k = 0; k < 3 && !err; k++)
+		err = hd_onnx_value(call, k, &in[k]);
+	if (err)
+		return err;
+	if (v->rank < 2 || v->dim[1] < 1 || v->dim[1] > INT32_MAX)
+		return hd_onnx_no(call, "x has no channels");
+	struct hd_attr attr = { .i = { (int32_t)v->dim[1] }, .f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
+	err = hd_onnx_node(call, HD_OP_GROUPNORM, 3, in, attr, &y);
 	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
 }
 
@@ -202,9 +284,6 @@ enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 	uint32_t in[5], y;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t k = 1; k < 3 && call->im->opts->as_is; k++)
-		if (hd_onnx_out(call, k) && hd_onnx_out(call, k)->nuses)
-			return hd_onnx_no(call, "its running statistics are read");
 	for (uint32_t k = 0; k < 3 && !err; k++)
 		err = hd_onnx_value(call, k, &in[k]);
 	if (!err)
@@ -220,6 +299,8 @@ enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 	running.moments = y + 2;
 	if (!err && training && call->im->graph->value[in[3]].kind == HD_BUFFER)
 		err = hd_graph_running(call->im->graph, &running, &call->why);
+	if (!err && training && call->im->opts->as_is)
+		err = put_moved(call, &running);
 	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
 }
 

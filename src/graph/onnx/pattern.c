@@ -26,7 +26,7 @@ struct pattern { const struct hd_onnx_op *op; uint8_t nin; struct step step[HD_P
 #define CUBIC     0.044715
 
 static hd_onnx_lower fused_layernorm, fused_gelu, fused_gelu_tanh;
-static const struct hd_onnx_op layernorm = { "LayerNorm", fused_layernorm }, gelu = { "Gelu", fused_gelu }, gelu_tanh = { "Gelu", fused_gelu_tanh };
+static const struct hd_onnx_op layernorm = { "LayerNorm", fused_layernorm, 0 }, gelu = { "Gelu", fused_gelu, 0 }, gelu_tanh = { "Gelu", fused_gelu_tanh, 0 };
 
 static const struct pattern patterns[] = {
 	/* (x - mean) / sqrt(mean((x - mean)^2) + eps) * gamma + beta */

@@ -248,17 +248,22 @@ enum hd_err hd_onnx_transpose(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, x, v->rank, dim);
 }
 
+/* Of a permuted value: one permutation of what that was made of, or that itself. */
 enum hd_err hd_onnx_permute(struct hd_onnx_call *call, uint32_t value, uint32_t rank, const uint32_t *perm, uint32_t *out)
 {
+	const struct hd_value *v = hd_onnx_shape(call, value);
+	const struct hd_node *before = v->kind == HD_TEMP ? &call->im->graph->node[v->node] : NULL;
 	struct hd_attr attr = { .i = { 0 } };
 	bool same = true;
 
 	if (rank > HD_MAX_DIMS)
 		return hd_onnx_no(call, "%u extents; at most %d", rank, HD_MAX_DIMS);
+	before = before && before->op == HD_OP_PERMUTE ? before : NULL;
 	for (uint32_t d = 0; d < rank; d++) {
-		attr.i[d] = (int32_t)perm[d];
-		same = same && perm[d] == d;
+		attr.i[d] = before ? before->attr.i[perm[d]] : (int32_t)perm[d];
+		same = same && attr.i[d] == (int32_t)d;
 	}
+	value = before ? before->in[0] : value;
 	*out = value;
 	return same ? HD_OK : hd_onnx_node1(call, HD_OP_PERMUTE, value, attr, out);
 }
@@ -448,6 +453,14 @@ enum hd_err hd_onnx_concat(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, x, v->rank, dim);
 }
 
+static bool is_one_number(const struct hd_host *h)
+{
+	for (uint64_t k = 1; h->is_float && k < h->n; k++)
+		if (h->f[k] != h->f[0])
+			return false;
+	return h->is_float && h->n > 0;
+}
+
 /* Broadcast to the extents given: an extent of the input that is not 1 stays. */
 enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 {
@@ -464,10 +477,14 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 	if (err)
 		return err;
 	uint32_t rank = n > v->rank ? n : v->rank;
+	const struct hd_host *h = hd_onnx_known(call, 0);
+	bool one = h && is_one_number(h), repeats = false;       /* repeats: over as many rows as were traced, which are made any number */
 	for (uint32_t d = 0; d < rank; d++) {
 		int64_t have = d + v->rank >= rank ? v->dim[d + v->rank - rank] : 1, want = 1, traced;
 		if (d + n >= rank && !hd_onnx_extent(s[d + n - rank], &want))
 			return hd_onnx_no(call, "extent %u is none, or no multiple of the rows", d);
+		if (have > 1 && want < 0 && one && hd_mul_i64(-want, call->im->batch, &traced) && have == traced)
+			have = 1, repeats = true;
 		dim[d] = want == 1 ? have : want;
 		if (have != 1 && dim[d] != have && !(have < 0 && hd_mul_i64(-have, call->im->batch, &traced) && want == traced))
 			return hd_onnx_no(call, "extent %u cannot become %lld", d, (long long)want);
@@ -479,7 +496,44 @@ enum hd_err hd_onnx_expand(struct hd_onnx_call *call)
 	attr.i[0] = rank ? attr.i[0] : 1;
 	bool same = rank == v->rank && !memcmp(dim, v->dim, rank * sizeof *dim);
 	y = x;
-	if (!same)
+	if (repeats)
+		err = hd_onnx_float_const(call, h->f[0], &x);
+	if (!err && !same)
 		err = rank > HD_MAX_DIMS ? hd_onnx_no(call, "more than %d extents", HD_MAX_DIMS) : hd_onnx_node1(call, HD_OP_EXPAND, x, attr, &y);
 	return err ? err : hd_onnx_put(call, 0, y, rank, dim);
+}
+
+/* ConstantOfShape where the shape grows with the rows: one number, broadcast. */
+enum hd_err hd_onnx_filled(struct hd_onnx_call *call)
+{
+	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "value");
+	struct hd_host *h = hd_arena_take(&call->im->file.arena, 1, sizeof *h);
+	struct hd_onnx_val constant = { .kind = HD_VAL_HOST, .value = HD_NONE, .turned = HD_NONE, .host = h };
+	struct hd_attr attr = { .i = { 0 } };
+	struct hd_sym s[HD_ONNX_DIMS];
+	int64_t dim[HD_ONNX_DIMS];
+	uint32_t n, y;
+	bool given;
+	enum hd_err err = hd_onnx_ints(call, NULL, 0, s, HD_ONNX_DIMS, &n, &given);
+
+	if (err || !h)
+		return err ? err : hd_onnx_no(call, "no memory");
+	if (a && a->t) {
+		struct hd_onnx_init init = { a->t, a->t->has_raw_data ? a->t->raw_data.data : NULL, a->t->has_raw_data ? a->t->raw_data.len : 0 };
+		err = hd_host_read(h, &call->im->file.arena, &init, &call->why);
+	} else {
+		err = hd_host_make(h, &call->im->file.arena, T(FLOAT), 0, NULL, &call->why);
+	}
+	if (!err && h->n != 1)
+		return hd_onnx_no(call, "its value is not one number");
+	for (uint32_t d = 0; d < n && !err; d++)
+		if (n > HD_MAX_DIMS || !hd_onnx_extent(s[d], &dim[d]) || !hd_i32_from(dim[d], &attr.i[d]))
+			return hd_onnx_no(call, "extent %u is none, too large, or no multiple of the rows", d);
+	if (!err)
+		err = hd_onnx_value_of(call, &constant, &y);
+	if (!err)
+		err = hd_onnx_reshape(call, y, 0, NULL, &y);
+	if (!err)
+		err = hd_onnx_node1(call, HD_OP_EXPAND, y, attr, &y);
+	return err ? err : hd_onnx_put(call, 0, y, n, dim);
 }
