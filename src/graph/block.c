@@ -9,14 +9,16 @@
 #include "graph/op.h"
 
 /* Ops that take blocked images as they are. Bits of `images`: operands that are images and must be alike;
- * output 0 is one as well. `axis`: the integer attribute 0 says where the channels stand. */
-static const struct follower { uint16_t op; uint8_t images; bool axis; } followers[] = {
-	{ HD_OP_ADD,       3, false },
-	{ HD_OP_SUB,       3, false },
-	{ HD_OP_MUL,       3, false },
-	{ HD_OP_SCALE,     1, false },
-	{ HD_OP_ACT,       1, false },
-	{ HD_OP_BATCHNORM, 1, true },
+ * output 0 is one as well. `axis`: the integer attribute 0 says where the channels stand, 1, and becomes this; 0: it does not.
+ * `joins`: operands differ in their channels, each of which fills blocks: behind one another these are the blocks of the whole. */
+static const struct follower { uint16_t op; uint8_t images; int32_t axis; bool joins; } followers[] = {
+	{ HD_OP_ADD,       3, 0,        false },
+	{ HD_OP_SUB,       3, 0,        false },
+	{ HD_OP_MUL,       3, 0,        false },
+	{ HD_OP_SCALE,     1, 0,        false },
+	{ HD_OP_ACT,       1, 0,        false },
+	{ HD_OP_BATCHNORM, 1, HD_BLOCK, false },
+	{ HD_OP_CONCAT,    3, 1,        true },
 };
 enum { NFOLLOWERS = sizeof followers / sizeof followers[0] };
 
@@ -66,6 +68,15 @@ static bool becomes_blocked(const struct hd_graph *graph, const struct hd_node *
 	return fills_blocks(w->dim[0]) && (fills_blocks(w->dim[1]) || (x->kind == HD_INPUT && w->dim[1] < HD_BLOCK));
 }
 
+static bool alike(const struct hd_value *a, const struct hd_value *b, bool joins)
+{
+	struct hd_value same = *b;
+
+	if (joins && b->rank == 4 && fills_blocks(b->dim[1]))
+		same.dim[1] = a->dim[1];
+	return hd_dims_same(a, &same);
+}
+
 static const struct follower *follows(const struct blocker *b, const struct hd_node *node)
 {
 	const struct hd_graph *graph = b->rewrite.from;
@@ -73,20 +84,20 @@ static const struct follower *follows(const struct blocker *b, const struct hd_n
 
 	for (size_t i = 0; i < NFOLLOWERS; i++) {
 		const struct follower *f = &followers[i];
-		bool any = false, alike = x->rank == 4 && fills_blocks(x->dim[1]) && (!f->axis || node->attr.i[0] == 1);
+		bool any = false, fits = x->rank == 4 && fills_blocks(x->dim[1]) && (!f->axis || node->attr.i[0] == 1);
 		for (int k = 0; k < node->nin && f->op == node->op; k++)
 			if (f->images >> k & 1) {
 				any |= b->blocked[node->in[k]] != HD_NONE;
-				alike &= hd_dims_same(x, &graph->value[node->in[k]]);
+				fits &= alike(x, &graph->value[node->in[k]], f->joins);
 			}
-		if (any && alike)
+		if (any && fits)
 			return f;
 	}
 	return NULL;
 }
 
 /* The node in its blocked form: bits of `images` are operands that are blocked, as is output 0. */
-static enum hd_err rewrite_blocked(struct blocker *b, const struct hd_node *node, uint16_t op, uint8_t images, bool axis, struct hd_diag *diag)
+static enum hd_err rewrite_blocked(struct blocker *b, const struct hd_node *node, uint16_t op, uint8_t images, int32_t axis, struct hd_diag *diag)
 {
 	struct hd_attr attr = node->attr;
 	uint32_t in[HD_MAX_IN], out = HD_NONE;
@@ -101,7 +112,7 @@ static enum hd_err rewrite_blocked(struct blocker *b, const struct hd_node *node
 			err = hd_rewrite_value(&b->rewrite, node->in[k], &in[k], diag);
 	}
 	if (axis)
-		attr.i[0] = HD_BLOCK;
+		attr.i[0] = axis;
 	for (int i = CONV_PLAIN; i < CONV_ATTRS && op == HD_OP_CONV2D_B; i++)
 		attr.i[i] = 0;
 	if (err == HD_OK)
@@ -128,7 +139,7 @@ static enum hd_err visit(struct blocker *b, const struct hd_node *node, struct h
 	const struct follower *f = follows(b, node);
 
 	if (becomes_blocked(b->rewrite.from, node))
-		return rewrite_blocked(b, node, HD_OP_CONV2D_B, 1, false, diag);
+		return rewrite_blocked(b, node, HD_OP_CONV2D_B, 1, 0, diag);
 	return f ? rewrite_blocked(b, node, node->op, f->images, f->axis, diag) : rewrite_plain(b, node, diag);
 }
 

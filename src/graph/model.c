@@ -14,6 +14,7 @@ const struct hd_model_row hd_models[] = {
 	{ "resnet34", "residual network of 34 layers, torchvision's names", hd_resnet_params, hd_resnet34_build },
 	{ "resnet50", "residual network of 50 layers, torchvision's names", hd_resnet_params, hd_resnet50_build },
 	{ "vgg16", "VGG with 16 layers, torchvision's names", hd_vgg_params, hd_vgg16_build },
+	{ "inception", "blocks of parallel convolutions joined over channels", hd_inception_params, hd_inception_build },
 	{ "llama", "decoder with rotary positions, gated mlp and grouped queries", hd_llama_params, hd_llama_build },
 	{ "bert",  "encoder that guesses masked tokens",                          hd_bert_params,  hd_bert_build },
 	{ "lstm",  "recurrent language model of LSTM layers",                      hd_recurrent_params, hd_lstm_build },

@@ -27,6 +27,7 @@ const struct hd_family hd_families[] = {
 	{ .model = "resnet34", .counter = { ".running_mean", ".num_batches_tracked" } },
 	{ .model = "resnet50", .counter = { ".running_mean", ".num_batches_tracked" } },
 	{ .model = "vgg16", .counter = { ".running_mean", ".num_batches_tracked" } },
+	{ .model = "inception", .counter = { ".running_mean", ".num_batches_tracked" } },
 	{ 0 },
 };
 

@@ -155,6 +155,23 @@ static void norms_follow_and_their_moments_stay(void **state)
 		"%5 = unblock %2 c=16 : f32 [*,16,4,4]\noutput y %5\nrunning m v %4 0.1\n");
 }
 
+/* Of joined images each fills blocks of its own; what does not is joined in the plain order, as is what is joined along another axis. */
+static void images_are_joined_in_blocks_where_each_fills_them(void **state)
+{
+	(void)state;
+	expect_blocked("%0 = conv2d x a sh=1 sw=1\n%1 = conv2d %0 b sh=1 sw=1 ph=1 pw=1\n%2 = concat %0 %1 axis=1\n%3 = maxpool2d %0 kh=1 kw=1 sh=1 sw=1\n"
+		"%4 = concat %3 %2 axis=1\n%5 = act %4 act=relu\noutput y %5\n",
+		"%0 = block x : f32 [*,1,6,6,16]\n%1 = conv2d_b %0 a sh=1 sw=1 : f32 [*,1,4,4,16]\n%2 = conv2d_b %1 b sh=1 sw=1 ph=1 pw=1 : f32 [*,2,4,4,16]\n"
+		"%3 = concat %1 %2 axis=1 : f32 [*,3,4,4,16]\n%4 = unblock %1 c=16 : f32 [*,16,4,4]\n"
+		"%5 = maxpool2d %4 kh=1 kw=1 sh=1 sw=1 : f32 [*,16,4,4]\n%6 = block %5 : f32 [*,1,4,4,16]\n%7 = concat %6 %3 axis=1 : f32 [*,4,4,4,16]\n"
+		"%8 = act %7 act=relu : f32 [*,4,4,4,16]\n%9 = unblock %8 c=64 : f32 [*,64,4,4]\noutput y %9\n");
+	expect_blocked("%0 = conv2d x a sh=1 sw=1\n%1 = conv2d %0 b sh=1 sw=1\n%2 = conv2d %1 d sh=1 sw=1\n%3 = concat %1 %2 axis=1\n%4 = concat %2 %1 axis=1\n"
+		"%5 = concat %1 %1 axis=2\noutput y %3\noutput z %4\noutput v %5\n",
+		"%0 = block x : f32 [*,1,6,6,16]\n%1 = conv2d_b %0 a sh=1 sw=1 : f32 [*,1,4,4,16]\n%2 = conv2d_b %1 b sh=1 sw=1 : f32 [*,2,2,2,16]\n"
+		"%3 = unblock %2 c=32 : f32 [*,32,2,2]\n%4 = conv2d %3 d sh=1 sw=1 : f32 [*,5,2,2]\n%5 = concat %3 %4 axis=1 : f32 [*,37,2,2]\n"
+		"%6 = concat %4 %3 axis=1 : f32 [*,37,2,2]\n%7 = concat %3 %3 axis=2 : f32 [*,32,4,2]\noutput y %5\noutput z %6\noutput v %7\n");
+}
+
 /* Too few channels of the result, or of a source that needs a gradient; keyed by element; repeated operands. */
 static void what_does_not_fill_blocks_or_needs_the_plain_order_stays_plain(void **state)
 {
@@ -251,6 +268,7 @@ int main(void)
 		cmocka_unit_test(moments_that_move_a_buffer_are_needed),
 		cmocka_unit_test(chains_of_convolutions_are_entered_and_left_once),
 		cmocka_unit_test(norms_follow_and_their_moments_stay),
+		cmocka_unit_test(images_are_joined_in_blocks_where_each_fills_them),
 		cmocka_unit_test(what_does_not_fill_blocks_or_needs_the_plain_order_stays_plain),
 		cmocka_unit_test(a_cut_divides_one_pair_and_nothing_else),
 		cmocka_unit_test(passes_are_a_fixed_point_on_what_they_made),

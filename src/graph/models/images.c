@@ -1,10 +1,40 @@
-/* What the models of images share: convolution, norm, pools. */
+/* What the models of images share: stems, convolution, norm, pools. */
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "graph/models/rows.h"
 
 static const float eps = 1e-5f, momentum = 0.1f;           /* PyTorch's */
+
+static const struct hd_stem stems[] = {
+	{ "imagenet", { 0, 7, 2, 3 }, 3, 2, 1 },
+	{ "cifar",    { 0, 3, 1, 1 }, 0, 0, 0 },
+	{ "small",    { 0, 3, 1, 1 }, 2, 2, 0 },
+};
+
+enum hd_err hd_stem_find(const char *name, const struct hd_stem **stem, struct hd_diag *diag)
+{
+	for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
+		if (strcmp(stems[i].name, name) == 0) {
+			*stem = &stems[i];
+			return HD_OK;
+		}
+	return hd_fail(diag, HD_E_INVAL, "argument 'stem': '%s' is none of imagenet, cifar, small", name);
+}
+
+enum hd_err hd_norm_groups(const char *norm, int64_t groups, const char *of, int64_t channels, int32_t *out, struct hd_diag *diag)
+{
+	bool group = strcmp(norm, "group") == 0;
+
+	if (!group && strcmp(norm, "batch") != 0)
+		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of batch, group", norm);
+	if (group && channels % groups != 0)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'base' and 'groups': %s, %lld, is no multiple of %lld", of, (long long)channels,
+			(long long)groups);
+	*out = group ? (int32_t)groups : 0;
+	return HD_OK;
+}
 
 int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d) { return m->err == HD_OK ? m->graph->value[x].dim[d] : 1; }
 

@@ -3,7 +3,6 @@
 #include "graph/models/rows.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { STEM, CHANNELS, HEIGHT, WIDTH, CLASSES, BASE, NORM, GROUPS };
 
@@ -17,12 +16,6 @@ const struct hd_model_param hd_resnet_params[] = {
 	[NORM]     = { "norm",     HD_ARG_WORD, "batch", 0, 0,       "batch: over the virtual node; group: per sample" },
 	[GROUPS]   = { "groups",   HD_ARG_INT,  "32",    1, 4096,    "groups of channels with norm: group; divides base" },
 	{ 0 },
-};
-
-static const struct stem { const char *name; struct hd_conv conv; int32_t pool, stride, pad; } stems[] = {
-	{ "imagenet", { 0, 7, 2, 3 }, 3, 2, 1 },
-	{ "cifar",    { 0, 3, 1, 1 }, 0, 0, 0 },
-	{ "small",    { 0, 3, 1, 1 }, 2, 2, 0 },
 };
 
 enum { STAGES = 4, EXPANSION = 4 };
@@ -59,32 +52,7 @@ static uint32_t block(struct resnet *r, const char *prefix, uint32_t x, int64_t 
 	return hd_make_relu(&r->m, hd_make2(&r->m, HD_OP_ADD, h, skip, (struct hd_attr){ 0 }));
 }
 
-static enum hd_err stem_find(const char *name, const struct stem **stem, struct hd_diag *diag)
-{
-	for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
-		if (strcmp(stems[i].name, name) == 0) {
-			*stem = &stems[i];
-			return HD_OK;
-		}
-	return hd_fail(diag, HD_E_INVAL, "argument 'stem': '%s' is none of imagenet, cifar, small", name);
-}
-
-static enum hd_err norm_find(const struct hd_model_value *value, int32_t *groups, struct hd_diag *diag)
-{
-	int64_t base = value[BASE].n, n = value[GROUPS].n;
-
-	*groups = 0;
-	if (strcmp(value[NORM].word, "batch") == 0)
-		return HD_OK;
-	if (strcmp(value[NORM].word, "group") != 0)
-		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of batch, group", value[NORM].word);
-	if (base % n != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'base' and 'groups': %lld is no multiple of %lld", (long long)base, (long long)n);
-	*groups = (int32_t)n;
-	return HD_OK;
-}
-
-static uint32_t trunk(struct resnet *r, const struct stem *stem, const struct depth *depth, int64_t base, uint32_t x)
+static uint32_t trunk(struct resnet *r, const struct hd_stem *stem, const struct depth *depth, int64_t base, uint32_t x)
 {
 	struct hd_conv first = stem->conv;
 	char prefix[32];
@@ -106,11 +74,11 @@ static enum hd_err resnet(struct hd_graph *graph, const struct hd_model_value *v
 {
 	struct resnet r = { .m = { graph, diag, HD_OK }, .bottleneck = depth->bottleneck };
 	int64_t classes = value[CLASSES].n;
-	const struct stem *stem = NULL;
-	enum hd_err err = stem_find(value[STEM].word, &stem, diag);
+	const struct hd_stem *stem = NULL;
+	enum hd_err err = hd_stem_find(value[STEM].word, &stem, diag);
 
 	if (err == HD_OK)
-		err = norm_find(value, &r.groups, diag);
+		err = hd_norm_groups(value[NORM].word, value[GROUPS].n, "base", value[BASE].n, &r.groups, diag);
 	if (err == HD_OK && opts->loss != HD_LOSS_CROSS_ENTROPY)
 		err = hd_fail(diag, HD_E_INVAL, "resnets predict classes: their loss is cross-entropy");
 	if (err != HD_OK)

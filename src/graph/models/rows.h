@@ -8,11 +8,11 @@
 #include "graph/model.h"
 #include "graph/op.h"
 
-extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_params[], hd_resnet_params[], hd_vgg_params[],
+extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_params[], hd_resnet_params[], hd_vgg_params[], hd_inception_params[],
 	hd_llama_params[], hd_bert_params[], hd_recurrent_params[];
 typedef enum hd_err hd_model_builder(struct hd_graph *graph, const struct hd_model_value *value, const struct hd_model_opts *opts,
 	struct hd_diag *diag);
-hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build, hd_resnet18_build, hd_resnet34_build, hd_resnet50_build, hd_vgg16_build,
+hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build, hd_resnet18_build, hd_resnet34_build, hd_resnet50_build, hd_vgg16_build, hd_inception_build,
 	hd_llama_build, hd_bert_build, hd_lstm_build, hd_gru_build;
 
 struct hd_maker {
@@ -42,9 +42,14 @@ int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d);  /* 1 after a 
 /* prefix.weight, no bias; initially normal with the variance 2 / (kernel^2 out) of He et al., "Delving deep into
  * rectifiers" (2015), counted at the output. */
 uint32_t hd_make_conv(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv conv);
+/* How a net meets an image: a convolution (of `out` channels, which the net knows), then a pool; pool 0: none. */
+struct hd_stem { const char *name; struct hd_conv conv; int32_t pool, stride, pad; };
+HD_MUST_USE enum hd_err hd_stem_find(const char *name, const struct hd_stem **stem, struct hd_diag *diag);
 /* Normalisation over channels: over the batch with running statistics (groups = 0), or per sample in groups of channels.
  * prefix.weight, prefix.bias; over the batch also the buffers prefix.running_mean, prefix.running_var. */
 uint32_t hd_make_norm(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups);
+/* What hd_make_norm takes for the word of an argument, batch or group: 0, or `groups`, which must divide `channels`, called `of`. */
+HD_MUST_USE enum hd_err hd_norm_groups(const char *norm, int64_t groups, const char *of, int64_t channels, int32_t *out, struct hd_diag *diag);
 uint32_t hd_make_relu(struct hd_maker *m, uint32_t x);
 uint32_t hd_make_maxpool(struct hd_maker *m, uint32_t x, int32_t kernel, int32_t stride, int32_t pad);
 uint32_t hd_make_global_pool(struct hd_maker *m, uint32_t x);      /* mean of each plane: [N,C] */
