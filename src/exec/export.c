@@ -66,7 +66,8 @@ static enum hd_err copy_name(const struct out *o, const char *name, const char *
 static enum hd_err add_ties(struct out *o, const struct hd_state *state, const struct hd_st_tensor *of, const char *ours)
 {
 	for (const struct hd_name_tie *tie = o->how->family->tied; tie->theirs; tie++) {
-		if (strcmp(tie->ours, ours) != 0 || hd_state_find(state, tie->theirs))       /* the latter: not tied in this model */
+		if (strcmp(tie->ours, ours) != 0 || hd_state_find(state, tie->theirs)        /* the latter: not tied in this model */
+		    || (tie->with && !hd_state_find(state, tie->with)))
 			continue;
 		if (o->how->both) {
 			o->tensor[o->n] = *of;

@@ -16,7 +16,7 @@ const struct hd_model_row hd_models[] = {
 	{ "vgg16", "VGG with 16 layers, torchvision's names", hd_vgg_params, hd_vgg16_build },
 	{ "inception", "blocks of parallel convolutions joined over channels", hd_inception_params, hd_inception_build },
 	{ "llama", "decoder with rotary positions, gated mlp and grouped queries", hd_llama_params, hd_llama_build },
-	{ "bert",  "encoder that guesses masked tokens",                          hd_bert_params,  hd_bert_build },
+	{ "bert",  "encoder; its head guesses masked tokens or tells the class of a text", hd_bert_params,  hd_bert_build },
 	{ "lstm",  "recurrent language model of LSTM layers",                      hd_recurrent_params, hd_lstm_build },
 	{ "gru",   "recurrent language model of GRU layers",                       hd_recurrent_params, hd_gru_build },
 	{ 0 },

@@ -33,9 +33,14 @@ static void models_have_the_known_numbers_of_parameters(void **state)
 		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "512" }, { "vocab", "30522" }, { "eps", "1e-12" },
 	};
 
+	static const struct hd_model_arg classes[] = {
+		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "512" }, { "vocab", "30522" }, { "head", "cls" }, { "classes", "2" },
+	};
+
 	(void)state;
 	assert_int_equal(parameters("llama", tiny, 7), 1100048384);
 	assert_int_equal(parameters("bert", base, 6), 109514298);
+	assert_int_equal(parameters("bert", classes, 7), 109483778);           /* with Hugging Face's head for two classes */
 	assert_int_equal(parameters("lstm", NULL, 0), 256 * 128 + 4 * 256 * (128 + 256 + 2) + 4 * 256 * (256 + 256 + 2) + 256 * 257);
 	assert_int_equal(parameters("gru", NULL, 0), 256 * 128 + 3 * 256 * (128 + 256 + 2) + 3 * 256 * (256 + 256 + 2) + 256 * 257);
 	assert_int_equal(parameters("lenet", NULL, 0), 61706);
@@ -46,6 +51,8 @@ static void models_have_the_known_numbers_of_parameters(void **state)
 	assert_int_equal(parameters("resnet18", (struct hd_model_arg[]){ { "norm", "group" } }, 1), 11689512);
 	assert_int_equal(parameters("vgg16", NULL, 0), 138357544);
 	assert_int_equal(parameters("vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1), 138365992);
+	assert_int_equal(parameters("inception", NULL, 0), 10157224);           /* counted by PyTorch (tests/torch/make_fixtures.py) */
+	assert_int_equal(parameters("inception", (struct hd_model_arg[]){ { "wide", "3x3" } }, 1), 10213800);
 	assert_int_equal(parameters("mlp", NULL, 0), 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
 	assert_int_equal(parameters("mlp", (struct hd_model_arg[]){ { "hidden", "[]" }, { "input", "[4]" } }, 2), 4 * 10 + 10);
 }
@@ -64,6 +71,12 @@ static const struct tensor tensors_of_images[] = {
 	{ "resnet50", "layer1.0.downsample.0.weight", { 256, 64, 1, 1 }, 0.088388f },
 	{ "resnet50", "layer4.2.conv3.weight", { 2048, 512, 1, 1 }, 0.03125f },
 	{ "resnet50", "layer3.0.conv2.weight", { 256, 256, 3, 3 }, 0.029463f },
+	{ "inception", "conv3.conv.weight", { 192, 64, 3, 3 }, 0.034021f },
+	{ "inception", "inception3a.branch1.conv.weight", { 64, 192, 1, 1 }, 0.176777f },
+	{ "inception", "inception4e.branch2.1.conv.weight", { 256, 192, 3, 3 }, 0.029463f },
+	{ "inception", "inception5b.branch3.1.conv.weight", { 128, 64, 5, 5 }, 0.025f },
+	{ "inception", "inception5a.branch4.1.bn.weight", { 128 }, 0 },
+	{ "inception", "fc.weight", { 1000, 1024 }, 0.03125f },
 	{ "vgg16", "features.0.weight", { 64, 3, 3, 3 }, 0.058926f },
 	{ "vgg16", "features.28.bias", { 512 }, 0 },
 	{ "vgg16", "classifier.0.weight", { 4096, 25088 }, 0.01f },
@@ -166,12 +179,58 @@ static void weights_count_rows_or_labels(void **state)
 		}
 }
 
+static void groups_of_an_inception_net_divide_a_quarter_of_its_base(void **state)
+{
+	struct hd_subject s;
+
+	(void)state;
+	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" } }, 1, (struct hd_model_opts){ 0 });
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	assert_int_equal(s.graph.nbuffers, 0);
+	hd_subject_finish(&s);
+	hd_subject_model(&s, "inception", (struct hd_model_arg[]){ { "norm", "group" }, { "base", "16" } }, 2, (struct hd_model_opts){ 0 });
+	CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, "a quarter of base, 4, is no multiple of 16"), "%s", s.diag.text);
+	hd_subject_finish(&s);
+}
+
+/* A sample weighs 1 whatever its tokens are; with normalize token only what has a label counts. */
+static void a_class_of_a_text_is_one_prediction_per_sample(void **state)
+{
+	(void)state;
+	for (int token = 0; token < 2; token++) {
+		uint32_t counted;
+		struct hd_subject s;
+		hd_subject_model(&s, "bert", (struct hd_model_arg[]){ { "head", "cls" }, { "classes", "3" } }, 2,
+			(struct hd_model_opts){ HD_LOSS_CROSS_ENTROPY, (enum hd_normalize)token });
+		CHECK(s.err == HD_OK, "%s", s.diag.text);
+		const struct hd_value *y = &s.graph.value[s.graph.input[hd_graph_find_input(&s.graph, "y")]];
+		const struct hd_value *logits = &s.graph.value[hd_graph_find_output(&s.graph, "logits")];
+		assert_true(y->rank == 1 && logits->rank == 2 && logits->dim[1] == 3);
+		assert_int_equal(maker_of(&s, "weight", &counted), HD_OP_COUNT64);
+		assert_int_equal(s.graph.value[counted].dtype, token ? HD_I32 : HD_F32);
+		assert_true(hd_graph_find_param(&s.graph, "bert.pooler.dense.weight") != HD_NONE);
+		assert_true(hd_graph_find_param(&s.graph, "cls.predictions.bias") == HD_NONE);
+		hd_subject_finish(&s);
+	}
+}
+
 static const struct { const char *model; struct hd_model_arg arg; struct hd_model_opts opts; const char *says; } refusals[] = {
 	{ "gtp",   { NULL, NULL },             { 0 }, "did you mean 'gpt'" },
 	{ "alexnet", { NULL, NULL },           { 0 }, "there is no model 'alexnet'" },
 	{ "resnet18", { "stem", "none" },      { 0 }, "none of imagenet, cifar, small" },
 	{ "resnet18", { "norm", "layer" },     { 0 }, "none of batch, group" },
 	{ "resnet18", { NULL, NULL },          { HD_LOSS_MSE, 0 }, "their loss is cross-entropy" },
+	{ "inception", { "stem", "none" },     { 0 }, "none of imagenet, cifar, small" },
+	{ "inception", { "norm", "layer" },    { 0 }, "none of batch, group" },
+	{ "inception", { "base", "6" },        { 0 }, "6 is no multiple of 4" },
+	{ "inception", { "blocks", "[]" },     { 0 }, "0 stages; give the blocks of 1 to 5" },
+	{ "inception", { "blocks", "[1,1,1,1,1,1]" }, { 0 }, "6 stages; give the blocks of 1 to 5" },
+	{ "inception", { "blocks", "[27]" },   { 0 }, "argument 'blocks'" },
+	{ "inception", { "wide", "7x7" },      { 0 }, "none of 5x5, 3x3" },
+	{ "inception", { NULL, NULL },         { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
+	{ "bert",  { "head", "nsp" },          { 0 }, "'nsp' is none of mlm, cls" },
+	{ "bert",  { "classes", "0" },         { 0 }, "argument 'classes'" },
+	{ "bert",  { "head", "cls" },          { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
 	{ "vgg16", { "norm", "group" },        { 0 }, "none of none, batch" },
 	{ "vgg16", { "height", "16" },         { 0 }, "argument 'height'" },
 	{ "vgg16", { NULL, NULL },             { HD_LOSS_MSE, 0 }, "its loss is cross-entropy" },
@@ -273,6 +332,8 @@ int main(void)
 		cmocka_unit_test(image_models_have_torchvisions_names_shapes_and_initial_values),
 		cmocka_unit_test(norms_over_the_batch_have_running_statistics),
 		cmocka_unit_test(weights_count_rows_or_labels),
+		cmocka_unit_test(groups_of_an_inception_net_divide_a_quarter_of_its_base),
+		cmocka_unit_test(a_class_of_a_text_is_one_prediction_per_sample),
 		cmocka_unit_test(wrong_arguments_are_refused_by_name),
 		cmocka_unit_test(an_argument_given_twice_is_refused),
 		cmocka_unit_test(completed_arguments_print_and_parse_back),

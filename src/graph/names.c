@@ -20,7 +20,7 @@ const struct hd_family hd_families[] = {
 		.model = "bert",
 		.rule = { { "*.weight", "*.gamma", .old = true }, { "*.bias", "*.beta", .old = true } },
 		.ignored = { "bert.embeddings.position_ids" },
-		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight" },
+		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", "cls.predictions.bias" },
 			{ "cls.predictions.decoder.bias", "cls.predictions.bias" } },
 	},
 	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },

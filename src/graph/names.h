@@ -12,7 +12,8 @@
  *    on both sides. Rules marked `old` are read, never written.
  * 4. `ignored` tensors of theirs hold nothing that is learned (masks, positions).
  * 5. `tied`: their second name for one of our tensors. It may be in a file beside the first
- *    (then with equal bytes) or alone; it is written only when asked for.
+ *    (then with equal bytes) or alone; it is written only when asked for, and where the
+ *    model has the tensor `with` (NULL: always): a head that is not there is tied to nothing.
  * 6. `counter`: their count of updates beside a tensor of running statistics: "X" of ours
  *    with suffix `of` has one named by `theirs`; read over, written from the run.
  *
@@ -30,7 +31,7 @@ struct hd_name_rule {
 	bool turned;                      /* a matrix that they store transposed */
 	bool old;
 };
-struct hd_name_tie { const char *theirs, *ours; };
+struct hd_name_tie { const char *theirs, *ours, *with; };
 struct hd_name_counter { const char *of, *theirs; };      /* suffixes */
 
 enum { HD_NAME_PREFIXES = 4, HD_NAME_RULES = 24, HD_NAME_IGNORED = 8, HD_NAME_TIES = 4 };

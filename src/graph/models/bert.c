@@ -1,11 +1,13 @@
 /* The encoder of Devlin et al., "BERT: pre-training of deep bidirectional transformers" (2018): norms after each block, learned
- * positions and kinds of tokens, gelu in its exact form; its head guesses masked tokens. Names and storage ([out, in]) of
- * Hugging Face's BertForMaskedLM. Every token is of kind 0. */
+ * positions and kinds of tokens, gelu in its exact form. Its head guesses masked tokens (`mlm`) or tells the class of the whole
+ * sample from its first position (`cls`). Names and storage ([out, in]) of Hugging Face's BertForMaskedLM and
+ * BertForSequenceClassification. Every token is of kind 0. */
 #include "graph/models/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { LAYERS, WIDTH, HEADS, HIDDEN, CONTEXT, VOCAB, TYPES, MASK, SHARE, PAD, DROPOUT, EPS };
+enum { LAYERS, WIDTH, HEADS, HIDDEN, CONTEXT, VOCAB, TYPES, MASK, SHARE, PAD, DROPOUT, EPS, HEAD, CLASSES };
 
 const struct hd_model_param hd_bert_params[] = {
 	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
@@ -20,6 +22,8 @@ const struct hd_model_param hd_bert_params[] = {
 	[PAD]     = { "pad",     HD_ARG_INT,  "-1",    -1, 1 << 20, "token that nothing attends to; -1: none" },
 	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",     0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
 	[EPS]     = { "eps",     HD_ARG_REAL, "1e-12", 1e-30, 1,   "added to the variance of norms" },
+	[HEAD]    = { "head",    HD_ARG_WORD, "mlm",   0, 0,       "mlm: guesses masked tokens; cls: one of `classes` for the sample, nothing is masked" },
+	[CLASSES] = { "classes", HD_ARG_INT,  "2",     1, 1 << 20, "classes with head: cls" },
 	{ 0 },
 };
 
@@ -114,6 +118,33 @@ static void masked(struct bert *b, const struct hd_model_value *value, const str
 	hd_make_losses(&b->m, opts, logits, y, logits, context);
 }
 
+/* From the first position, through the pooler of the paper's release: a layer with tanh. */
+static void classified(struct bert *b, const struct hd_model_value *value, const struct hd_model_opts *opts)
+{
+	uint32_t table, h = encoder(b, value, b->x, &table);
+
+	h = hd_make1(&b->m, HD_OP_SLICE, h, (struct hd_attr){ .i = { 1, 0, 1, 1 } });
+	h = hd_make1(&b->m, HD_OP_RESHAPE, h, (struct hd_attr){ .i = { -1, (int32_t)b->width } });
+	h = drop(b, act(b, HD_ACT_TANH, linear(b, "bert.pooler.", "dense", h, b->width, b->width)));
+	uint32_t logits = linear(b, "", "classifier", h, b->width, value[CLASSES].n);
+	hd_make_ends(&b->m, opts, logits, logits, 1, value[CLASSES].n);
+}
+
+static const struct head { const char *name; void (*build)(struct bert *b, const struct hd_model_value *value, const struct hd_model_opts *opts); } ends[] = {
+	{ "mlm", masked },
+	{ "cls", classified },
+};
+
+static enum hd_err head_find(const char *name, const struct head **head, struct hd_diag *diag)
+{
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (strcmp(ends[i].name, name) == 0) {
+			*head = &ends[i];
+			return HD_OK;
+		}
+	return hd_fail(diag, HD_E_INVAL, "argument 'head': '%s' is none of mlm, cls", name);
+}
+
 static enum hd_err check(const struct hd_model_value *value, const struct hd_model_opts *opts, struct hd_diag *diag)
 {
 	long long width = value[WIDTH].n, heads = value[HEADS].n, vocab = value[VOCAB].n;
@@ -123,7 +154,7 @@ static enum hd_err check(const struct hd_model_value *value, const struct hd_mod
 	if (value[MASK].n >= vocab || value[PAD].n >= vocab)
 		return hd_fail(diag, HD_E_INVAL, "arguments 'mask' and 'pad' are tokens below 'vocab', %lld", vocab);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL, "model 'bert' predicts tokens: its loss is cross-entropy");
+		return hd_fail(diag, HD_E_INVAL, "model 'bert' predicts tokens or classes: its loss is cross-entropy");
 	return HD_OK;
 }
 
@@ -132,11 +163,14 @@ enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *v
 {
 	struct bert b = { .m = { graph, diag, HD_OK }, .width = value[WIDTH].n, .hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * value[WIDTH].n,
 		.heads = (int32_t)value[HEADS].n, .pad = (int32_t)value[PAD].n, .dropout = (float)value[DROPOUT].real, .eps = (float)value[EPS].real };
+	const struct head *head = NULL;
 	enum hd_err err = check(value, opts, diag);
 
+	if (err == HD_OK)
+		err = head_find(value[HEAD].word, &head, diag);
 	if (err != HD_OK)
 		return err;
 	b.x = hd_make_input(&b.m, "x", HD_I32, HD_DIMS(-1, value[CONTEXT].n));
-	masked(&b, value, opts);
+	head->build(&b, value, opts);
 	return b.m.err;
 }

@@ -1,0 +1,16 @@
+/* ids.h -- how many different integers an input may hold: what the tables that they index say.
+ *
+ * Ids reach a table as they are, moved (ops that change no element) or masked. A row past the
+ * end of a table is not looked at by any kernel, so whoever fills the input must keep within.
+ *
+ * Reads the graph as it is, before or after passes; its working memory is the graph's arena. */
+#ifndef HD_GRAPH_IDS_H
+#define HD_GRAPH_IDS_H
+
+#include "graph/ir.h"
+
+/* The table with the fewest rows that elements of `value` index; rows 0: none does. node: who reads it. */
+struct hd_ids { int64_t rows; uint32_t node; };
+HD_MUST_USE enum hd_err hd_graph_ids(const struct hd_graph *graph, uint32_t value, struct hd_ids *ids, struct hd_diag *diag);
+
+#endif
