@@ -215,6 +215,9 @@ static enum hd_err set_up(struct sampler *s, struct hd_cmd *cmd, const struct hd
 	if (!x || x->dtype != HD_I32 || x->rank != 1 || logits == HD_NONE)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--prompt is for models of text; this one reads %s: leave --prompt out for a .npy of its outputs", task->data->about);
+	if (g->value[logits].rank != 3)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--prompt is for models that predict tokens; this one gives %s for a whole text: leave --prompt out for "
+			"a .npy of its outputs", hd_value_shape(&g->value[logits]).at);
 	s->context = (uint32_t)x->dim[0];
 	s->vocab = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	s->bytes = !strcmp(hd_job_text(&session->job, HD_JOB_DATA_KIND), "text");

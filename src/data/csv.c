@@ -11,15 +11,18 @@
 #include "base/num.h"
 #include "data/reader_int.h"
 
-/* A table is parsed once, when it is opened: what a step reads is an array of numbers. */
+/* A table is parsed once, when it is opened: what a step reads is an array of numbers. For a model of tokens these are the
+ * numbers of T columns, or the bytes of one column of text: the first T, then pads. */
 
 enum { SKIP = -1, LABEL = -2 };                      /* roles of a column beside its place in "x" */
 
 struct csv_set {
 	struct hd_reader reader;
 	const char **name; int32_t *role; uint32_t nnames;       /* of the header */
-	uint32_t ncolumns;                               /* of "x" */
-	float *x;                                        /* [nrows, ncolumns] */
+	uint32_t ncolumns, nelems;                       /* of "x": columns, elements */
+	union { float *number; int32_t *token; void *at; } x;    /* [nrows, nelems] */
+	bool text;
+	uint64_t ncut;                                   /* texts that are longer than T */
 	float *target; int32_t *label;                   /* [nrows] the one that the loss wants */
 	uint64_t nrows, row;                             /* row: the one being read */
 };
@@ -109,6 +112,21 @@ static enum hd_err take_columns(struct csv_set *set, const struct hd_data_spec *
 	return set->ncolumns ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s has no column but the label", set->reader.source[0].name);
 }
 
+static enum hd_err add_x(struct csv_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	const int64_t columns = set->ncolumns, context = spec->context;
+	const char *name = set->reader.source[0].name;
+
+	set->nelems = spec->context ? spec->context : set->ncolumns;
+	set->text = spec->context && set->ncolumns == 1 && spec->context != 1;
+	if (!spec->context)
+		return hd_field_add_x(&set->reader, spec, HD_F32, 1, &columns, name, diag);
+	if (!set->text && set->ncolumns != spec->context)
+		return hd_fail(diag, HD_E_INPUT, "%s has %u columns for \"x\", the model reads %u tokens: let data.columns name one column of text, or %u of "
+			"token numbers", name, set->ncolumns, spec->context, spec->context);
+	return hd_field_add(&set->reader, "x", HD_I32, 1, &context, diag);
+}
+
 /* What each column is for: the label first, so that the others are what remains. */
 static enum hd_err give_roles(struct csv_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
@@ -143,6 +161,41 @@ static enum hd_err put_label(struct csv_set *set, const struct hd_data_spec *spe
 	return HD_OK;
 }
 
+/* A byte is a token. */
+static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, struct hd_diag *diag)
+{
+	uint32_t bound = hd_token_bound(spec), context = spec->context;
+	size_t n = csv->len < context ? csv->len : context;
+	int32_t *out = set->x.token + set->row * context;
+
+	set->ncut += csv->len > context;
+	if (n < context && spec->pad < 0)
+		return at_field(csv, diag, "a text of %zu bytes, the model reads %u tokens: name a token to fill it up (model.args pad: 256, vocab: 257)", n,
+			context);
+	for (size_t i = 0; i < context; i++) {
+		out[i] = i < n ? (unsigned char)csv->text[i] : spec->pad;
+		if (i < n && bound && (uint32_t)out[i] >= bound)
+			return at_field(csv, diag, "byte %zu of the text is %d, the model knows tokens from 0 to %u: give it a vocabulary of 256 or more",
+				i + 1, out[i], bound - 1);
+		if (i < n && out[i] == spec->pad)
+			return at_field(csv, diag, "byte %zu of the text is %d, which the model takes for the end of it: use another model.args pad, as 256",
+				i + 1, out[i]);
+	}
+	return HD_OK;
+}
+
+static enum hd_err put_token(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, uint32_t column, struct hd_diag *diag)
+{
+	uint32_t bound = hd_token_bound(spec);
+	struct hd_diag why = { "" };
+	int64_t v = 0;
+
+	if (hd_num_i64(csv->text, 0, bound ? (int64_t)bound - 1 : INT32_MAX, &v, &why))
+		return at_field(csv, diag, "column \"%.60s\": %.200s: the model reads numbers of tokens here", set->name[column], why.text);
+	set->x.token[set->row * set->nelems + (uint32_t)set->role[column]] = (int32_t)v;
+	return HD_OK;
+}
+
 static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv, uint32_t column, struct hd_diag *diag)
 {
 	int32_t role = set->role[column];
@@ -156,12 +209,16 @@ static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spe
 			role == LABEL ? "" : ", or leave the column out of data.columns");
 	if (role == LABEL && !spec->float_target)
 		return put_label(set, spec, csv, diag);
+	if (role != LABEL && set->text)
+		return put_text(set, spec, csv, diag);
+	if (role != LABEL && spec->context)
+		return put_token(set, spec, csv, column, diag);
 	if (hd_num_f64(csv->text, -(double)FLT_MAX, (double)FLT_MAX, &v, &why))
 		return at_field(csv, diag, "column \"%.60s\": %.200s", set->name[column], why.text);
 	if (role == LABEL)
 		set->target[set->row] = (float)v;
 	else
-		set->x[set->row * set->ncolumns + (uint32_t)role] = (float)v;
+		set->x.number[set->row * set->ncolumns + (uint32_t)role] = (float)v;
 	return HD_OK;
 }
 
@@ -208,14 +265,14 @@ static enum hd_err take_memory(struct csv_set *set, const struct hd_data_spec *s
 
 	if (!set->nrows)
 		return hd_fail(diag, HD_E_INPUT, "%s has a header and no record: there is nothing to train on", set->reader.source[0].name);
-	if (hd_mul_u64(set->nrows, set->ncolumns, &n)) {
-		set->x = hd_arena_take(arena, n, sizeof *set->x);
+	if (hd_mul_u64(set->nrows, set->nelems, &n)) {
+		set->x.at = hd_arena_take(arena, n, sizeof *set->x.number);
 		if (spec->float_target)
 			set->target = hd_arena_take(arena, set->nrows, sizeof *set->target);
 		else
 			set->label = hd_arena_take(arena, set->nrows, sizeof *set->label);
 	}
-	return set->x && (set->target || set->label) ? HD_OK
+	return set->x.at && (set->target || set->label) ? HD_OK
 		: hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " records of %u columns", set->nrows, set->ncolumns);
 }
 
@@ -244,15 +301,17 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		err = read_files(set, NULL, diag);
 	if (!err)
 		err = give_roles(set, spec, diag);
-	const int64_t ncolumns = set->ncolumns;
-	if (err || (err = hd_field_add_x(reader, spec, HD_F32, 1, &ncolumns, reader->source[0].name, diag)) != HD_OK
+	if (err || (err = add_x(set, spec, diag)) != HD_OK
 	    || (err = hd_field_add(reader, "y", spec->float_target ? HD_F32 : HD_I32, spec->float_target, &one, diag)) != HD_OK
 	    || (err = take_memory(set, spec, diag)) != HD_OK || (err = read_files(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, set->nrows, diag)) != HD_OK)
 		return err;
 	reader->set.count = set->nrows;
 	reader->set.hash = hd_sources_hash(reader);
-	hd_reader_about(reader, "%" PRIu64 " records of %u columns, %s", set->nrows, set->ncolumns, spec->path);
+	if (set->text)
+		hd_reader_about(reader, "%" PRIu64 " texts, %" PRIu64 " of them cut at %u bytes, %s", set->nrows, set->ncut, spec->context, spec->path);
+	else
+		hd_reader_about(reader, "%" PRIu64 " records of %u columns, %s", set->nrows, set->ncolumns, spec->path);
 	return HD_OK;
 }
 
@@ -267,7 +326,7 @@ static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, ui
 	uint64_t id = hd_split_id(&set->reader, split, index);
 
 	(void)diag;
-	memcpy(out[0], set->x + id * set->ncolumns, set->ncolumns * sizeof *set->x);
+	memcpy(out[0], set->x.number + id * set->nelems, set->nelems * sizeof *set->x.number);
 	if (set->target)
 		*(float *)out[1] = set->target[id];
 	else
@@ -276,6 +335,7 @@ static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, ui
 }
 
 const struct hd_reader_ops hd_reader_csv = {
-	.name = "csv", .about = "table with a header row (RFC 4180): numbers, and a label, the last column unless data.label names it",
+	.name = "csv",
+	.about = "table with a header row (RFC 4180): numbers, or a text for a model of tokens, and a label, the last column unless data.label names it",
 	.open = csv_open, .read = csv_read, .destroy = hd_reader_destroy,
 };

@@ -196,6 +196,68 @@ static void what_is_wrong_is_named_by_line_and_column(void **state)
 	check_refused(&sim.fs, spec, HD_E_INVAL, "data.classes has 2 names, the model 1 classes");
 }
 
+static struct hd_data_spec text_spec(void)
+{
+	struct hd_data_spec spec = spec_of();
+
+	spec.context = 4;
+	spec.rank = 1;
+	spec.dim[0] = 4;
+	spec.tokens = 257;
+	spec.classes = 2;
+	spec.pad = 256;
+	spec.one_label = true;
+	return spec;
+}
+
+static void a_text_is_its_bytes_then_pads_and_long_ones_are_cut(void **state)
+{
+	static const int32_t want[3][4] = { { 'a', 'b', 256, 256 }, { ',', ' ', 0xc3, 0xa4 }, { 'c', 'd', 'e', 'f' } };
+	struct hd_data_spec spec = text_spec();
+	int32_t x[4], y;
+
+	(void)state;
+	put_text(&sim.fs, "d/t.csv", "text,y\nab,1\n\", \xc3\xa4\",0\ncdefg,1\n");
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	assert_true(set->field[0].dtype == HD_I32 && set->field[0].rank == 1 && set->field[0].dim[0] == 4 && set->field[1].rank == 0);
+	CHECK(strstr(set->about, "3 texts, 1 of them cut at 4 bytes"), "%s", set->about);
+	for (uint64_t i = 0; i < 3; i++) {
+		read_sample(set, 0, i, x, &y);
+		CHECK(!memcmp(x, want[i], sizeof x) && y == (i != 1), "text %u", (unsigned)i);
+	}
+	hd_dataset_destroy(set);
+	spec.pad = -1;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:2:1: a text of 2 bytes, the model reads 4 tokens: name a token to fill it up");
+	spec.pad = 'b';
+	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:2:1: byte 2 of the text is 98, which the model takes for the end of it");
+	spec.pad = 0;
+	spec.tokens = 128;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:3:1: byte 3 of the text is 195, the model knows tokens from 0 to 127");
+	put_text(&sim.fs, "d/t.csv", "text,y\nab,1\n\"\",0\n");
+	check_refused(&sim.fs, text_spec(), HD_E_INPUT, "d/t.csv:3:1: column \"text\" has no value here");
+}
+
+static void columns_of_token_numbers_are_a_sample_too(void **state)
+{
+	static const int32_t want[4] = { 256, 0, 7, 3 };
+	struct hd_data_spec spec = text_spec();
+	int32_t x[4], y;
+
+	(void)state;
+	put_text(&sim.fs, "d/t.csv", "a,b,c,d,y\n256,0,7,3,1\n");
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	read_sample(set, 0, 0, x, &y);
+	assert_true(!memcmp(x, want, sizeof x) && y == 1);
+	hd_dataset_destroy(set);
+	spec.tokens = 256;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv:2:1: column \"a\": 256 is not between 0 and 255");
+	spec.column = (const char *const[]){ "a", "b" };
+	spec.ncolumns = 2;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "d/t.csv has 2 columns for \"x\", the model reads 4 tokens");
+	put_text(&sim.fs, "d/t.csv", "a,b,c,d,y\n1,0,7.5,3,1\n");
+	check_refused(&sim.fs, text_spec(), HD_E_INPUT, "d/t.csv:2:5: column \"c\": ");
+}
+
 static void files_of_one_table_have_one_header(void **state)
 {
 	struct hd_data_spec spec = spec_of();
@@ -226,6 +288,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(columns_and_label_are_chosen_by_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_loss_on_numbers_gets_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_wrong_is_named_by_line_and_column, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_text_is_its_bytes_then_pads_and_long_ones_are_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(columns_of_token_numbers_are_a_sample_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_one_table_have_one_header, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

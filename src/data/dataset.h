@@ -29,8 +29,11 @@ struct hd_data_spec {
 	const char *kind;                 /* name of a row of hd_readers */
 	const char *path;                 /* file, folder or glob, as the kind understands it; NULL: the kind's default */
 	uint64_t seed;                    /* keys synthetic samples and hashed splits */
-	uint32_t context;                 /* T of text and tokens, from the model */
-	uint32_t classes;                 /* bound of labels and tokens, from the model; 0: not checked */
+	uint32_t context;                 /* T of text and tokens, from the model; 0: "x" is numbers */
+	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
+	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */
+	int32_t  pad;                     /* token that fills up a short text, from the model; -1: none */
+	bool     one_label;               /* of tokens: "y" is one label for all of them, not one for each */
 	double   train, valid;            /* fractions; the rest is dropped */
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;      /* shape per sample the model wants of "x"; synthetic makes it, others check it */
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */

@@ -79,12 +79,12 @@ static enum hd_err open_column(struct npy_set *set, const char *folder, const ch
 static enum hd_err add_x(struct npy_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct column *x = &set->column[0];
-	bool numbers = is_float(&x->npy) || x->npy.dtype == HD_U8;
+	bool numbers = is_float(&x->npy) || (x->npy.dtype == HD_U8 && !spec->context);
 	enum hd_err err = hd_field_add_x(&set->reader, spec, numbers ? HD_F32 : HD_I32, x->npy.rank - 1, x->npy.dim + 1, x->name, diag);
 
 	if (err != HD_OK || numbers)
 		return err;
-	x->bound = spec->classes;
+	x->bound = hd_token_bound(spec);
 	return check_integers(x, diag);
 }
 

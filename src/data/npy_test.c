@@ -196,6 +196,33 @@ static void every_truncation_is_refused(void **state)
 	}
 }
 
+/* Tokens have a bound of their own where each sample has one label; bytes are tokens to a model of tokens. */
+static void tokens_and_labels_have_bounds_of_their_own(void **state)
+{
+	static const uint8_t bytes[6] = { 0, 255, 2, 3, 4, 5 };
+	struct hd_data_spec spec = spec_of();
+	int32_t x[2], y;
+	(void)state;
+
+	spec.context = 2;
+	spec.rank = 1;
+	spec.dim[0] = 2;
+	spec.tokens = 256;
+	spec.one_label = true;
+	put_npy("set/x.npy", DICT("|u1", "(3, 2)"), bytes, sizeof bytes);
+	put_npy("set/y.npy", DICT("<i4", "(3,)"), labels, sizeof labels);
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	assert_int_equal(set->field[0].dtype, HD_I32);
+	read_sample(set, 0, 0, x, &y);
+	assert_true(x[0] == 0 && x[1] == 255 && y == 4);
+	hd_dataset_destroy(set);
+	spec.tokens = 255;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "set/x.npy: 255 in sample 0 is out of range: the model knows 0 to 254");
+	spec.tokens = 256;
+	spec.classes = 4;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "set/y.npy: 4 in sample 0 is out of range: the model knows 0 to 3");
+}
+
 static void numbers_out_of_range_and_sizes_that_differ_are_refused(void **state)
 {
 	static const float x4[6] = { 0 };
@@ -234,6 +261,7 @@ int main(void)
 		cmocka_unit_test(headers_are_read_strictly),
 		cmocka_unit_test(versions_2_and_3_have_a_longer_length),
 		cmocka_unit_test(every_truncation_is_refused),
+		cmocka_unit_test_setup_teardown(tokens_and_labels_have_bounds_of_their_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(numbers_out_of_range_and_sizes_that_differ_are_refused, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ enum hd_err hd_stream_make(struct hd_stream *stream, const struct hd_data_spec *
 		return hd_fail(diag, HD_E_INVAL, "data.kind %s needs a model that reads sequences (model.args context)", spec->kind);
 	stream->context = spec->context;
 	stream->width_bytes = width_bytes;
-	stream->bound = spec->classes;
+	stream->bound = hd_token_bound(spec);
 	err = hd_source_add_glob(&stream->reader, spec->path, diag);
 	if (err == HD_OK)
 		err = join_pieces(stream, piece_of, diag);

@@ -4,6 +4,8 @@
  *   numbers  x is noise, y = W x / sqrt(n) + noise / 10, W drawn once
  *   tokens   a walk: each token has two drawn successors, taken with 9/16 and 5/16; the rest
  *            (2/16) jumps anywhere. The best loss is far below log(vocabulary).
+ *   texts    tokens with one label: each class has four drawn words; a token is one of these
+ *            with 8/16, else any
  * Drawing a picture costs more than a small net's step on it, so those of a small training split
  * are kept once they are made, as a data set in memory would be. */
 #include <inttypes.h>
@@ -15,15 +17,15 @@
 #include "sys/memory.h"
 #include "data/reader_int.h"
 
-enum { DEFAULT_COUNT = 4096, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256,
+enum { WORDS = 4, DEFAULT_COUNT = 4096, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256,
        BUMPS = 3, KEEP_BYTES = 128 << 20, TABLE_CAP = 1 << 26 };             /* elements of prototypes or weights: 256 MiB */
 
 struct synthetic {
 	struct hd_reader reader;
 	uint64_t seed, nelems;                           /* nelems: of "x" */
-	uint32_t classes, context;
+	uint32_t classes, context, tokens;               /* tokens: how many there are */
 	const float *table;                              /* [classes, nelems]; NULL: tokens */
-	bool numbers;
+	bool numbers, texts;
 	struct hd_memory kept;                           /* "x" of samples [0, nkept) of "train", then a state for each */
 	atomic_uchar *state;
 	uint64_t nkept;
@@ -106,17 +108,20 @@ static enum hd_err add_fields(struct synthetic *set, const struct hd_data_spec *
 	if (err != HD_OK)
 		return err;
 	if (spec->context)
-		return hd_field_add(reader, "y", HD_I32, 1, &context, diag);
+		return hd_field_add(reader, "y", HD_I32, set->texts ? 0 : 1, &context, diag);
 	return spec->float_target ? hd_field_add(reader, "y", HD_F32, 1, &outputs, diag) : hd_field_add(reader, "y", HD_I32, 0, NULL, diag);
 }
 
 /* The content is a function of the seed and the shapes, so these are what is hashed. */
 static struct hd_hash content_hash(const struct synthetic *set, uint64_t count)
 {
-	char text[256];
+	char text[256], texts[32] = "";
 	const struct hd_field *x = &set->reader.set.field[0];
-	int len = snprintf(text, sizeof text, "synthetic 1 seed %" PRIu64 " count %" PRIu64 " x %s %s classes %u numbers %d", set->seed, count,
-		hd_dtype_text((enum hd_dtype)x->dtype), hd_dims_text(x->rank, x->dim).at, set->classes, set->numbers);
+
+	if (set->texts)
+		(void)snprintf(texts, sizeof texts, " texts of %u", set->tokens);
+	int len = snprintf(text, sizeof text, "synthetic 1 seed %" PRIu64 " count %" PRIu64 " x %s %s classes %u numbers %d%s", set->seed, count,
+		hd_dtype_text((enum hd_dtype)x->dtype), hd_dims_text(x->rank, x->dim).at, set->classes, set->numbers, texts);
 
 	return hd_hash(text, (size_t)len);
 }
@@ -144,7 +149,9 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	set->seed = spec->seed;
 	set->context = spec->context;
 	set->numbers = spec->float_target && !spec->context;
-	set->classes = spec->classes ? spec->classes : spec->context ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
+	set->texts = spec->context && spec->one_label;
+	set->classes = spec->classes ? spec->classes : spec->context && !set->texts ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
+	set->tokens = spec->tokens ? spec->tokens : set->texts ? DEFAULT_VOCABULARY : set->classes;
 	enum hd_err err = add_fields(set, spec, diag);
 	if (err != HD_OK)
 		return err;
@@ -160,7 +167,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	reader->set.hash = content_hash(set, count);
 	hd_reader_about(reader, "%" PRIu64 " made-up samples %s, %u %s, seed %" PRIu64, count,
 		hd_dims_text(reader->set.field[0].rank, reader->set.field[0].dim).at, set->classes,
-		set->context ? "tokens" : set->numbers ? "targets" : "classes", set->seed);
+		set->context && !set->texts ? "tokens" : set->numbers ? "targets" : "classes", set->seed);
 	return HD_OK;
 }
 
@@ -171,16 +178,29 @@ static enum hd_err synthetic_open(struct hd_dataset **set, const struct hd_data_
 
 static void read_tokens(const struct synthetic *set, uint32_t split, uint64_t index, int32_t *x, int32_t *y)
 {
-	uint32_t token = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->classes;
+	uint32_t token = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->tokens;
 
 	for (uint32_t j = 0; j < set->context; j++) {
 		struct hd_philox walk = hd_data_draw(set->seed, HD_USE_WALK, split, index, j);
 		struct hd_philox next = hd_data_draw(set->seed, HD_USE_NEXT, 0, token, 0);
 		uint32_t way = walk.word[0] >> 28;
 		x[j] = (int32_t)token;
-		token = (way < 9 ? next.word[0] : way < 14 ? next.word[1] : walk.word[1]) % set->classes;
+		token = (way < 9 ? next.word[0] : way < 14 ? next.word[1] : walk.word[1]) % set->tokens;
 		y[j] = (int32_t)token;
 	}
+}
+
+static void read_text(const struct synthetic *set, uint32_t split, uint64_t index, int32_t *x, int32_t *y)
+{
+	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->classes;
+	struct hd_philox words = hd_data_draw(set->seed, HD_USE_CLASS, 0, class, 0);
+
+	for (uint32_t j = 0; j < set->context; j++) {
+		struct hd_philox walk = hd_data_draw(set->seed, HD_USE_WALK, split, index, j);
+		uint32_t way = walk.word[0] >> 28;
+		x[j] = (int32_t)((way < 8 ? words.word[way % WORDS] : walk.word[1]) % set->tokens);
+	}
+	*y = (int32_t)class;
 }
 
 static void draw_class(const struct synthetic *set, uint32_t split, uint64_t index, uint32_t class, float *x)
@@ -232,7 +252,9 @@ static enum hd_err synthetic_read(const struct hd_dataset *set, uint32_t split, 
 	const struct synthetic *made = (const struct synthetic *)set;
 
 	(void)diag;
-	if (made->context)
+	if (made->texts)
+		read_text(made, split, index, out[0], out[1]);
+	else if (made->context)
 		read_tokens(made, split, index, out[0], out[1]);
 	else if (made->numbers)
 		read_numbers(made, split, index, out[0], out[1]);
@@ -249,6 +271,6 @@ static void synthetic_destroy(struct hd_dataset *set)
 }
 
 const struct hd_reader_ops hd_reader_synthetic = {
-	.name = "synthetic", .about = "made-up images, numbers or tokens, drawn from the seed",
+	.name = "synthetic", .about = "made-up images, numbers, tokens, or tokens with a label, drawn from the seed",
 	.open = synthetic_open, .read = synthetic_read, .destroy = synthetic_destroy,
 };

@@ -133,6 +133,46 @@ static void tokens_can_be_learnt(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* Which class a text is of by the words that are frequent in it: counted on one split, judged on another. */
+static void classes_of_texts_can_be_learnt(void **state)
+{
+	struct hd_data_spec spec = token_spec(3);
+	static double seen[3][40];
+	int32_t x[64], y;
+	unsigned right = 0, at[3] = { 0 };
+	(void)state;
+
+	spec.classes = 3;
+	spec.tokens = 40;
+	spec.one_label = true;
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	assert_true(set->field[1].rank == 0 && set->field[1].dtype == HD_I32 && set->field[0].dim[0] == 64);
+	for (uint64_t i = 0; i < 200; i++) {
+		read_sample(set, 0, i, x, &y);
+		assert_in_range(y, 0, 2);
+		at[y]++;
+		for (int j = 0; j < 64; j++) {
+			assert_in_range(x[j], 0, 39);
+			seen[y][x[j]]++;
+		}
+	}
+	for (uint64_t i = 0; i < 25; i++) {
+		double score[3] = { 0 };
+		read_sample(set, hd_dataset_split(set, "test"), i, x, &y);
+		for (int j = 0; j < 64; j++)
+			for (int c = 0; c < 3; c++)
+				score[c] += log((seen[c][x[j]] + 1) / (at[c] + 1));
+		right += score[y] >= score[0] && score[y] >= score[1] && score[y] >= score[2];
+	}
+	CHECK(at[0] > 40 && at[1] > 40 && at[2] > 40 && right >= 24, "%u, %u, %u; %u of 25 right", at[0], at[1], at[2], right);
+	struct hd_hash hash = set->hash;
+	hd_dataset_destroy(set);
+	spec.tokens = 41;
+	set = open_set(&sim.fs, spec);
+	assert_false(hd_hash_same(hash, set->hash));
+	hd_dataset_destroy(set);
+}
+
 /* Least squares on one weight row by the normal equations' diagonal: inputs are independent, so E[x_i y] = w_i / sqrt(n). */
 static void numbers_follow_a_linear_law(void **state)
 {
@@ -178,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_and_splits_are_as_asked), cmocka_unit_test(a_sample_is_a_function_of_seed_split_and_index),
 		cmocka_unit_test(images_can_be_learnt), cmocka_unit_test(tokens_can_be_learnt),
+		cmocka_unit_test(classes_of_texts_can_be_learnt),
 		cmocka_unit_test(numbers_follow_a_linear_law), cmocka_unit_test(sizes_beyond_reason_are_refused),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
+#include "graph/ids.h"
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
@@ -171,19 +172,78 @@ static uint32_t take_names(const struct hd_job_value *v, const char *out[HD_JOB_
 	return v->nargs;
 }
 
-/* Readers bound tokens by the last extent of the logits; a table that tokens index must have as many rows. */
-static enum hd_err tables_hold_tokens(const struct hd_graph *g, uint32_t tokens, struct hd_diag *diag)
+/* A table is as long as what indexes it has values: tokens with one label for all may be as many as their table has rows; where
+ * each has its own, they and the labels are of one kind. */
+static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	for (uint32_t i = 0; i < g->nnodes; i++) {
-		const struct hd_node *node = &g->node[i];
-		if (node->op != HD_OP_EMBED || g->value[node->in[0]].kind != HD_INPUT)
-			continue;
-		const struct hd_value *table = &g->value[node->in[1]];
-		if (table->dim[0] > 0 && table->dim[0] < (int64_t)tokens)
-			return hd_fail(diag, HD_E_INPUT, "node %u (embed) has a table of %lld rows, the data may hold %u different tokens (the last extent of "
-				"the logits): make the table as long", i, (long long)table->dim[0], tokens);
+	for (uint32_t i = 0; i < g->ninputs; i++) {
+		struct hd_ids ids;
+		enum hd_err err = hd_graph_ids(g, g->input[i], &ids, diag);
+		if (err)
+			return err;
+		if (i == x && spec->one_label)
+			spec->tokens = (uint32_t)ids.rows;
+		else if (ids.rows && ids.rows < (int64_t)spec->classes)
+			return hd_fail(diag, HD_E_INPUT, "node %u (%s) has a table of %lld rows, the data may hold %u different tokens (the last extent of "
+				"the logits): make the table as long", ids.node, hd_ops[g->node[ids.node].op].name, (long long)ids.rows, spec->classes);
 	}
 	return HD_OK;
+}
+
+/* The token that attention does not see is what short texts end in. */
+static int32_t token_of_pads(const struct hd_graph *g)
+{
+	for (uint32_t i = 0; i < g->nforward; i++)
+		if (g->node[i].op == HD_OP_ATTEND_PAD)
+			return g->node[i].attr.i[3];
+	return -1;
+}
+
+/* What one sample is: its type and extents; those of 1 are no shape, [5,1] is [5]. */
+struct per_sample { uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; char text[128]; };
+
+static void take_extents(struct per_sample *s, enum hd_dtype dtype, uint32_t rank, const int64_t *dim)
+{
+	struct hd_text text;
+
+	*s = (struct per_sample){ .dtype = (uint8_t)dtype };
+	hd_text_fixed(&text, s->text, sizeof s->text);
+	hd_text_addf(&text, "%s [", hd_dtype_text(dtype));
+	for (uint32_t i = 0; i < rank; i++) {
+		hd_text_addf(&text, "%s%lld", i ? "," : "", (long long)dim[i]);
+		if (dim[i] != 1)
+			s->dim[s->rank++] = dim[i];
+	}
+	hd_text_add(&text, "]");
+}
+
+/* Rows of an input are copied from the field of its name as they are: both must mean the same bytes. */
+static enum hd_err field_fits(const struct hd_graph *g, uint32_t input, const struct hd_dataset *data, struct hd_diag *diag)
+{
+	const struct hd_value *v = &g->value[input];
+	const char *name = hd_graph_text_of(g, v->name);
+	struct per_sample reads, has;
+	uint32_t f = 0;
+
+	while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
+		f++;
+	if (f == data->nfields)
+		return HD_OK;                     /* told where inputs are mapped */
+	take_extents(&has, (enum hd_dtype)data->field[f].dtype, data->field[f].rank, data->field[f].dim);
+	take_extents(&reads, (enum hd_dtype)v->dtype, v->rank ? v->rank - 1u : 0, v->dim + 1);
+	if (v->rank && v->dim[0] == -1 && reads.dtype == has.dtype && reads.rank == has.rank && !memcmp(reads.dim, has.dim, has.rank * sizeof *has.dim))
+		return HD_OK;
+	return hd_fail(diag, HD_E_INPUT, "of each sample the model reads \"%s\" as %s, the data have %s (%s): take a data.kind that has it, or another "
+		"model", name, reads.text, has.text, data->about);
+}
+
+static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset *data, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < g->ninputs && !err; i++)
+		err = field_fits(g, g->input[i], data, diag);
+	return err;
 }
 
 static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -213,8 +273,12 @@ static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_d
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
-	enum hd_err err = tables_hold_tokens(g, spec.classes, diag);
-	return err ? err : hd_dataset_open(&task->data, &spec, fs, diag);
+	spec.one_label = spec.context && y != HD_NONE && g->value[g->input[y]].rank == 1;
+	spec.pad = token_of_pads(g);
+	enum hd_err err = bound_ids(g, x, &spec, diag);
+	if (!err)
+		err = hd_dataset_open(&task->data, &spec, fs, diag);
+	return err ? err : fields_fit(g, task->data, diag);
 }
 
 static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)

@@ -61,6 +61,66 @@ static void a_job_with_a_graph_file_is_known_by_its_content(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+static enum hd_err opens(struct hd_fs *fs, const char *model, const char *data, struct hd_diag *diag)
+{
+	struct hd_task *task = NULL;
+	struct hd_arena arena;
+	struct hd_job j;
+	char yaml[1024];
+
+	*diag = (struct hd_diag){ "" };
+	hd_arena_init(&arena, 0);
+	snprintf(yaml, sizeof yaml, "job: {steps: 3}\nmodel: {%s}\ndata: {%s}\nbatch: {global: 2, virtual_nodes: 1}\n", model, data);
+	CHECK(hd_job_parse(&j, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, diag, NULL) == HD_OK, "%s", diag->text);
+	enum hd_err err = hd_task_create(&task, &j, fs, diag);
+	hd_task_destroy(err ? NULL : task);
+	hd_arena_finish(&arena);
+	return err;
+}
+
+#define CLS "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256, head: cls, classes: 2}"
+#define MLM "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256}"
+#define INTS "use: \"graph:/ints.graph\", loss: none"
+#define LOG "use: \"graph:/net.graph\", loss: none"
+
+/* Whatever a reader makes, a sample is copied into the graph's inputs only if both mean the same. */
+static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void **state)
+{
+	static const struct { const char *model, *data, *says; } cases[] = {
+		{ CLS, "kind: synthetic", NULL },
+		{ MLM, "kind: synthetic", NULL },
+		{ CLS, "kind: text, path: /t", "the model reads \"y\" as i32 [], the data have i32 [4]" },
+		{ CLS, "kind: csv, path: /t.csv", NULL },
+		{ MLM, "kind: csv, path: /t.csv", "the model reads \"y\" as i32 [4], the data have i32 []" },
+		{ INTS, "kind: csv, path: /ints.csv", "the model reads \"x\" as i32 [2,1], the data have f32 [2,1]" },
+		{ LOG, "kind: synthetic", "the model reads \"y\" as i32 [3], the data have i32 []" },
+	};
+	static const char text[] = "some bytes of text, more than five", table[] = "text,y\nab,1\nc,0\nd,0\n";
+	static const char net[] = "graph tiny\ninput x f32 [*,4]\ninput y i32 [*,3]\nparam w f32 [6,4] uniform 0.5\n"
+		"%0 = matmul x w ta=0 tb=1\n%1 = reshape %0 d0=-1 d1=3 d2=2\n%2,%3,%4 = softmax_xent %1 y\n%5 = sum64 %2\n%6 = count64 y\n"
+		"output loss %5\noutput weight %6\noutput logits %1\n";
+	static const char ints[] = "graph ints\ninput x i32 [*,2,1]\ninput y i32 [*]\nparam w f32 [2,2] uniform 0.5\n%0 = cast x to=1\n"
+		"%1 = reshape %0 d0=-1 d1=2\n%2 = matmul %1 w ta=0 tb=1\n%3,%4,%5 = softmax_xent %2 y\n%6 = sum64 %3\n%7 = count64 y\n"
+		"output loss %6\noutput weight %7\noutput logits %2\n";
+	static const char numbers[] = "a,b,y\n1,2,0\n3,4,1\n5,6,1\n";
+	struct hd_diag diag = { "" };
+	struct hd_fs_sim sim;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.graph", ints, sizeof ints - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.csv", numbers, sizeof numbers - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t", text, sizeof text - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t.csv", table, sizeof table - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", net, sizeof net - 1, &diag), HD_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		enum hd_err err = opens(&sim.fs, cases[i].model, cases[i].data, &diag);
+		CHECK(err == (cases[i].says ? HD_E_INPUT : HD_OK), "%zu: %s", i, diag.text);
+		CHECK(!cases[i].says || strstr(diag.text, cases[i].says), "%zu: %s", i, diag.text);
+	}
+	hd_fs_sim_finish(&sim);
+}
+
 /* Every slice that a run of the job meets has been announced, and they tile the virtual node. */
 static void slices_tile_virtual_nodes_and_their_sizes_are_known(void **state)
 {
@@ -101,6 +161,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_with_a_graph_file_is_known_by_its_content),
+		cmocka_unit_test(fields_that_a_graph_would_misread_are_refused_with_both_shapes),
 		cmocka_unit_test(slices_tile_virtual_nodes_and_their_sizes_are_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32|bf16-storage", 0, 0,
 
 X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|text|tokens|npy|synthetic", 0, 0, "what the files are")
 X(DATA_PATH,  "data",  "path",      TEXT, 0, "none",   "none", 0, 0, "file, folder or glob; none: where the kind's data set is installed")
-X(COLUMNS,    "data",  "columns",   NAMES, 2, "[]",    "", 0, 0, "csv: columns that are the model's numbers, in this order; none: all but the label")
+X(COLUMNS,    "data",  "columns",   NAMES, 2, "[]",    "", 0, 0, "csv: columns that are the model's numbers, in this order, or the one that is its text; none: all but the label")
 X(LABEL,      "data",  "label",     TEXT, 2, "auto",   "auto", 0, 0, "csv: the column to learn, auto: the last; cifar: fine or coarse")
 X(CLASSES,    "data",  "classes",   NAMES, 2, "[]",    "", 0, 0, "csv: what the label's classes are called, in order; none: they are numbers from 0")
 X(SPLIT,      "data",  "split",     SPLIT, 1, "{train: 0.9, valid: 0.1}", "train|valid", 0, 1, "shares of the samples; text and tokens: valid is the last part")
