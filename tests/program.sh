@@ -65,6 +65,14 @@ batch: {global: 16, virtual_nodes: 8}
 optim: {kind: nesterov, lr: 1e-2, weight_decay: 5e-4, schedule: {kind: cosine, warmup: 2}}
 checkpoint: {every: 1 steps, keep: 2}
 END
+	cat >inception.yaml <<END
+job: {name: inception, seed: 6, steps: $1}
+model: {use: "builtin:inception", args: {stem: cifar, channels: 1, height: 6, width: 6, base: 8, blocks: [1], classes: 4}}
+data: {kind: synthetic, count: 50}
+batch: {global: 16, virtual_nodes: 8}
+optim: {kind: nesterov, lr: 1e-2, weight_decay: 5e-4, schedule: {kind: cosine, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
 	cat >gpt.yaml <<END
 job: {name: gpt, seed: 5, steps: $1}
 model: {use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 8, vocab: 32, dropout: 0.1}}
@@ -86,6 +94,14 @@ job: {name: bert, seed: 8, steps: $1}
 model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, share: 0.3, pad: 3, dropout: 0.1}}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7, normalize: token}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+checkpoint: {every: 1 steps, keep: 2}
+END
+	cat >bert_cls.yaml <<END
+job: {name: bert_cls, seed: 8, steps: $1}
+model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 4, context: 8, vocab: 33, pad: 3, dropout: 0.1, head: cls, classes: 3}}
+data: {kind: synthetic, count: 60}
+batch: {global: 14, virtual_nodes: 7}
 optim: {kind: adamw, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
 checkpoint: {every: 1 steps, keep: 2}
 END

@@ -49,6 +49,24 @@ sed -i 's/\[10,8\]/[1000,8]/' table.graph
 expect 0 heddle run table.yaml --out table -q
 passed "a table shorter than the tokens that index it is refused"
 
+# ---- data of another shape or kind than the model reads
+head -c 4000 /dev/zero | tr '\0' 'a' >as.txt
+sed 's/data: .*/data: {kind: text, path: as.txt}/; s/vocab: 33/vocab: 257/' bert_cls.yaml >cls_text.yaml
+expect 3 heddle run cls_text.yaml --out refused
+says 'of each sample the model reads "y" as i32 [], the data have i32 [8]'
+sed 's/data: .*/data: {kind: text, path: as.txt}/' bert_cls.yaml >cls_text.yaml
+expect 3 heddle run cls_text.yaml --out refused
+says 'token 97 at byte 0, the model knows 0 to 32'
+printf '%s\n' 'text,y' 'good,0' 'bad,1' 'so so,2' >three.csv
+sed 's/data: .*/data: {kind: csv, path: three.csv, split: {train: 1}}/; s/vocab: 33, pad: 3/vocab: 257, pad: 256/; s/global: 14, virtual_nodes: 7/global: 3, virtual_nodes: 3/' bert_cls.yaml >cls_csv.yaml
+expect 0 heddle run cls_csv.yaml --out cls_csv -q
+expect 3 heddle run cls_csv.yaml -s model.args.classes=2 --out refused
+says 'three.csv:4:7: 2 is not between 0 and 1'
+expect 3 heddle run cls_csv.yaml -s model.args.head=mlm --out refused
+says 'of each sample the model reads "y" as i32 [8], the data have i32 []'
+[ ! -e refused ] || failed "a run directory was made"
+passed "labels, tokens and texts that the model would misread are refused, tokens by its vocabulary, labels by its classes"
+
 make_set
 expect 0 heddle run idx.yaml --out good -q
 refused_before=$(heddle ckpt digest good)

@@ -20,7 +20,7 @@ for job in mlp lenet gpt resnet18; do
 done
 passed "mlp, lenet, gpt, resnet18: equal digests on 1, 2, 3, 5, 8 devices of 1 to 4 threads"
 
-for job in llama bert lstm; do
+for job in llama bert bert_cls lstm inception; do
 	train run $job.yaml --devices 1 --threads 1 --out $job
 	whole=$digest
 	for where in "2 1" "3 2" "5 1" "8 3"; do
@@ -31,7 +31,7 @@ for job in llama bert lstm; do
 	done
 	same "$(heddle ckpt digest $job)" "$whole" "$job: the checkpoint's digest is the run's"
 done
-passed "llama, bert, lstm: equal digests on 1, 2, 3, 5, 8 devices"
+passed "llama, bert with both heads, lstm, inception: equal digests on 1, 2, 3, 5, 8 devices"
 
 # Virtual nodes dealt out by hand: rank 1 has the first alone, rank 0 the odd ones, rank 2 the other even ones.
 train run mlp.yaml --devices 3 --out plans

@@ -63,6 +63,32 @@ expect 2 heddle data show csv.yaml -s data.columns=wide
 says 'data.columns takes a list'
 passed "a table: columns and classes by name, refusals by place"
 
+cat >said.csv <<'END'
+who,text,mood
+Ann,"Good, really",glad
+Bo,as bad as it can be,sad
+Cy,fine,glad
+Di,no,sad
+END
+cat >said.yaml <<'END'
+job: {steps: 30}
+model: {use: "builtin:bert", args: {layers: 1, width: 16, heads: 2, context: 12, vocab: 257, pad: 256, head: cls, classes: 2}}
+data: {kind: csv, path: said.csv, columns: [text], label: mood, classes: [sad, glad], split: {train: 1}}
+batch: {global: 4, virtual_nodes: 2}
+optim: {kind: adamw, lr: 1e-2}
+END
+expect 0 heddle data cat said.yaml
+says '{"index":2,"x":[102,105,110,101,256,256,256,256,256,256,256,256],"y":1}'
+expect 0 heddle data show said.yaml
+says '4 texts, 1 of them cut at 12 bytes'
+expect 0 heddle run said.yaml -q --out said
+expect 0 heddle predict said --split train
+expect 3 heddle run said.yaml -s data.columns='[text, who]'
+says 'said.csv has 2 columns for "x", the model reads 12 tokens'
+expect 3 heddle run said.yaml -s model.args.pad=-1
+says 'said.csv:4:4: a text of 4 bytes, the model reads 12 tokens: name a token to fill it up (model.args pad: 256, vocab: 257)'
+passed "a table of texts: bytes, cut or filled up, each with one label"
+
 expect 0 heddle data cat mlp.yaml --count 2
 cp out plain
 expect 0 heddle data cat mlp.yaml --count 2 -s 'data.augment=[{normalize: {mean: 0, std: 1}}]'

@@ -3,13 +3,13 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 2
 expect 0 heddle model ls
-for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16; do grep -q "^$name " out || failed "ls has no $name"; done
+for name in mlp lenet gpt llama bert lstm gru resnet18 resnet34 resnet50 vgg16 inception; do grep -q "^$name " out || failed "ls has no $name"; done
 says 'vocab      256'
 expect 0 heddle model ls --json
 says '"name":"gpt"'
 passed "ls"
 
-for name in mlp lenet gpt llama lstm gru; do
+for name in mlp lenet gpt llama bert lstm gru inception; do
 	expect 0 heddle model show $name
 	cp out $name.graph
 	expect 0 heddle model show $name.graph

@@ -50,6 +50,10 @@ expect 2 heddle predict text --prompt x --temperature hot
 says 'from 0 to'
 expect 2 heddle predict mlp --prompt x
 says 'models of text'
+train run bert_cls.yaml --out cls
+expect 2 heddle predict cls --prompt '1 2'
+says 'this one gives f32 [*,3] for a whole text'
+expect 0 heddle predict cls --split valid
 train run gpt.yaml --out gpt
 expect 0 heddle predict gpt --prompt "1 2 3" --tokens 4 --json
 says '"sampled":['

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/program.sh"
 write_jobs 6
 
-for job in mlp lenet gpt llama bert lstm; do
+for job in mlp lenet resnet18 inception gpt llama bert bert_cls lstm; do
 	train run $job.yaml --out whole-$job
 	whole=$digest
 	for at in 1 2 3 4 5; do
@@ -12,7 +12,7 @@ for job in mlp lenet gpt llama bert lstm; do
 		same "$digest" "$whole" "$job resumed at step $at"
 	done
 done
-passed "mlp, lenet, gpt, llama, bert, lstm: resumed at any step, on other devices, the state is that of an undisturbed run"
+passed "mlp, lenet, resnet18, inception, gpt, llama, bert with both heads, lstm: resumed at any step, on other devices, the state is that of an undisturbed run"
 
 train resume whole-mlp
 passed "a finished run has nothing left to do"

@@ -45,6 +45,23 @@ expect 3 heddle model import hf -o from_hf2 -q
 says 'activation_function is relu'
 passed "config.json gives model and arguments, and refuses what we do not compute"
 
+# its head and its classes, too; a head for classes is tied to no table of tokens
+train run bert_cls.yaml --out bert_cls
+expect 0 heddle model export bert_cls -o cls.safetensors --tied both -q
+! grep -q 'cls.predictions' cls.safetensors || failed "a head that the model has not was written"
+mkdir hf_cls && cp cls.safetensors hf_cls/model.safetensors
+echo '{"model_type":"bert","architectures":["BertForSequenceClassification"],"num_hidden_layers":1,"hidden_size":16,"num_attention_heads":4,"intermediate_size":64,"max_position_embeddings":8,"vocab_size":33,"type_vocab_size":2,"pad_token_id":3,"hidden_dropout_prob":0.1,"layer_norm_eps":1e-12,"hidden_act":"gelu","id2label":{"0":"a","1":"b","2":"c"}}' >hf_cls/config.json
+expect 0 heddle model import hf_cls -o in_cls -q
+grep -q 'head: "cls", classes: 3' in_cls/job.yaml || failed "config.json names head and classes"
+expect 0 heddle run in_cls/job.yaml -s job.steps=1 -q
+train run bert.yaml --out bert
+expect 0 heddle model export bert -o mlm.safetensors --tied both -q
+grep -q 'cls.predictions.decoder.weight' mlm.safetensors || failed "the second name of a tied table is missing"
+expect 3 heddle run bert_cls.yaml -s model.weights=mlm.safetensors
+says 'classifier.weight f32 [3,16]'
+expect 0 heddle run bert_cls.yaml -s model.weights=mlm.safetensors -s 'model.weights_skip=["classifier.*","bert.pooler.*","cls.*"]' -q
+passed "a head for classes from config.json, from weights with the other head, and out with no head but its own"
+
 expect 0 heddle ckpt export gpt -o half.safetensors --dtype bf16 -q
 expect 0 heddle run gpt.yaml -s model.weights=half.safetensors -s job.steps=1 -q
 [ "$(stat -c %s half.safetensors)" -lt "$(stat -c %s plain.safetensors)" ] || failed "bf16 is not smaller"

@@ -24,19 +24,26 @@ static bool ends_with(const char *text, const char *end)
 /* ---- config.json, as it lies beside published weights */
 
 struct config_arg { const char *theirs, *ours; };
+struct config_head { const char *architecture, *head; };    /* by the first of `architectures`; classes are those of `id2label` */
 struct config_must { const char *key, *value; };      /* what our model of that type has built in; absent: taken as that */
 
 static const struct config {
 	const char *type, *model;
 	struct config_arg arg[12];
 	struct config_must must[8];
+	struct config_head head[4];
 } configs[] = {
 	{ "gpt2", "gpt", { { "n_layer", "layers" }, { "n_embd", "width" }, { "n_head", "heads" }, { "n_positions", "context" }, { "vocab_size", "vocab" } },
-	  { { "activation_function", "gelu_new" }, { "layer_norm_epsilon", "1e-05" }, { "scale_attn_by_inverse_layer_idx", "false" } } },
+	  { { "activation_function", "gelu_new" }, { "layer_norm_epsilon", "1e-05" }, { "scale_attn_by_inverse_layer_idx", "false" } }, { { 0 } } },
 	{ "llama", "llama", { { "num_hidden_layers", "layers" }, { "hidden_size", "width" }, { "num_attention_heads", "heads" },
 	    { "num_key_value_heads", "kv_heads" }, { "intermediate_size", "hidden" }, { "max_position_embeddings", "context" }, { "vocab_size", "vocab" },
 	    { "rope_theta", "rope" }, { "rms_norm_eps", "eps" }, { "tie_word_embeddings", "tie" } },
-	  { { "hidden_act", "silu" }, { "attention_bias", "false" }, { "mlp_bias", "false" } } },
+	  { { "hidden_act", "silu" }, { "attention_bias", "false" }, { "mlp_bias", "false" } }, { { 0 } } },
+	{ "bert", "bert", { { "num_hidden_layers", "layers" }, { "hidden_size", "width" }, { "num_attention_heads", "heads" },
+	    { "intermediate_size", "hidden" }, { "max_position_embeddings", "context" }, { "vocab_size", "vocab" }, { "type_vocab_size", "types" },
+	    { "pad_token_id", "pad" }, { "hidden_dropout_prob", "dropout" }, { "layer_norm_eps", "eps" } },
+	  { { "hidden_act", "gelu" }, { "position_embedding_type", "absolute" }, { "is_decoder", "false" } },
+	  { { "BertForMaskedLM", "mlm" }, { "BertForSequenceClassification", "cls" } } },
 };
 
 struct given { struct hd_model_arg arg[HD_MAX_ARGS]; uint32_t n; const char *model; };
@@ -96,6 +103,25 @@ static enum hd_err check_config(struct hd_cmd *cmd, const char *path, const stru
 	return HD_OK;
 }
 
+static enum hd_err take_head(struct hd_cmd *cmd, const struct config *c, const struct hd_json *json, struct given *given)
+{
+	const struct hd_json *names = hd_json_find(json, "architectures"), *labels = hd_json_find(json, "id2label");
+	const char *first = "";
+	struct hd_text classes;
+	enum hd_err err = HD_OK;
+
+	if (!names || hd_json_kind(names) != HD_JSON_ARRAY || !hd_json_count(names) || hd_json_as_text(hd_json_item(names, 0), &first, NULL))
+		return HD_OK;
+	for (const struct config_head *h = c->head; h->architecture && !err; h++)
+		if (!strcmp(h->architecture, first))
+			err = give(cmd, given, "head", h->head);
+	if (err || !labels || hd_json_kind(labels) != HD_JSON_OBJECT || !hd_json_count(labels) || !c->head[0].architecture)
+		return err;
+	hd_text_init(&classes, &cmd->arena);
+	hd_text_addf(&classes, "%zu", hd_json_count(labels));
+	return give(cmd, given, "classes", classes.at);
+}
+
 static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json, struct given *given)
 {
 	const char *type = "";
@@ -113,6 +139,8 @@ static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struc
 			if (found && hd_json_kind(found) != HD_JSON_NULL)
 				err = give(cmd, given, a->ours, scalar_text(cmd, found));
 		}
+		if (!err)
+			err = take_head(cmd, c, json, given);
 		return err ? err : check_config(cmd, path, c, json);
 	}
 	return HD_OK;

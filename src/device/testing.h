@@ -51,6 +51,10 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "share", "0" }, { "pad", "3" } }, 7,
 	  { 0 }, true },
+	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "3" } }, 7,
+	  { 0 }, true },
+	{ "inception", { { "stem", "cifar" }, { "height", "6" }, { "width", "6" }, { "base", "8" }, { "blocks", "[1]" }, { "norm", "group" }, { "groups", "2" } },
+	  7, { 0 }, true },
 	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true },
 	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true },
 };

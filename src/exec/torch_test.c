@@ -167,11 +167,13 @@ static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all
 static void bn_agrees_with_pytorch(void **state)    { (void)state; agrees_on_all_kernels("bn"); }
 static void llama_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("llama"); }
 static void bert_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert"); }
+static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert_cls"); }
 static void lstm_agrees_with_pytorch(void **state)  { (void)state; agrees_on_all_kernels("lstm"); }
 static void gru_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gru"); }
 static void resnet18_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet18"); }
 static void resnet50_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet50"); }
 static void vgg16_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("vgg16"); }
+static void inception_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("inception"); }
 /* 24 rows on 5 and 24 virtual nodes: some have one row, whose variance none of them knows. */
 static void norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes(void **state)
 {
@@ -191,11 +193,13 @@ int main(void)
 		cmocka_unit_test(bn_agrees_with_pytorch),
 		cmocka_unit_test(llama_agrees_with_hugging_face),
 		cmocka_unit_test(bert_agrees_with_hugging_face),
+		cmocka_unit_test(bert_with_a_head_for_classes_agrees_with_hugging_face),
 		cmocka_unit_test(lstm_agrees_with_pytorch),
 		cmocka_unit_test(gru_agrees_with_pytorch),
 		cmocka_unit_test(resnet18_agrees_with_pytorch),
 		cmocka_unit_test(resnet50_agrees_with_pytorch),
 		cmocka_unit_test(vgg16_agrees_with_pytorch),
+		cmocka_unit_test(inception_agrees_with_pytorch),
 		cmocka_unit_test(norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

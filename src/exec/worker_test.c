@@ -18,6 +18,8 @@ static const char llama[] = "model: {use: builtin:llama, args: {layers: 2, width
 	"data: {kind: synthetic, count: 61}\n";
 static const char bert[]  = "model: {use: builtin:bert, args: {layers: 2, width: 24, heads: 3, hidden: 40, context: 24, dropout: 0.1, pad: 9}}\n"
 	"data: {kind: synthetic, count: 61}\n";
+static const char cls[]   = "model: {use: builtin:bert, args: {layers: 1, width: 24, heads: 3, hidden: 40, context: 24, dropout: 0.1, pad: 9, "
+	"head: cls, classes: 3}}\ndata: {kind: synthetic, count: 61}\n";
 static const char lstm[]  = "model: {use: builtin:lstm, args: {layers: 2, width: 12, hidden: 20, context: 24, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 61}\n";
 static const char gru[]   = "model: {use: builtin:gru, args: {layers: 1, width: 12, hidden: 20, context: 24}}\n"
@@ -36,6 +38,10 @@ static const char *bn(void)
 /* Norms over the batch: the bits of their moments and of the running statistics, too. */
 static const char resnet[] = "model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 10, width: 10, base: 2, classes: 5}}\n"
 	"data: {kind: synthetic, count: 61}\n";
+
+/* Some of its images are joined in blocks, some in the plain order. */
+static const char inception[] = "model: {use: builtin:inception, args: {stem: small, channels: 1, height: 10, width: 10, base: 16, blocks: [1], "
+	"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
 
 struct plan_of { uint32_t devices, threads; const uint32_t *map; uint32_t wave; };       /* wave 0: one virtual node at a time */
 struct outcome { struct hd_hash digest; double loss[8], correct[8], gnorm[8]; };
@@ -100,7 +106,7 @@ static void equal(const struct outcome *a, const struct outcome *b, const char *
 /* 61 samples: the last step of a data epoch is short, so it has partial and empty virtual nodes. */
 static void any_number_of_devices_and_threads_gives_the_bits_of_one(void **state)
 {
-	const char *const models[] = { mlp, lenet, gpt, bn(), llama, bert, lstm, resnet };
+	const char *const models[] = { mlp, lenet, gpt, bn(), llama, bert, cls, lstm, resnet, inception };
 	static const struct { uint32_t batch, vns; } shapes[] = { { 26, 7 }, { 31, 8 }, { 26, 13 }, { 46, 16 } };
 	static const uint32_t devices[] = { 1, 2, 3, 5, 8 }, waves[] = { 16, 3, 0, 2, 5 };
 
@@ -225,9 +231,11 @@ static const struct { const char *name, *model, *digest; } golden[] = {
 	{ "gpt",   gpt,   "a841c421aa413889b603356b57a29d4f" },
 	{ "llama", llama, "5b0c8c0a3721d86f6a6388647baa1b51" },
 	{ "bert",  bert,  "f3cb5840159d014cddfafd120553c4ed" },
+	{ "bert cls", cls, "950cc19aa1864e505ab82be573c86f94" },
 	{ "lstm",  lstm,  "f472d811869997ff72f311482558832e" },
 	{ "gru",   gru,   "0999389c698edde88d9d2f2c5f59918f" },
 	{ "resnet18", resnet, "602d5898b985612d8e0cfb0977c8f945" },
+	{ "inception", inception, "41913d590102b4c2e75ebc7bf3cad105" },
 };
 
 static void every_build_comes_to_the_known_states(void **state)

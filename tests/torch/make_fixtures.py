@@ -4,7 +4,8 @@
 For each built-in model: a job file, initial parameters, a data set, the gradient of the
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
 modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
-The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and transformers.
+The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and transformers;
+bert_cls and inception by 2.13.0 and transformers.
 """
 import math, os, sys
 import numpy as np
@@ -213,6 +214,26 @@ class Bert(nn.Module):
         return x, y
 
 
+class BertCls(nn.Module):
+    """Hugging Face's own module with its head for classes; samples end in padding."""
+    args = "layers: 2, width: 24, heads: 3, hidden: 40, context: 12, vocab: 40, pad: 0"
+    yaml = "model: {use: builtin:bert, args: {%s, head: cls, classes: 3}}" % args
+
+    def __init__(self):
+        super().__init__()
+        from transformers import BertForSequenceClassification
+        self.hf = scattered(BertForSequenceClassification(bert_config(num_labels=3)))
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), attention_mask=(x != 0).long()).logits
+
+    @staticmethod
+    def data(rng):
+        x = rng.integers(1, 40, (COUNT, 12)).astype(np.int32)
+        x[np.arange(12)[None, :] >= rng.integers(5, 13, COUNT)[:, None]] = 0
+        return x, rng.integers(0, 3, COUNT).astype(np.int32)
+
+
 class Recurrent(nn.Module):
     V, T = 40, 12
     data = classmethod(Gpt.data.__func__)
@@ -318,6 +339,63 @@ class Resnet50(Resnet18):
         return nn.GroupNorm(2, c)
 
 
+class ConvNorm(nn.Sequential):
+    def __init__(self, inp, out, kernel, stride=1):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(inp, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class InceptionBlock(nn.Module):
+    def __init__(self, inp, u, two):
+        super().__init__()
+        self.branch1 = ConvNorm(inp, u, 1)
+        self.branch2 = nn.Sequential(ConvNorm(inp, u // 4 * 6, 1), ConvNorm(u // 4 * 6, 2 * u, 3))
+        wide = [ConvNorm(u // 4, u // 2, 3), ConvNorm(u // 2, u // 2, 3)] if two else [ConvNorm(u // 4, u // 2, 5)]
+        self.branch3 = nn.Sequential(ConvNorm(inp, u // 4, 1), *wide)
+        self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, 1), ConvNorm(inp, u // 2, 1))
+
+    def forward(self, x):
+        return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], 1)
+
+
+class Inception(nn.Module):
+    """The channels of the first stage fill blocks of 16 in three of four branches, those of the second in all that are joined."""
+    yaml = "model: {use: builtin:inception, args: {stem: small, channels: 1, height: 12, width: 12, base: 16, blocks: [1, 1], classes: 5, dropout: 0}}"
+    base, blocks, channels, size, classes, two, vns, lr = 16, (1, 1), 1, 12, 5, False, 1, "1e-3"
+
+    def __init__(self):
+        super().__init__()
+        base = self.base
+        self.conv1, self.conv2, self.conv3 = self.stem(), ConvNorm(base, base, 1), ConvNorm(base, 3 * base, 3)
+        inp = 3 * base
+        for i, n in enumerate(self.blocks):
+            for j in range(n):
+                setattr(self, f"inception{3 + i}{chr(97 + j)}", InceptionBlock(inp, base << i, self.two))
+                inp = 4 * (base << i)
+        self.fc = nn.Linear(inp, self.classes)
+
+    def stem(self):
+        return ConvNorm(self.channels, self.base, 3)
+
+    def pool(self, x):
+        return F.max_pool2d(x, 2)
+
+    def forward(self, x):
+        h = self.conv3(self.conv2(self.pool(self.conv1(x))))
+        for i, n in enumerate(self.blocks):
+            h = F.max_pool2d(h, 3, 2, 1)
+            for j in range(n):
+                h = getattr(self, f"inception{3 + i}{chr(97 + j)}")(h)
+        return self.fc(F.adaptive_avg_pool2d(h, 1).flatten(1))
+
+    @classmethod
+    def data(cls, rng):
+        return rng.standard_normal((COUNT, cls.channels, cls.size, cls.size)).astype(np.float32), rng.integers(0, 5, COUNT).astype(np.int32)
+
+
 class Vgg16(nn.Module):
     yaml = "model: {use: builtin:vgg16, args: {channels: 1, height: 32, width: 32, base: 2, classes: 5, hidden: 9, dropout: 0}}"
     lr = "1e-3"
@@ -386,7 +464,7 @@ def make(name, cls, folder):
 
 if __name__ == "__main__":
     target = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
-    every = {"mlp": Mlp, "lenet": Lenet, "gpt": Gpt, "bn": Bn, "llama": Llama, "bert": Bert, "lstm": Lstm, "gru": Gru,
-             "resnet18": Resnet18, "resnet50": Resnet50, "vgg16": Vgg16}
+    every = {"mlp": Mlp, "lenet": Lenet, "gpt": Gpt, "bn": Bn, "llama": Llama, "bert": Bert, "bert_cls": BertCls, "lstm": Lstm, "gru": Gru,
+             "resnet18": Resnet18, "resnet50": Resnet50, "vgg16": Vgg16, "inception": Inception}
     for name in sys.argv[2:] or every:
         make(name, every[name], target)
