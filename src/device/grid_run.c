@@ -49,11 +49,11 @@ uint32_t hd_grid_gradient(const struct hd_program *program, uint32_t inode)
 bool hd_grid_folds(const struct hd_program *program, uint32_t inode, const struct hd_kernel *kernel, const struct hd_call *call)
 {
 	const struct hd_node *node = &program->graph->node[inode];
-	bool rows = true;
+	bool rows = kernel->fold != NULL;
 
-	for (uint8_t i = 0; i < node->nin; i++)
-		rows &= program->kind[node->in[i]] == HD_KIND_ROWS;
-	return rows && kernel->fold && hd_grid_gradient(program, inode) != HD_NONE && kernel->fold->takes(call);
+	for (uint8_t i = 0; rows && i < kernel->fold->nread; i++)
+		rows = program->kind[node->in[i]] == HD_KIND_ROWS;
+	return rows && hd_grid_gradient(program, inode) != HD_NONE && kernel->fold->takes(call);
 }
 
 static const struct hd_slot *slot_of(const struct walk *w, uint32_t inode, uint64_t rows)

@@ -56,6 +56,7 @@ struct hd_fold_job {
  * The leaf of a part is what tile() of the kernel makes of its rows, bit for bit (+0.0 of no rows); the moves of a part
  * apply to it before the leaf of the next one. Temporary buffers of the moves are the kernel's own, in `scratch`. */
 struct hd_fold_kernel {
+	uint8_t  nread;                   /* operands that are read, the first ones: each must have rows; of the others only extents count */
 	bool     (*takes)(const struct hd_call *call);        /* false: the frame folds this shape; a function of shape alone */
 	uint32_t (*ntiles)(const struct hd_call *call);
 	size_t   (*scratch)(const struct hd_call *call, uint32_t max_parts);

@@ -20,6 +20,7 @@
 #ifndef HD_DEVICE_CPU_BLOCKED_INC_H
 #define HD_DEVICE_CPU_BLOCKED_INC_H
 
+#include "device/cpu/fold.inc.h"
 #include "device/cpu/images.inc.h"
 
 enum {
@@ -471,16 +472,18 @@ static inline void blk_dw_chunk(const struct blk_work *k, struct blk_dw *d, cons
 			}
 }
 
-/* [R*S][nc][nb*16] as parameters lie. */
-static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64_t k0, int64_t nb, int64_t c0, int64_t nc, float *dw)
-{
-	int64_t taps = g->r * g->s, wide = nb * HD_UNIT, kernel = g->c * taps;
+/* One part's share of a gradient's tile: its operands, and where the leaf goes: [K][C*R*S] from the tile's first element on. */
+struct blk_leaf { const float *dy, *x; struct rect to; const struct gemm_adds *adds; };
 
-	for (int64_t k = 0; k < wide; k += HD_WIDTH) {
-		float *to = dw + (k0 + k) * kernel + c0 * taps;
-		int64_t rows = min64(HD_WIDTH, g->k - k0 - k), t = 0, c = 0;
+/* sums[R*S][nc][nb*16] of kernels k and channels c (from the tile's first on) as parameters lie. */
+static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64_t k0, int64_t nk, int64_t c0, int64_t nc, const struct blk_leaf *leaf)
+{
+	int64_t taps = g->r * g->s, wide = round_up(nk, HD_UNIT);
+
+	for (int64_t k = 0; k < nk; k += HD_WIDTH) {
+		int64_t rows = min64(HD_WIDTH, nk - k), t = 0, c = 0;
 		for (int64_t j = 0; j < nc * taps; j += HD_WIDTH) {
-			int64_t cols = min64(HD_WIDTH, nc * taps - j);
+			int64_t cols = min64(HD_WIDTH, nc * taps - j), col = c0 * taps + j;
 			part square[HD_WIDTH];
 			for (int64_t i = 0; i < HD_WIDTH; i++) {
 				square[i] = i < cols ? part_load(sums + (t * nc + c) * wide + k) : part_set(0.0f);
@@ -488,36 +491,49 @@ static inline void blk_unpack(const struct blk_conv *g, const float *sums, int64
 				t = t == taps ? 0 : t;
 			}
 			part_transpose(square);
-			for (int64_t i = 0; i < rows; i++)
-				part_store_n(to + i * kernel + j, square[i], (size_t)cols);
+			for (int64_t i = 0; i < rows; i++) {
+				int64_t row = k0 + k + i;
+				for (uint32_t a = 0; a < leaf->adds->n; a++)
+					square[i] = part_load_n(leaf->adds->of[a].at + row * leaf->adds->of[a].step + col, (size_t)cols) + square[i];
+				part_store_n(leaf->to.at + row * leaf->to.step + col, square[i], (size_t)cols);
+			}
 		}
 	}
 }
 
-static inline void blk_dw_tile(const struct hd_call *call, const struct blk_conv *g, uint32_t tile, float *scratch)
+/* A tile of the gradient of a kernel: kernels [k0, k0 + nk), channels [c0, c0 + nc). */
+struct blk_patch { int64_t k0, nk, c0, nc; };
+
+/* BLK_GROUP blocks of kernels, one of channels. */
+static inline struct blk_patch blk_dw_patch(const struct blk_conv *g, uint32_t tile)
+{
+	int64_t ncb = blk_blocks(g->c), c0 = tile % ncb * HD_UNIT, k0 = tile / ncb * BLK_GROUP * HD_UNIT;
+	return (struct blk_patch){ k0, min64(BLK_GROUP * HD_UNIT, g->k - k0), c0, min64(HD_UNIT, g->c - c0) };
+}
+
+static inline void blk_dw_leaf(const struct blk_conv *g, const struct blk_patch *at, const struct blk_leaf *leaf, float *scratch)
 {
 	struct blk_work k = blk_forward(g);
-	int64_t ncb = blk_blocks(g->c), nkb = blk_blocks(g->k), b = tile % ncb, b0 = tile / ncb * BLK_GROUP;
-	int64_t nb = min64(BLK_GROUP, nkb - b0), nc = min64(HD_UNIT, g->c - b * HD_UNIT);
+	int64_t ncb = blk_blocks(g->c), nkb = blk_blocks(g->k), b = at->c0 / HD_UNIT, b0 = at->k0 / HD_UNIT, nb = blk_blocks(at->nk);
 	int64_t rows = blk_dw_rows(g), samples = blk_dw_samples(g), xarea = g->h * g->w * HD_UNIT, yarea = g->p * g->q * HD_UNIT;
 	float *sums = scratch, *source = sums + g->r * g->s * HD_UNIT * BLK_GROUP * HD_UNIT;
 	struct blk_dw d = { .cols = g->q, .ysample = nkb * yarea, .yblock = yarea };
 
 	for (int64_t n = 0; n < g->n; n += samples)
 		for (int64_t p = 0; p < g->p; p += rows) {
-			const float *x = (const float *)call->in[1].at + (n * ncb + b) * xarea;
+			const float *x = leaf->x + (n * ncb + b) * xarea;
 			d.nsamples = min64(samples, g->n - n);
 			d.rows = min64(rows, g->p - p);
-			d.dy = (const float *)call->in[0].at + (n * nkb + b0) * yarea + p * g->q * HD_UNIT;
+			d.dy = leaf->dy + (n * nkb + b0) * yarea + p * g->q * HD_UNIT;
 			d.xsample = k.direct ? ncb * xarea : blk_span(&k.lens, d.rows) * blk_pitch(&k.lens);
 			for (int64_t i = 0; i < d.nsamples && !k.direct; i++)
 				blk_spread(&k.lens, x + i * ncb * xarea, p, d.rows, source + i * d.xsample);
-			blk_dw_chunk(&k, &d, k.direct ? x + p * g->sh * g->w * HD_UNIT : source, sums, nc, nb);
+			blk_dw_chunk(&k, &d, k.direct ? x + p * g->sh * g->w * HD_UNIT : source, sums, at->nc, nb);
 			d.more = true;
 		}
 	if (g->n == 0)
-		memset(sums, 0, (size_t)(g->r * g->s * nc * nb * HD_UNIT) * sizeof *sums);
-	blk_unpack(g, sums, b0 * HD_UNIT, nb, b * HD_UNIT, nc, call->out[0].at);
+		memset(sums, 0, (size_t)(g->r * g->s * at->nc * nb * HD_UNIT) * sizeof *sums);
+	blk_unpack(g, sums, 0, at->nk, 0, at->nc, leaf);
 }
 
 /* [N,C,H,W] <-> [N,C/16,H,W,16]: a unit is a row of one block. */

@@ -9,7 +9,7 @@
 #ifndef HD_DEVICE_CPU_MATMUL_INC_H
 #define HD_DEVICE_CPU_MATMUL_INC_H
 
-#include "device/cpu/gemm.inc.h"
+#include "device/cpu/fold.inc.h"
 #include "device/kernel.h"
 
 struct matmul { int64_t m, n, k, rows, cols, ntall, nwide; };      /* rows x cols: a panel */
@@ -104,16 +104,6 @@ static inline uint32_t matmul_fold_ntiles(const struct hd_call *call)
 	return (uint32_t)(g.ntall * g.nwide);
 }
 
-/* Temporary buffers pend at the levels below a wave's root: one a level. */
-static inline int64_t fold_temps(uint32_t max_parts)
-{
-	int64_t n = 1;
-
-	while (max_parts >>= 1)
-		n++;
-	return n;
-}
-
 struct fold_scratch { float *a, *b, *gemm, *leaf, *temp; int64_t len; };       /* len: of a rectangle */
 
 /* Panels are written in whole registers: each has the room of one more behind it. */
@@ -135,29 +125,14 @@ static inline size_t matmul_fold_scratch(const struct hd_call *call, uint32_t ma
 	return fold_place(&g, fold_temps(max_parts), NULL, NULL);
 }
 
-/* Where a buffer of the moves keeps element (0,0) of the tile. */
-struct rect { float *at; int64_t step; };
-static inline struct rect fold_rect(const struct fold_scratch *s, const struct matmul *g, const float *flat, uint8_t temp, int64_t at)
-{
-	return temp ? (struct rect){ s->temp + (temp - 1) * s->len, g->cols } : (struct rect){ (float *)(uintptr_t)flat + at, g->n };
-}
-
-/* The moves of a part as what its leaf is added to and where the sum goes (kernel.h: they are a chain). */
-static inline struct rect fold_chain(const struct fold_scratch *s, const struct matmul *g, const struct hd_part *of, int64_t at,
-	struct gemm_adds *adds)
-{
-	struct rect dst = { NULL, 0 };
-
-	adds->n = 0;
-	for (uint32_t k = 0; k < of->nfolds; k++) {
-		dst = fold_rect(s, g, of->fold[k].dst, of->fold[k].dst_temp, at);
-		if (of->fold[k].add)
-			adds->of[adds->n++] = (struct gemm_add){ dst.at, dst.step };
-	}
-	return dst;
-}
-
-struct fold_tile { const struct hd_call *call; const struct hd_fold_job *job; struct matmul g; struct fold_scratch s; int64_t i, j, m, n, at; };
+struct fold_tile {
+	const struct hd_call *call;
+	const struct hd_fold_job *job;
+	struct matmul g;
+	struct fold_scratch s;
+	struct fold_site site;
+	int64_t i, j, m, n;
+};
 
 static inline int64_t part_terms(const struct fold_tile *t, uint32_t p)
 {
@@ -180,7 +155,7 @@ static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32
 	struct rect to[HD_MAX_WAVE];
 
 	for (uint32_t p = first; p < end; p++)
-		to[p] = fold_chain(&t->s, &t->g, &t->job->part[p], t->at, &adds[p]);
+		to[p] = fold_chain(&t->site, &t->job->part[p], &adds[p]);
 	for (int64_t j = 0; j < t->n; j += GEMM_WIDTH)
 		for (int64_t i = 0; i < t->m; i += height) {
 			int64_t h = round_up(min64(height, t->m - i), 2), v = panel_width(t->n - j) / HD_WIDTH, before = 0;
@@ -200,7 +175,7 @@ static inline void fold_packed(const struct fold_tile *t, uint32_t first, uint32
 static inline void fold_leaf(const struct fold_tile *t, uint32_t p)
 {
 	struct gemm_adds adds;
-	struct rect to = fold_chain(&t->s, &t->g, &t->job->part[p], t->at, &adds);
+	struct rect to = fold_chain(&t->site, &t->job->part[p], &adds);
 
 	for (int64_t i = 0; i < t->m; i++)
 		for (int64_t j = 0; j < t->n; j += HD_WIDTH) {
@@ -222,8 +197,8 @@ static inline void matmul_fold_tile(const struct hd_call *call, const struct hd_
 	t.j = tile / t.g.ntall * t.g.cols;
 	t.m = min64(t.g.rows, t.g.m - t.i);
 	t.n = min64(t.g.cols, t.g.n - t.j);
-	t.at = (int64_t)job->at + t.i * t.g.n + t.j;
 	fold_place(&t.g, 0, scratch, &t.s);
+	t.site = (struct fold_site){ (int64_t)job->at + t.i * t.g.n + t.j, t.g.n, t.s.temp, t.s.len, t.g.cols };
 	tall = div_up(t.m, panel_height(t.m)) * panel_height(t.m);
 	wide = round_up(t.n, GEMM_WIDTH);
 	for (uint32_t p = 0; p < job->nparts; p = end) {

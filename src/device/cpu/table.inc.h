@@ -43,7 +43,7 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 }
 
 /* The gradient of a weight folds as it goes. */
-static const struct hd_fold_kernel matmul_fold = { matmul_fold_takes, matmul_fold_ntiles, matmul_fold_scratch, matmul_fold_tile };
+static const struct hd_fold_kernel matmul_fold = { 2, matmul_fold_takes, matmul_fold_ntiles, matmul_fold_scratch, matmul_fold_tile };
 
 /*    op               rows  tiles                scratch               tile; rows: see rowwise in kernel.h */
 #define HD_FOLD_ROWS(F)                                                               \
@@ -90,8 +90,8 @@ static const struct hd_fold_kernel matmul_fold = { matmul_fold_takes, matmul_fol
 #define F(id, rowwise, ntiles, scratch, tile, fold) [HD_OP_##id] = { { ntiles, scratch, tile, rowwise, fold }, hd_cpu_prepare_none, hd_cpu_release_none, NULL },
 #define L(id, stem) [HD_OP_##id] = { { hd_library_##stem##_ntiles, hd_library_scratch, hd_library_##stem##_tile, CALL, NULL }, \
 	hd_library_##stem##_prepare, hd_library_release, hd_library_##stem##_takes },
-#define HD_ISA_TABLE { HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) }
-#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) }
+#define HD_ISA_TABLE { HD_FOLD_ROWS(F) HD_DENSE_ROWS(X) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
+#define HD_ISA_LIBRARY_TABLE { HD_LIBRARY_OPS(L) HD_OTHER_ROWS(X) HD_FAMILY_ROWS(X) HD_BLOCKED_FOLD_ROWS(F) }
 #define HD_ISA_VECTOR { flat_update, flat_measure, flat_add, flat_copy, flat_sumsq }
 
 #endif

@@ -2,13 +2,17 @@
 #ifndef HD_DEVICE_CPU_TABLE_BLOCKED_INC_H
 #define HD_DEVICE_CPU_TABLE_BLOCKED_INC_H
 
-#include "device/cpu/winograd.inc.h"
+#include "device/cpu/conv_b.inc.h"
 
+static const struct hd_fold_kernel conv2d_b_dw_fold = { 2, conv2d_b_dw_fold_takes, conv2d_b_dw_ntiles, conv2d_b_dw_fold_scratch,
+	conv2d_b_dw_fold_tile };
+
+#define HD_BLOCKED_FOLD_ROWS(F)                                                     \
+	F(CONV2D_B_DW,     ROWS, conv2d_b_dw_ntiles,  conv2d_b_dw_scratch,  conv2d_b_dw_tile, &conv2d_b_dw_fold)
 #define HD_BLOCKED_ROWS(X)                                                          \
 	X(BLOCK,           ROWS, block_ntiles,        scratch_none,         block_tile)           \
 	X(UNBLOCK,         ROWS, block_ntiles,        scratch_none,         block_tile)           \
 	X(CONV2D_B,        ROWS, conv2d_b_ntiles,     conv2d_b_scratch,     conv2d_b_tile)        \
-	X(CONV2D_B_DX,     ROWS, conv2d_b_ntiles,     conv2d_b_scratch,     conv2d_b_tile)        \
-	X(CONV2D_B_DW,     ROWS, conv2d_b_dw_ntiles,  conv2d_b_dw_scratch,  conv2d_b_dw_tile)
+	X(CONV2D_B_DX,     ROWS, conv2d_b_ntiles,     conv2d_b_scratch,     conv2d_b_tile)
 
 #endif

@@ -321,7 +321,8 @@ static inline void win_conv_tile(const struct hd_call *call, const struct blk_wo
 				win_sources(&w.view, call->in[0].at, b + d, t, count, windows + d * WIN_POINTS * point, point);
 			win_multiply(windows, kernels, w.chunk, count, nblocks, depth, nc, to, room, b > 0);
 			for (int64_t i = 0; i < nblocks && b + depth == w.view.blocks; i++)
-				win_results(&w.view, w.out_h, w.out_w, to + i * room * HD_UNIT, nblocks * room * HD_UNIT, call->out[0].at, b0 + i, all, t, count);
+				win_results(&w.view, w.out_h, w.out_w, to + i * room * HD_UNIT, nblocks * room * HD_UNIT, call->out[0].at, b0 + i, all,
+					t, count);
 		}
 	}
 }
@@ -365,67 +366,41 @@ static inline void win_dw_multiply(const float *windows, const float *slopes, in
 		}
 }
 
-static inline void win_dw_tile(const struct hd_call *call, const struct blk_conv *g, uint32_t tile, float *scratch)
+static inline struct blk_patch win_dw_patch(const struct blk_conv *g, uint32_t tile)
 {
 	struct win_dw w = win_dw_of(g);
-	struct win_view source = { g->n, w.ncb, g->h, g->w, g->ph, g->pw, div_up(g->p, 2), div_up(g->q, 2) }, slope = source;
-	int64_t c0 = tile % w.cgroups * WIN_DW_DEPTH, nc0 = min64(WIN_DW_DEPTH, w.ncb - c0), k0 = tile / w.cgroups * WIN_BLOCKS;
-	int64_t nk0 = min64(WIN_BLOCKS, w.nkb - k0), all = win_count(&source), point = WIN_DW_CHUNK * HD_UNIT;
-	float *windows = scratch, *slopes = windows + WIN_DW_WINDOWS, *sums = slopes + WIN_DW_SLOPES, *panel = sums + WIN_DW_PAIRS * WIN_DW_SUMS;
+	int64_t c0 = tile % w.cgroups * WIN_DW_DEPTH * HD_UNIT, k0 = tile / w.cgroups * WIN_BLOCKS * HD_UNIT;
+	return (struct blk_patch){ k0, min64(WIN_BLOCKS * HD_UNIT, g->k - k0), c0, min64(WIN_DW_DEPTH * HD_UNIT, g->c - c0) };
+}
 
-	slope.blocks = w.nkb, slope.h = g->p, slope.w = g->q;
+static inline void win_dw_leaf(const struct blk_conv *g, const struct blk_patch *at, const struct blk_leaf *leaf, float *scratch)
+{
+	struct win_view source = { g->n, blk_blocks(g->c), g->h, g->w, g->ph, g->pw, div_up(g->p, 2), div_up(g->q, 2) }, slope = source;
+	int64_t nblocks = blk_blocks(at->nk), depth = blk_blocks(at->nc), all = win_count(&source), point = WIN_DW_CHUNK * HD_UNIT;
+	float *windows = scratch, *slopes = windows + WIN_DW_WINDOWS, *sums = slopes + WIN_DW_SLOPES;
+	float *panel = sums + WIN_DW_PAIRS * WIN_DW_SUMS;
+
+	slope.blocks = blk_blocks(g->k), slope.h = g->p, slope.w = g->q;
 	if (all == 0)
 		memset(sums, 0, WIN_DW_PAIRS * WIN_DW_SUMS * sizeof *sums);
 	for (int64_t t = 0; t < all; t += WIN_DW_CHUNK) {
 		int64_t count = min64(WIN_DW_CHUNK, all - t);
-		for (int64_t i = 0; i < nc0; i++)
-			win_sources(&source, call->in[1].at, c0 + i, t, count, windows + i * WIN_POINTS * point, point);
-		for (int64_t i = 0; i < nk0; i++)
-			win_slopes(&slope, call->in[0].at, k0 + i, t, count, slopes + i * WIN_POINTS * point, point);
-		for (int64_t i = 0; i < nc0; i++)
-			for (int64_t j = 0; j < nk0; j += BLK_GROUP)
+		for (int64_t i = 0; i < depth; i++)
+			win_sources(&source, leaf->x, at->c0 / HD_UNIT + i, t, count, windows + i * WIN_POINTS * point, point);
+		for (int64_t i = 0; i < nblocks; i++)
+			win_slopes(&slope, leaf->dy, at->k0 / HD_UNIT + i, t, count, slopes + i * WIN_POINTS * point, point);
+		for (int64_t i = 0; i < depth; i++)
+			for (int64_t j = 0; j < nblocks; j += BLK_GROUP)
 				win_dw_multiply(windows + i * WIN_POINTS * point, slopes + j * WIN_POINTS * point, count,
-					min64(HD_UNIT, g->c - (c0 + i) * HD_UNIT), min64(BLK_GROUP, nk0 - j),
+					min64(HD_UNIT, at->nc - i * HD_UNIT), min64(BLK_GROUP, nblocks - j),
 					sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS, t > 0);
 	}
-	for (int64_t i = 0; i < nc0; i++)
-		for (int64_t j = 0; j < nk0; j += BLK_GROUP) {
-			int64_t nc = min64(HD_UNIT, g->c - (c0 + i) * HD_UNIT), nb = min64(BLK_GROUP, nk0 - j);
-			win_gradients(sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS, nc * nb * HD_UNIT, panel);
-			blk_unpack(g, panel, (k0 + j) * HD_UNIT, nb, (c0 + i) * HD_UNIT, nc, call->out[0].at);
+	for (int64_t i = 0; i < depth; i++)
+		for (int64_t j = 0; j < nblocks; j += BLK_GROUP) {
+			int64_t nc = min64(HD_UNIT, at->nc - i * HD_UNIT), nk = min64(BLK_GROUP * HD_UNIT, at->nk - j * HD_UNIT);
+			win_gradients(sums + (i * (WIN_BLOCKS / BLK_GROUP) + j / BLK_GROUP) * WIN_DW_SUMS, nc * round_up(nk, HD_UNIT), panel);
+			blk_unpack(g, panel, j * HD_UNIT, nk, i * HD_UNIT, nc, leaf);
 		}
-}
-
-/* Which of the two ways a convolution goes. */
-static inline uint32_t conv2d_b_ntiles(const struct hd_call *call)
-{
-	struct blk_work k = blk_work_of(call);
-	return win_takes(&k.conv) ? win_conv_ntiles(&k) : blk_conv_ntiles(&k);
-}
-static inline size_t conv2d_b_scratch(const struct hd_call *call)
-{
-	struct blk_work k = blk_work_of(call);
-	return win_takes(&k.conv) ? win_conv_scratch(&k) : blk_conv_scratch(&k);
-}
-static inline void conv2d_b_tile(const struct hd_call *call, uint32_t tile, void *scratch)
-{
-	struct blk_work k = blk_work_of(call);
-	(win_takes(&k.conv) ? win_conv_tile : blk_conv_tile)(call, &k, tile, scratch);
-}
-static inline uint32_t conv2d_b_dw_ntiles(const struct hd_call *call)
-{
-	struct blk_conv g = blk_dw_of(call);
-	return win_takes(&g) ? win_dw_ntiles(&g) : blk_dw_ntiles(&g);
-}
-static inline size_t conv2d_b_dw_scratch(const struct hd_call *call)
-{
-	struct blk_conv g = blk_dw_of(call);
-	return win_takes(&g) ? win_dw_scratch() : blk_dw_scratch(&g);
-}
-static inline void conv2d_b_dw_tile(const struct hd_call *call, uint32_t tile, void *scratch)
-{
-	struct blk_conv g = blk_dw_of(call);
-	(win_takes(&g) ? win_dw_tile : blk_dw_tile)(call, &g, tile, scratch);
 }
 
 #endif
