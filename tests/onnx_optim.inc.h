@@ -57,7 +57,7 @@ static bool updated(struct job *job, struct hd_device *device, const struct hd_s
 	for (uint32_t i = 0; i < 2 + c->nslots; i++)
 		at[i] = as_ours(&job->in[2 + i * n + k], HD_F32);
 	struct hd_update update = { c->kind, at[0], at[1], { at[2], at[3] }, len, s };
-	bool good = device->ops->update(device, &update, &token) == HD_OK && device->ops->wait(device, token, &job->diag) == HD_OK;
+	bool good = device->ops->update(device, &update, &token, &job->diag) == HD_OK && device->ops->wait(device, token, &job->diag) == HD_OK;
 	for (uint32_t i = 0; i < 1 + c->nslots && good; i++)
 		for (uint64_t e = 0; e < len; e++) {
 			double ours = (double)at[i ? i + 1 : 0][e], theirs = job->out[i * n + k].f[e];

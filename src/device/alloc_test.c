@@ -19,9 +19,9 @@ static uint64_t count_step(struct hd_stage *stage, struct hd_device *device)
 		hd_stage_run(stage, device, HD_RUN_F);
 		hd_stage_run(stage, device, HD_RUN_I);
 		hd_stage_run(stage, device, HD_RUN_W);
-		(void)device->ops->sumsq(device, stage->grad, stage->layout.segment, stage->layout.nsegments, partial, &token);
-		(void)device->ops->add(device, stage->grad, stage->grad, stage->params, stage->layout.elems, &token);
-		(void)device->ops->update(device, &update, &token);
+		(void)device->ops->sumsq(device, stage->grad, stage->layout.segment, stage->layout.nsegments, partial, &token, NULL);
+		(void)device->ops->add(device, stage->grad, stage->grad, stage->params, stage->layout.elems, &token, NULL);
+		(void)device->ops->update(device, &update, &token, NULL);
 	}
 	return hd_guard_disarm();
 }

@@ -111,16 +111,17 @@ struct hd_device_ops {
 	enum hd_err (*run)(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 		const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
 	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no contraction. */
-	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token);
+	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+		struct hd_diag *diag);
 	/* partial[i] = sum of squares of segment i of [first, first+n) : order of lanes.h, f64. */
 	enum hd_err (*sumsq)(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-		double *partial, uint64_t *token);
+		double *partial, uint64_t *token, struct hd_diag *diag);
 	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares of parameters and
 	 * of directions per segment, f64, order of lanes.h. The pointers of `update` are those of the whole flat vectors. */
 	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
-		double *param_sumsq, double *move_sumsq, uint64_t *token);
+		double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
 	/* The only pass of unit ELEMENT, the second of unit TENSOR (scalars->ratio is the tensor's). */
-	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token);
+	enum hd_err (*update)(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag);
 	/* Blocks until everything up to `token` is done. */
 	enum hd_err (*wait)(struct hd_device *device, uint64_t token, struct hd_diag *diag);
 	/* Frees what open() and load() took. Idempotent; takes half-opened ones. */

@@ -51,12 +51,13 @@ enum hd_err hd_grid_move(struct hd_device *device, void *to, const void *from, u
 enum hd_err hd_grid_load(struct hd_device *device, const struct hd_program *program, struct hd_diag *diag);
 enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *program, enum hd_run_phase phase,
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
-enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token);
+enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+	struct hd_diag *diag);
 enum hd_err hd_grid_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token);
+	double *partial, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
-	double *param_sumsq, double *move_sumsq, uint64_t *token);
-enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token);
+	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
+enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_wait(struct hd_device *device, uint64_t token, struct hd_diag *diag);
 void hd_grid_close(struct hd_device *device);
 

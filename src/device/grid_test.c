@@ -1,6 +1,7 @@
 /* What every processor device does besides ops: order of phases, folds, memory, vectors. */
 #include "device/grid.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -208,11 +209,11 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 			struct hd_device *device = hd_stage_device(kinds[k], nthreads);
 			double partial[3];
 			uint64_t token = 0, before;
-			assert_int_equal(device->ops->add(device, sum, a, b, LEN, &token), HD_OK);
+			assert_int_equal(device->ops->add(device, sum, a, b, LEN, &token, NULL), HD_OK);
 			before = token;
 			for (uint32_t i = 0; i < LEN; i++)
 				CHECK(sum[i] == a[i] + b[i], "%s, element %u", kinds[k], i);
-			assert_int_equal(device->ops->sumsq(device, a, segment, 3, partial, &token), HD_OK);
+			assert_int_equal(device->ops->sumsq(device, a, segment, 3, partial, &token, NULL), HD_OK);
 			assert_true(token > before);
 			for (uint32_t i = 0; i < 3; i++)
 				CHECK(partial[i] == hd_lanes_sumsq(a + segment[i].at, segment[i].len), "%s, segment %u", kinds[k], i);
@@ -220,7 +221,7 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 			memcpy(plain, b, sizeof plain);
 			hd_optim_update_plain(&scalars, plain, a, NULL, NULL, LEN);
 			const struct hd_update update = { .kind = HD_OPTIM_SGD, .param = param, .grad = a, .len = LEN, .scalars = &scalars };
-			assert_int_equal(device->ops->update(device, &update, &token), HD_OK);
+			assert_int_equal(device->ops->update(device, &update, &token, NULL), HD_OK);
 			assert_memory_equal(param, plain, sizeof param);
 			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
 			assert_int_equal(device->ops->wait(device, token + 1, NULL), HD_E_BUG);
@@ -250,7 +251,7 @@ static void the_first_pass_of_a_tensor_is_taken_by_segments(void **state)
 			}
 			const struct hd_update update = { .kind = HD_OPTIM_LAMB, .param = param, .grad = grad, .slot = { slot[0], slot[1] },
 				.len = LEN, .scalars = &scalars };
-			assert_int_equal(device->ops->measure(device, &update, segment, 3, sums[0], sums[1], &token), HD_OK);
+			assert_int_equal(device->ops->measure(device, &update, segment, 3, sums[0], sums[1], &token, NULL), HD_OK);
 			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
 			for (uint32_t i = 0; i < 3; i++) {
 				uint64_t at = segment[i].at;
@@ -260,6 +261,35 @@ static void the_first_pass_of_a_tensor_is_taken_by_segments(void **state)
 			assert_memory_equal(slot, plain, sizeof slot);      /* and nothing between the segments */
 			hd_device_destroy(device);
 		}
+}
+
+/* Code of others in this process that rounds in another way would change bits without a word. */
+static void switched_rounding_is_told_by_whatever_computes(void **state)
+{
+	static float a[64], b[64], slot[2][64];
+	static const struct hd_segment segment = { 0, 64, 0, 0 };
+	const struct hd_step_scalars scalars = { .optim = { HD_OPTIM_LAMB, 0, 0.9f, 0.99f, 1e-6f, 0, false }, .lr = 0.1f, .scale = 1, .clip = 1,
+		.c1 = 1, .c2 = 1 };
+	const struct hd_update update = { HD_OPTIM_LAMB, a, b, { slot[0], slot[1] }, 64, &scalars };
+	struct hd_device *device = hd_stage_device("cpu", 1);
+	double sums[2];
+	uint64_t token;
+	(void)state;
+
+	for (int which = 0; which < 4; which++) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = HD_OK;
+		fesetround(FE_UPWARD);
+		switch (which) {
+		case 0: err = device->ops->add(device, a, a, b, 64, &token, &diag); break;
+		case 1: err = device->ops->sumsq(device, a, &segment, 1, sums, &token, &diag); break;
+		case 2: err = device->ops->measure(device, &update, &segment, 1, sums, sums + 1, &token, &diag); break;
+		case 3: err = device->ops->update(device, &update, &token, &diag); break;
+		}
+		fesetround(FE_TONEAREST);
+		CHECK(err == HD_E_BUG && strstr(diag.text, "device cpu: rounding or subnormals were switched"), "%d: %d, '%s'", which, err, diag.text);
+	}
+	hd_device_destroy(device);
 }
 
 static void the_null_device_gives_zeros_and_prices(void **state)
@@ -329,6 +359,7 @@ int main(void)
 		cmocka_unit_test(a_memory_limit_is_kept_and_told_with_numbers),
 		cmocka_unit_test(vectors_are_added_squared_and_updated_as_their_headers_say),
 		cmocka_unit_test(the_first_pass_of_a_tensor_is_taken_by_segments),
+		cmocka_unit_test(switched_rounding_is_told_by_whatever_computes),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),
 		cmocka_unit_test(fingerprints_tell_kernels_and_shapes_apart),
 		cmocka_unit_test(an_unknown_device_is_told_the_names),

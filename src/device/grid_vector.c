@@ -96,24 +96,25 @@ bool hd_grid_fold(struct hd_grid *grid, const struct hd_program *program, const 
 	return good;
 }
 
-enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token)
+enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .dst = dst, .a = a, .b = b, .len = len };
 
 	if (!hd_team_run(grid->team, nblocks(len), false, add_tile, &work))
-		return hd_grid_arithmetic(false, grid, NULL);
+		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }
 
 enum hd_err hd_grid_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token)
+	double *partial, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .a = flat, .segment = segment, .partial = partial };
 
 	if (!hd_team_run(grid->team, n, false, sumsq_tile, &work))
-		return hd_grid_arithmetic(false, grid, NULL);
+		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }
 
@@ -131,23 +132,23 @@ static void measure_tile(const void *user, uint32_t i, void *scratch)
 }
 
 enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
-	double *param_sumsq, double *move_sumsq, uint64_t *token)
+	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .update = update, .segment = segment,
 		.partial = param_sumsq, .moves = move_sumsq };
 
 	if (!hd_team_run(grid->team, n, false, measure_tile, &work))
-		return hd_grid_arithmetic(false, grid, NULL);
+		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }
 
-enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token)
+enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
 	const struct vector_work work = { .vector = grid->kernels.vector, .update = update };
 
 	if (!hd_team_run(grid->team, nblocks(update->len), false, update_tile, &work))
-		return hd_grid_arithmetic(false, grid, NULL);
+		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }

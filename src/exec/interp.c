@@ -156,7 +156,7 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 			uint64_t len = elems - at < HD_ZEROS_ELEMS ? elems - at : HD_ZEROS_ELEMS;
 			const float *src = fold[i].src ? fold[i].src + at : w->zeros;
 			float *dst = fold[i].dst + at;
-			err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token)
+			err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag)
 					  : ops->write(rank->device, dst, src, len * sizeof *dst, &token);
 		}
 	return err ? err : ops->wait(rank->device, token, diag);

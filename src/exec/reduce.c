@@ -20,12 +20,12 @@ void hd_reduce_chunks(struct hd_rank *rank)
 		for (uint32_t j = 0; j < w->njoins && !err; j++) {
 			const struct hd_join *join = &w->join[j];
 			err = rank->device->ops->add(rank->device, w->item[join->dst] + at, w->item[join->a] + at,
-				w->item[join->b] + at, len, &token);
+				w->item[join->b] + at, len, &token, &rank->diag);
 		}
 		if (!err)
 			err = rank->device->ops->sumsq(rank->device, w->item[w->result],
 				layout->segment + layout->chunk[c].first_segment, layout->chunk[c].nsegments,
-				w->segment_sumsq + layout->chunk[c].first_segment, &token);
+				w->segment_sumsq + layout->chunk[c].first_segment, &token, &rank->diag);
 	}
 	if (!err)
 		err = rank->device->ops->wait(rank->device, token, &rank->diag);

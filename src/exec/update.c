@@ -19,7 +19,8 @@ static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars
 	};
 }
 
-static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token)
+static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token,
+	struct hd_diag *diag)
 {
 	struct hd_update u = whole(rank, scalars);
 
@@ -28,20 +29,20 @@ static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars
 	for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
 		u.slot[s] = u.slot[s] ? u.slot[s] + at : NULL;
 	u.len = len;
-	return rank->device->ops->update(rank->device, &u, token);
+	return rank->device->ops->update(rank->device, &u, token, diag);
 }
 
-static enum hd_err measure_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+static enum hd_err measure_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_update u = whole(rank, &rank->scalars);
 	uint32_t first = chunk->first_segment;
 
 	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, chunk->nsegments,
-		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token);
+		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token, diag);
 }
 
-static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
@@ -52,18 +53,19 @@ static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *c
 		const struct hd_segment *s = &layout->segment[chunk->first_segment + i];
 		uint32_t first = layout->first_segment[s->param];
 		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, layout->first_segment[s->param + 1] - first);
-		err = update_run(rank, &scalars, s->at, s->len, token);
+		err = update_run(rank, &scalars, s->at, s->len, token, diag);
 	}
 	return err;
 }
 
-static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token)
+static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
 {
-	return update_run(rank, &rank->scalars, chunk->at, chunk->len, token);
+	return update_run(rank, &rank->scalars, chunk->at, chunk->len, token, diag);
 }
 
-static enum hd_err for_chunks(struct hd_rank *rank, enum hd_err (*act)(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token),
-	struct hd_diag *diag)
+typedef enum hd_err per_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag);
+
+static enum hd_err for_chunks(struct hd_rank *rank, per_chunk *act, struct hd_diag *diag)
 {
 	const struct hd_layout *layout = &rank->worker->task->layout;
 	uint64_t token = 0;
@@ -71,7 +73,7 @@ static enum hd_err for_chunks(struct hd_rank *rank, enum hd_err (*act)(struct hd
 
 	for (uint32_t c = 0; c < layout->nchunks && !err; c++)
 		if (rank->worker->plan->owner[c] == rank->id)
-			err = act(rank, &layout->chunk[c], &token);
+			err = act(rank, &layout->chunk[c], &token, diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 

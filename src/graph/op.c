@@ -31,10 +31,10 @@
 #define RULES_EMBED           hd_shape_embed, hd_grad_embed, hd_cost_elementwise
 #define RULES_EMBED_DW        hd_shape_embed_dw, NULL, hd_cost_elementwise
 #define RULES_SUM_ROWS        hd_shape_sum_rows, NULL, hd_cost_elementwise
-#define RULES_LAYERNORM       hd_shape_layernorm, hd_grad_layernorm, hd_cost_elementwise
-#define RULES_ADD_LAYERNORM   hd_shape_add_layernorm, hd_grad_add_layernorm, hd_cost_elementwise
-#define RULES_LAYERNORM_DX    hd_shape_layernorm_dx, NULL, hd_cost_elementwise
-#define RULES_LAYERNORM_DG    hd_shape_layernorm_dg, NULL, hd_cost_elementwise
+#define RULES_LAYERNORM       hd_shape_norm, hd_grad_norm, hd_cost_elementwise
+#define RULES_ADD_LAYERNORM   hd_shape_add_norm, hd_grad_add_norm, hd_cost_elementwise
+#define RULES_LAYERNORM_DX    hd_shape_norm_dx, NULL, hd_cost_elementwise
+#define RULES_LAYERNORM_DG    hd_shape_norm_dg, NULL, hd_cost_elementwise
 #define RULES_SOFTMAX_XENT    hd_shape_softmax_xent, hd_grad_softmax_xent, hd_cost_elementwise
 #define RULES_SOFTMAX_XENT_DX hd_shape_softmax_xent_dx, NULL, hd_cost_elementwise
 #define RULES_MSE             hd_shape_mse, hd_grad_mse, hd_cost_elementwise

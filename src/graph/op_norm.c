@@ -31,19 +31,41 @@ enum hd_err hd_shape_sum_rows(const struct hd_graph *graph, const struct hd_node
 	return HD_OK;
 }
 
-/* Normalisation over the last extent. */
+/* Normalisation over the last extent: of distances from the mean (layer norm), or of the values (root mean square).
+ * What an op adds to the other lies in its kind; `nstats` numbers are kept of each row. */
+
+struct kind {
+	uint8_t nstats;
+	bool beta;
+	uint16_t dx, dg;
+	const char *vectors, *stats;      /* what is said of wrong ones */
+};
+static const struct kind layer = { 2, true, HD_OP_LAYERNORM_DX, HD_OP_LAYERNORM_DG, "gamma and beta have not the last extent of x",
+	"dy, x and stats are not those of one normalisation" };
+static const struct kind rms = { 1, false, HD_OP_RMSNORM_DX, HD_OP_RMSNORM_DG, "gamma has not the last extent of x",
+	"dy, x and r are not those of one normalisation" };
+
+static const struct kind *kind_of(const struct hd_node *node)
+{
+	static const struct kind *const of[HD_NOPS] = {
+		[HD_OP_RMSNORM] = &rms, [HD_OP_ADD_RMSNORM] = &rms, [HD_OP_RMSNORM_DX] = &rms, [HD_OP_RMSNORM_DG] = &rms,
+		[HD_OP_LAYERNORM] = &layer, [HD_OP_ADD_LAYERNORM] = &layer, [HD_OP_LAYERNORM_DX] = &layer, [HD_OP_LAYERNORM_DG] = &layer,
+	};
+
+	return of[node->op];
+}
 
 static bool is_vector(const struct hd_value *v, int64_t len) { return v->rank == 1 && v->dim[0] == len; }
 
 static int64_t last_of(const struct hd_value *v) { return v->dim[v->rank - 1]; }
 
-static void stats_of(struct hd_value *out, const struct hd_value *x)
+static void stats_of(struct hd_value *out, const struct hd_value *x, const struct kind *kind)
 {
 	hd_rule_like(out, x);
-	out->dim[x->rank - 1] = 2;
+	out->dim[x->rank - 1] = kind->nstats;
 }
 
-static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node, int igamma, struct hd_diag *diag)
+static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node *node, const struct kind *kind, int igamma, struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	enum hd_err err = hd_rule_f32(graph, node, 0, diag);
@@ -54,25 +76,29 @@ static enum hd_err norm_check(const struct hd_graph *graph, const struct hd_node
 		return hd_rule_broken(graph, node, "eps is above 0", diag);
 	if (x->rank < 2 || last_of(x) < 0)
 		return hd_rule_broken(graph, node, "x has two extents or more, and the last is fixed", diag);
-	if (!is_vector(hd_rule_in(graph, node, igamma), last_of(x)) || !is_vector(hd_rule_in(graph, node, igamma + 1), last_of(x)))
-		return hd_rule_broken(graph, node, "gamma and beta have not the last extent of x", diag);
+	for (int i = igamma; i < igamma + 1 + kind->beta; i++)
+		if (!is_vector(hd_rule_in(graph, node, i), last_of(x)))
+			return hd_rule_broken(graph, node, kind->vectors, diag);
 	return HD_OK;
 }
 
-enum hd_err hd_shape_layernorm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
-	enum hd_err err = norm_check(graph, node, 1, diag);
+	const struct kind *kind = kind_of(node);
+	enum hd_err err = norm_check(graph, node, kind, 1, diag);
 
 	if (err != HD_OK)
 		return err;
 	hd_rule_like(&out[0], hd_rule_in(graph, node, 0));
-	stats_of(&out[1], hd_rule_in(graph, node, 0));
+	stats_of(&out[1], hd_rule_in(graph, node, 0), kind);
 	return HD_OK;
 }
 
-enum hd_err hd_shape_add_layernorm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+/* Of a sum, which is given out too. */
+enum hd_err hd_shape_add_norm(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
-	enum hd_err err = norm_check(graph, node, 2, diag);
+	const struct kind *kind = kind_of(node);
+	enum hd_err err = norm_check(graph, node, kind, 2, diag);
 
 	if (err != HD_OK)
 		return err;
@@ -80,11 +106,11 @@ enum hd_err hd_shape_add_layernorm(const struct hd_graph *graph, const struct hd
 		return hd_rule_broken(graph, node, "a and b differ in shape", diag);
 	hd_rule_like(&out[0], hd_rule_in(graph, node, 0));
 	hd_rule_like(&out[1], hd_rule_in(graph, node, 0));
-	stats_of(&out[2], hd_rule_in(graph, node, 0));
+	stats_of(&out[2], hd_rule_in(graph, node, 0), kind);
 	return HD_OK;
 }
 
-static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node, int istats, struct hd_diag *diag)
+static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd_node *node, const struct kind *kind, int istats, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 1);
 	struct hd_value stats = *x;
@@ -92,16 +118,17 @@ static enum hd_err norm_grad_check(const struct hd_graph *graph, const struct hd
 
 	if (err != HD_OK)
 		return err;
-	stats_of(&stats, x);
+	stats_of(&stats, x, kind);
 	if (x->rank < 2 || last_of(x) < 0 || !hd_dims_same(dy, x) || !hd_dims_same(hd_rule_in(graph, node, istats), &stats))
-		return hd_rule_broken(graph, node, "dy, x and stats are not those of one normalisation", diag);
+		return hd_rule_broken(graph, node, kind->stats, diag);
 	return HD_OK;
 }
 
-enum hd_err hd_shape_layernorm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
+	const struct kind *kind = kind_of(node);
 	const struct hd_value *x = hd_rule_in(graph, node, 1);
-	enum hd_err err = norm_grad_check(graph, node, 3, diag);
+	enum hd_err err = norm_grad_check(graph, node, kind, 3, diag);
 
 	if (err == HD_OK && !is_vector(hd_rule_in(graph, node, 2), last_of(x)))
 		err = hd_rule_broken(graph, node, "gamma has not the last extent of x", diag);
@@ -110,47 +137,46 @@ enum hd_err hd_shape_layernorm_dx(const struct hd_graph *graph, const struct hd_
 	return err;
 }
 
-enum hd_err hd_shape_layernorm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_norm_dg(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
-	enum hd_err err = norm_grad_check(graph, node, 2, diag);
+	const struct kind *kind = kind_of(node);
+	enum hd_err err = norm_grad_check(graph, node, kind, 2, diag);
 
 	if (err == HD_OK)
 		hd_rule_set(out, 1, (int64_t[]){ last_of(hd_rule_in(graph, node, 1)) }, HD_F32);
 	return err;
 }
 
-struct norm { uint32_t x, gamma, beta, dy, stats; };
-
-static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, struct norm n, struct hd_diag *diag)
+/* gamma[0] is gamma, behind it beta. */
+static enum hd_err norm_grad(struct hd_autodiff *ad, uint32_t node, const struct kind *kind, uint32_t x, const uint32_t *gamma, uint32_t dy,
+	uint32_t stats, struct hd_diag *diag)
 {
-	enum hd_err err = hd_grad_add(ad, node, n.x, HD_OP_LAYERNORM_DX, 4, (uint32_t[]){ n.dy, n.x, n.gamma, n.stats }, NULL, diag);
+	enum hd_err err = hd_grad_add(ad, node, x, kind->dx, 4, (uint32_t[]){ dy, x, gamma[0], stats }, NULL, diag);
 
 	if (err == HD_OK)
-		err = hd_grad_add(ad, node, n.gamma, HD_OP_LAYERNORM_DG, 3, (uint32_t[]){ n.dy, n.x, n.stats }, NULL, diag);
-	if (err == HD_OK)
-		err = hd_grad_add(ad, node, n.beta, HD_OP_SUM_ROWS, 1, &n.dy, &(struct hd_attr){ .i = { -1, 0 } }, diag);
+		err = hd_grad_add(ad, node, gamma[0], kind->dg, 3, (uint32_t[]){ dy, x, stats }, NULL, diag);
+	if (err == HD_OK && kind->beta)
+		err = hd_grad_add(ad, node, gamma[1], HD_OP_SUM_ROWS, 1, &dy, &(struct hd_attr){ .i = { -1, 0 } }, diag);
 	return err;
 }
 
-enum hd_err hd_grad_layernorm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+enum hd_err hd_grad_norm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
 	enum hd_err err = hd_rule_no_grad(ad, node, 1, diag);
 
-	if (err != HD_OK)
-		return err;
-	return norm_grad(ad, node, (struct norm){ n.in[0], n.in[1], n.in[2], hd_grad_of(ad, n.out), n.out + 1 }, diag);
+	return err == HD_OK ? norm_grad(ad, node, kind_of(&n), n.in[0], &n.in[1], hd_grad_of(ad, n.out), n.out + 1, diag) : err;
 }
 
 /* s may have readers of its own (the residual path); what they send back is there already. */
-enum hd_err hd_grad_add_layernorm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+enum hd_err hd_grad_add_norm(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
 	uint32_t dy = hd_grad_of(ad, n.out), s = n.out + 1;
 	enum hd_err err = hd_rule_no_grad(ad, node, 2, diag);
 
 	if (err == HD_OK && dy != HD_NONE)
-		err = norm_grad(ad, node, (struct norm){ s, n.in[2], n.in[3], dy, n.out + 2 }, diag);
+		err = norm_grad(ad, node, kind_of(&n), s, &n.in[2], dy, n.out + 2, diag);
 	if (err == HD_OK)
 		err = hd_grad_pass(ad, node, n.in[0], hd_grad_of(ad, s), diag);
 	return err == HD_OK ? hd_grad_pass(ad, node, n.in[1], hd_grad_of(ad, s), diag) : err;

@@ -34,9 +34,9 @@ hd_shape_rule hd_shape_arith;
 hd_grad_rule hd_grad_add_op, hd_grad_sub, hd_grad_mul;
 
 /* op_norm.c */
-hd_shape_rule hd_shape_sum_rows, hd_shape_layernorm, hd_shape_add_layernorm, hd_shape_layernorm_dx, hd_shape_layernorm_dg,
+hd_shape_rule hd_shape_sum_rows, hd_shape_norm, hd_shape_add_norm, hd_shape_norm_dx, hd_shape_norm_dg,
 	hd_shape_softmax_xent, hd_shape_softmax_xent_dx, hd_shape_mse, hd_shape_mse_dx, hd_shape_sum64, hd_shape_count64;
-hd_grad_rule hd_grad_layernorm, hd_grad_add_layernorm, hd_grad_softmax_xent, hd_grad_mse, hd_grad_sum64;
+hd_grad_rule hd_grad_norm, hd_grad_add_norm, hd_grad_softmax_xent, hd_grad_mse, hd_grad_sum64;
 
 /* Helpers of shape rules. */
 static inline const struct hd_value *hd_rule_in(const struct hd_graph *graph, const struct hd_node *node, int i)

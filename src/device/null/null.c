@@ -42,8 +42,10 @@ static enum hd_err null_run(struct hd_device *device, const struct hd_program *p
 	return null_done(device, token);
 }
 
-static enum hd_err null_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token)
+static enum hd_err null_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
+	struct hd_diag *diag)
 {
+	(void)diag;
 	(void)dst;
 	(void)a;
 	(void)b;
@@ -52,8 +54,9 @@ static enum hd_err null_add(struct hd_device *device, float *dst, const float *a
 }
 
 static enum hd_err null_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token)
+	double *partial, uint64_t *token, struct hd_diag *diag)
 {
+	(void)diag;
 	(void)flat;
 	(void)segment;
 	memset(partial, 0, n * sizeof *partial);
@@ -61,8 +64,9 @@ static enum hd_err null_sumsq(struct hd_device *device, const float *flat, const
 }
 
 static enum hd_err null_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
-	double *param_sumsq, double *move_sumsq, uint64_t *token)
+	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag)
 {
+	(void)diag;
 	(void)update;
 	(void)segment;
 	memset(param_sumsq, 0, n * sizeof *param_sumsq);
@@ -70,8 +74,9 @@ static enum hd_err null_measure(struct hd_device *device, const struct hd_update
 	return null_done(device, token);
 }
 
-static enum hd_err null_update(struct hd_device *device, const struct hd_update *update, uint64_t *token)
+static enum hd_err null_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag)
 {
+	(void)diag;
 	(void)update;
 	return null_done(device, token);
 }

@@ -237,6 +237,27 @@ enum hd_err hd_onnx_reduce_of(struct hd_onnx_call *call)
 	return put(call, &m, y, rank, dim);
 }
 
+/* (x - mean) / (deviation + 1e-9), over the axes alone */
+enum hd_err hd_onnx_mvn(struct hd_onnx_call *call)
+{
+	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "axes");
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	struct hd_maker m = maker(call);
+	uint32_t x, at, set = 0;
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+
+	if (err)
+		return err;
+	for (size_t k = 0; k < (a ? a->n_ints : 3); k++) {
+		if (!hd_onnx_axis(a ? a->ints[k] : k ? (int64_t)k + 1 : 0, v->rank, &at) || v->dim[at] < 0)
+			return hd_onnx_no(call, "there is no such axis, or it is the rows");
+		set |= 1u << at;
+	}
+	uint32_t d = sub(&m, x, reduced(&m, HD_OP_REDUCE_MEAN, x, set, true));
+	uint32_t deviation = act(&m, HD_ACT_SQRT, reduced(&m, HD_OP_REDUCE_MEAN, act(&m, HD_ACT_SQUARE, d, 0, 0), set, true), 0, 0);
+	return put(call, &m, hd_make2(&m, HD_OP_DIV, d, add(&m, deviation, number(&m, 1e-9)), none), v->rank, v->dim);
+}
+
 /* ---- choosing along an axis */
 
 enum hd_err hd_onnx_hardmax(struct hd_onnx_call *call)

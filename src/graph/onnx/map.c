@@ -319,8 +319,8 @@ static enum hd_err not_zero(struct hd_onnx_call *call, uint32_t x, uint32_t *y)
 
 enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 {
-	int64_t to = hd_onnx_attr_int(call->node, "to", 0);
-	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *like = hd_onnx_in(call, 1);
+	int64_t to = is(call, "CastLike") && like ? like->type : hd_onnx_attr_int(call->node, "to", 0);
 	struct hd_onnx_val *out = hd_onnx_out(call, 0);
 	bool to_int = to == T(INT32) || to == T(INT64);
 	uint32_t x, y;

@@ -35,5 +35,6 @@ const struct hd_onnx_op hd_onnx_ops[] = {
 	OP("Tile", hd_onnx_tile), OP("DepthToSpace", hd_onnx_depth_space), OP("SpaceToDepth", hd_onnx_depth_space),
 	OP("Mean", hd_onnx_mean), OP("Einsum", hd_onnx_einsum), OP("EyeLike", hd_onnx_eye), OP("ArgMin", hd_onnx_argmax),
 	OP("LSTM", hd_onnx_recurrent), OP("GRU", hd_onnx_recurrent), OP("ConstantOfShape", hd_onnx_filled),
+	OP("CastLike", hd_onnx_cast), OP("MeanVarianceNormalization", hd_onnx_mvn),
 	{ 0 },
 };
