@@ -160,14 +160,14 @@ batch: {global: 12, virtual_nodes: 3}
 optim: {kind: sgd, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1 steps, keep: 2}
 END
-exported="mlp lenet resnet18 groups gpt llama bert tensors"
+exported="mlp lenet resnet18 inception groups gpt llama bert bert_cls tensors"
 for name in $exported; do
 	train run $name.yaml --out $name
 	expect 0 heddle model export $name -o $name.onnx
 	says "$name.onnx"
 	expect 0 heddle predict $name --split train -o $name.npy -q
 done
-for name in lenet llama bert tensors; do expect 0 heddle model import $name.onnx -o back_$name -q; done
+for name in lenet inception llama bert bert_cls tensors; do expect 0 heddle model import $name.onnx -o back_$name -q; done
 grep -q attend back_llama/model.graph || failed "the attention of llama does not come back as one op"
 passed "export of built-in models and of a graph, and some back in"
 train run lstm.yaml --out lstm
