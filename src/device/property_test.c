@@ -22,7 +22,7 @@
 #include "device/testing.h"
 #include "tests/eval64.inc.h"
 
-enum { GRAPHS = 240, ROWS = 3, POOL = 40, MAX_ELEMS = 300, SAMPLES = 4 };
+enum { GRAPHS = 300, ROWS = 3, POOL = 40, MAX_ELEMS = 300, SAMPLES = 4 };
 
 struct maker {
 	struct hd_graph *graph;
@@ -329,6 +329,83 @@ static uint32_t gen_image(struct maker *m, uint32_t x)
 	return node(m, HD_OP_GROUPNORM, 3, (uint32_t[]){ image, gamma, beta }, (struct hd_attr){ .i = { 1 }, .f = { 0.1f } });
 }
 
+/* [N,T,C] projected to n channels. */
+static uint32_t projected(struct maker *m, uint32_t x, int64_t n)
+{
+	return node2(m, HD_OP_MATMUL, x, leaf(m, true, HD_F32, 2, (int64_t[]){ shape(m, x)->dim[2], n }), (struct hd_attr){ .i = { 0 } });
+}
+
+static bool is_sequence(const struct maker *m, uint32_t x)
+{
+	const struct hd_value *v = shape(m, x);
+
+	return v->rank == 3 && v->dim[0] < 0 && v->dim[1] > 0 && v->dim[2] > 0;
+}
+
+/* Heads of queries, some of which share keys; with rotary positions or without; from parts, or packed. */
+static uint32_t gen_attend(struct maker *m, uint32_t x)
+{
+	int32_t kv = (int32_t)(1 + draw(m, 2)), heads = kv * (int32_t)(1 + draw(m, 2)), causal = coin(m);
+	int64_t each = 2;
+
+	if (!is_sequence(m, x))
+		return HD_NONE;
+	if (draw(m, 3) == 0)
+		return node1(m, HD_OP_ATTENTION, projected(m, x, 3 * each * heads), (struct hd_attr){ .i = { heads, causal } });
+	uint32_t in[3] = { projected(m, x, each * heads), projected(m, x, each * kv), projected(m, x, each * kv) };
+	bool turned = coin(m);
+	for (int k = 0; k < 2 && turned; k++)
+		in[k] = node1(m, HD_OP_ROTARY, in[k], (struct hd_attr){ .i = { k ? kv : heads, 0 }, .f = { 7 } });
+	return node(m, HD_OP_ATTEND, 3, in, (struct hd_attr){ .i = { heads, kv, causal } });
+}
+
+static uint32_t gen_rotary(struct maker *m, uint32_t x)
+{
+	if (!is_sequence(m, x) || shape(m, x)->dim[2] % 2)
+		return HD_NONE;
+	return node1(m, HD_OP_ROTARY, x, (struct hd_attr){ .i = { 1, coin(m) }, .f = { 100 } });
+}
+
+static uint32_t gen_cell(struct maker *m, uint32_t x)
+{
+	bool lstm = coin(m);
+	int64_t hidden = 1 + draw(m, 3), all = (lstm ? 4 : 3) * hidden;
+
+	if (!is_sequence(m, x))
+		return HD_NONE;
+	uint32_t w = leaf(m, true, HD_F32, 2, (int64_t[]){ all, hidden }), b = leaf(m, true, HD_F32, 1, &all);
+	return node(m, lstm ? HD_OP_LSTM : HD_OP_GRU, 3, (uint32_t[]){ projected(m, x, all), w, b }, (struct hd_attr){ .i = { 0 } });
+}
+
+static uint32_t gen_batchnorm(struct maker *m, uint32_t x)
+{
+	static const float numbers[16] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+	struct hd_value v = *shape(m, x);
+	int32_t axis = v.rank > 2 && coin(m) ? 1 : -1;
+	int64_t c = v.rank < 2 ? 0 : v.dim[axis == 1 ? 1 : v.rank - 1];
+	uint32_t in[5] = { x };
+	struct hd_diag diag = { "" };
+
+	if (v.rank < 2 || v.dim[0] >= 0 || c < 1 || c > 16)
+		return HD_NONE;
+	in[1] = leaf(m, true, HD_F32, 1, &c);
+	in[2] = leaf(m, true, HD_F32, 1, &c);
+	CHECK(hd_graph_const(m->graph, HD_F32, 1, &c, numbers, &in[3], &diag) == HD_OK, "%s", diag.text);
+	in[4] = in[3];
+	return node(m, HD_OP_BATCHNORM, 5, in, (struct hd_attr){ .i = { axis, draw(m, 4) == 0 }, .f = { 0.1f } });
+}
+
+/* A table read by ids of their own: x gives the extents. */
+static uint32_t gen_embed(struct maker *m, uint32_t x)
+{
+	struct hd_value v = *shape(m, x);
+
+	if (v.rank != 3 || v.dim[0] >= 0)
+		return HD_NONE;
+	uint32_t ids = leaf(m, false, HD_I32, 2, v.dim), table = leaf(m, true, HD_F32, 2, (int64_t[]){ 5, v.dim[2] });
+	return node2(m, HD_OP_ADD, x, node2(m, HD_OP_EMBED, ids, table, (struct hd_attr){ .i = { 0 } }), (struct hd_attr){ .i = { 0 } });
+}
+
 static uint32_t gen_dropout(struct maker *m, uint32_t x)
 {
 	if (shape(m, x)->dim[0] >= 0)
@@ -343,7 +420,8 @@ static const struct generator { const char *name; uint32_t (*run)(struct maker *
 	{ "permute", gen_permute }, { "slice", gen_slice }, { "concat", gen_concat }, { "pad", gen_pad }, { "gather", gen_gather },
 	{ "expand", gen_expand }, { "reshape", gen_reshape }, { "contract", gen_contract }, { "matmul", gen_matmul }, { "bias", gen_bias },
 	{ "layernorm", gen_layernorm }, { "rmsnorm", gen_rmsnorm }, { "swiglu", gen_swiglu }, { "image", gen_image }, { "image", gen_image },
-	{ "dropout", gen_dropout },
+	{ "attend", gen_attend }, { "attend", gen_attend }, { "rotary", gen_rotary }, { "cell", gen_cell }, { "cell", gen_cell },
+	{ "batchnorm", gen_batchnorm }, { "embed", gen_embed }, { "dropout", gen_dropout },
 };
 enum { NGENERATORS = sizeof generators / sizeof generators[0] };
 
@@ -578,7 +656,7 @@ static void random_graphs_have_the_gradients_that_differences_have(void **state)
 		ops += tally.of[op] > 0;
 	print_message("             %u graphs (%u too wild), %u nodes of %u ops, %u gradients compared\n", tally.graphs, tally.wild, tally.nodes,
 		ops, tally.checked);
-	assert_true(tally.graphs >= 200 && ops >= 40 && tally.wild < GRAPHS);
+	assert_true(tally.graphs >= 200 && ops >= 60 && tally.wild < GRAPHS);
 }
 
 int main(void)
