@@ -7,7 +7,8 @@
 enum { MAX_ELEMS = 1 << 16 };                     /* tables stay ops: their memory is not worth the time saved */
 
 /* One element: a and b are the operands', as broadcasting pairs them. */
-typedef float element_fn(const struct hd_attr *attr, float a, float b);
+typedef float number_fn(const struct hd_attr *attr, float a, float b);
+typedef int32_t whole_fn(int32_t a, int32_t b);
 
 static float keep(const struct hd_attr *attr, float a, float b) { (void)attr, (void)b; return a; }
 static float add(const struct hd_attr *attr, float a, float b) { (void)attr; return a + b; }
@@ -15,6 +16,16 @@ static float sub(const struct hd_attr *attr, float a, float b) { (void)attr; ret
 static float mul(const struct hd_attr *attr, float a, float b) { (void)attr; return a * b; }
 static float divide(const struct hd_attr *attr, float a, float b) { (void)attr; return a / b; }
 static float scale(const struct hd_attr *attr, float a, float b) { (void)b; return a * attr->f[0]; }
+
+/* Whole numbers wrap, as the kernels let them; by 0 is 0. */
+static int32_t wrapped(int64_t x) { return (int32_t)(uint32_t)(uint64_t)x; }
+static int32_t keep_whole(int32_t a, int32_t b) { (void)b; return a; }
+static int32_t add_whole(int32_t a, int32_t b) { return wrapped((int64_t)a + b); }
+static int32_t sub_whole(int32_t a, int32_t b) { return wrapped((int64_t)a - b); }
+static int32_t mul_whole(int32_t a, int32_t b) { return wrapped((int64_t)a * b); }
+static int32_t divide_whole(int32_t a, int32_t b) { return b == 0 ? 0 : wrapped((int64_t)a / b); }
+static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
+static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
 /* The activations of exact arithmetic: one correctly rounded operation, or none. */
 static bool act_exact(int32_t act)
@@ -45,22 +56,26 @@ static float act(const struct hd_attr *attr, float a, float b)
 	}
 }
 
-static const struct { uint16_t op; element_fn *fn; } foldable[] = {
-	{ HD_OP_RESHAPE, keep }, { HD_OP_ADD, add }, { HD_OP_SUB, sub }, { HD_OP_MUL, mul }, { HD_OP_DIV, divide },
-	{ HD_OP_SCALE, scale }, { HD_OP_ACT, act },
+/* By the type of the operands; NULL: stays an op. */
+static const struct folding { uint16_t op; number_fn *number; whole_fn *whole; } foldable[] = {
+	{ HD_OP_RESHAPE, keep, keep_whole },  { HD_OP_ADD, add, add_whole },     { HD_OP_SUB, sub, sub_whole },
+	{ HD_OP_MUL, mul, mul_whole },        { HD_OP_DIV, divide, divide_whole }, { HD_OP_SCALE, scale, NULL },
+	{ HD_OP_ACT, act, NULL },             { HD_OP_MAXIMUM, NULL, larger },   { HD_OP_MINIMUM, NULL, smaller },
 };
 
 /* NULL: not to be folded, because an operand is no constant or the arithmetic is not exact. */
-static element_fn *folding(const struct hd_graph *graph, const struct hd_node *node)
+static const struct folding *folding(const struct hd_graph *graph, const struct hd_node *node)
 {
+	bool number = node->nin && graph->value[node->in[0]].dtype == HD_F32;
+
 	for (int k = 0; k < node->nin; k++)
-		if (graph->value[node->in[k]].kind != HD_CONST || graph->value[node->in[k]].dtype != HD_F32)
+		if (graph->value[node->in[k]].kind != HD_CONST || graph->value[node->in[k]].dtype != (number ? HD_F32 : HD_I32))
 			return NULL;
 	if (node->op == HD_OP_ACT && !act_exact(node->attr.i[0]))
 		return NULL;
 	for (size_t i = 0; i < sizeof foldable / sizeof foldable[0]; i++)
 		if (foldable[i].op == node->op)
-			return foldable[i].fn;
+			return (number ? foldable[i].number != NULL : foldable[i].whole != NULL) ? &foldable[i] : NULL;
 	return NULL;
 }
 
@@ -78,31 +93,34 @@ static uint64_t under(const struct hd_value *whole, const struct hd_value *part,
 	return at;
 }
 
-static const float *data_of(const struct hd_graph *graph, uint32_t value)
+static const void *data_of(const struct hd_graph *graph, uint32_t value)
 {
-	return (const float *)(const void *)(graph->consts + graph->value[value].data);      /* the pool aligns constants to 64 */
+	return graph->consts + graph->value[value].data;      /* the pool aligns constants to 64 */
 }
 
 /* *folded stays false where a result is not finite: the job shall see it at run time, named. */
-static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *node, element_fn *fn, const uint32_t *in,
+static enum hd_err fold_node(struct hd_rewrite *rewrite, const struct hd_node *node, const struct folding *fold, const uint32_t *in,
 	bool *folded, struct hd_diag *diag)
 {
 	struct hd_graph *graph = &rewrite->graph;
 	const struct hd_value *made = &rewrite->from->value[node->out];
 	const struct hd_value *va = node->nin > 1 ? &graph->value[in[0]] : made, *vb = node->nin > 1 ? &graph->value[in[1]] : made;
 	uint64_t n = hd_value_elems(made, 1);
-	const float *a = data_of(graph, in[0]), *b = node->nin > 1 ? data_of(graph, in[1]) : a;
-	float *out = hd_arena_take(graph->arena, n, sizeof *out);
+	const void *a = data_of(graph, in[0]), *b = node->nin > 1 ? data_of(graph, in[1]) : a;
+	float *number = hd_arena_take(graph->arena, n, sizeof *number);
+	int32_t *whole = (int32_t *)(void *)number;
 
-	if (!out)
+	if (!number)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to fold a constant of %llu elements", (unsigned long long)n);
 	for (uint64_t i = 0; i < n; i++) {
-		out[i] = fn(&node->attr, a[under(made, va, i)], b[under(made, vb, i)]);
-		if (!isfinite(out[i]))
+		uint64_t at = under(made, va, i), bt = under(made, vb, i);
+		if (made->dtype == HD_I32)
+			whole[i] = fold->whole(((const int32_t *)a)[at], ((const int32_t *)b)[bt]);
+		else if (!isfinite(number[i] = fold->number(&node->attr, ((const float *)a)[at], ((const float *)b)[bt])))
 			return HD_OK;
 	}
 	*folded = true;
-	return hd_graph_const(graph, HD_F32, made->rank, made->dim, out, &rewrite->to[node->out], diag);
+	return hd_graph_const(graph, (enum hd_dtype)made->dtype, made->rank, made->dim, number, &rewrite->to[node->out], diag);
 }
 
 enum hd_err hd_graph_fold(struct hd_graph *graph, struct hd_diag *diag)
@@ -119,9 +137,9 @@ enum hd_err hd_graph_fold(struct hd_graph *graph, struct hd_diag *diag)
 			if (err != HD_OK)
 				return err;
 		}
-		element_fn *fn = folding(&rewrite.graph, &here);
-		if (fn && hd_value_elems(&graph->value[node->out], 1) <= MAX_ELEMS)
-			err = fold_node(&rewrite, node, fn, here.in, &folded, diag);
+		const struct folding *fold = folding(&rewrite.graph, &here);
+		if (fold && hd_value_elems(&graph->value[node->out], 1) <= MAX_ELEMS)
+			err = fold_node(&rewrite, node, fold, here.in, &folded, diag);
 		if (err == HD_OK && !folded)
 			err = hd_rewrite_copy(&rewrite, node, diag);
 	}

@@ -29,6 +29,19 @@ static void chains_of_constants_become_one(void **state)
 		"output a $6\noutput b $7\n");
 }
 
+/* As the kernels compute: what does not fit wraps, by 0 is 0, towards 0. */
+static void whole_constants_are_folded_as_the_kernels_compute_them(void **state)
+{
+	(void)state;
+	expect(hd_graph_fold,
+		"const $0 i32 [2] 2147483647 -7\nconst $1 i32 [1] 2\nconst $2 i32 [2] 0 3\n%0 = add $0 $1\n%1 = mul %0 $1\n%2 = div $0 $2\n%3 = sub $2 $1\n"
+		"%4 = maximum $0 $2\n%5 = minimum $0 $2\n%6 = reshape %5 d0=2 d1=1\n%7 = less $0 $2\n"
+		"output a %0\noutput b %1\noutput c %2\noutput d %3\noutput e %4\noutput f %6\noutput g %7\n",
+		"const $0 i32 [2] 2147483647 -7\nconst $1 i32 [1] 2\nconst $2 i32 [2] -2147483647 -5\nconst $3 i32 [2] 2 -10\nconst $4 i32 [2] 0 3\n"
+		"const $5 i32 [2] 0 -2\nconst $6 i32 [2] -2 1\nconst $7 i32 [2] 2147483647 3\nconst $8 i32 [2] 0 -7\nconst $9 i32 [2,1] 0 -7\n"
+		"%0 = less $0 $4 : f32 [2]\noutput a $2\noutput b $3\noutput c $5\noutput d $6\noutput e $7\noutput f $9\noutput g %0\n");
+}
+
 static void exact_activations_of_constants_are_folded(void **state)
 {
 	(void)state;
@@ -258,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chains_of_constants_become_one),
+		cmocka_unit_test(whole_constants_are_folded_as_the_kernels_compute_them),
 		cmocka_unit_test(exact_activations_of_constants_are_folded),
 		cmocka_unit_test(what_is_not_exact_or_not_finite_is_left),
 		cmocka_unit_test(nodes_that_read_inputs_are_left),
