@@ -27,3 +27,12 @@ else
 	echo "$p MiB predicted, $grown MiB taken"
 fi
 passed "as virtual nodes it trains there, and its peak is what was predicted, to 5 %"
+
+# A limit of the address space counts what is mapped: what was taken must not be missed twice.
+if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
+	space() { (ulimit -v "$1"; shift; MALLOC_ARENA_MAX=1 heddle "$@"); }
+	expect 0 space 300000 run wide.yaml --devices 1 --threads 1 --steps 1 --out bounded
+	expect 11 space 300000 run wide.yaml --devices 1 --threads 1 --steps 1 --out refused -s batch.virtual_nodes=1
+	says 'this process may use 293.0 MiB'
+	passed "under ulimit -v it trains as virtual nodes, and in one pass is refused"
+fi

@@ -6,7 +6,8 @@
 
 /* What the job needs against what it may have and what is there: said before it is taken, with
  * numbers, not by the kernel's killer in the middle of a step. Memory of devices is lazy, so what
- * is taken is not yet in use; what is in use shows in the resident size. */
+ * is taken is not yet in use; what is in use shows in the resident size. A limit of the address space
+ * is used up by what is mapped, touched or not. */
 
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
@@ -85,6 +86,8 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 	return HD_OK;
 }
 
+static uint64_t beyond(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
+
 enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
 {
 	struct hd_memory_info machine;
@@ -96,7 +99,7 @@ enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
 	struct hd_room room = { .limit_bytes = machine.limit_bytes, .free_bytes = machine.free_bytes };
 	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked))
 		room.devices_bytes = asked;
-	room.used_bytes = machine.rss_bytes > w->rss_before_bytes ? machine.rss_bytes - w->rss_before_bytes : 0;
+	room.used_bytes = machine.free_is_space ? beyond(machine.mapped_bytes, w->before.mapped_bytes) : beyond(machine.rss_bytes, w->before.rss_bytes);
 	return hd_memory_fits(&t, &room, w->spec.ndevices, diag);
 }
 
@@ -106,7 +109,7 @@ void hd_worker_growth(const struct hd_worker *w, struct hd_memory_growth *growth
 
 	hd_memory_look(&now);
 	*growth = (struct hd_memory_growth){
-		.peak = now.rss_peak_bytes > w->rss_before_bytes ? now.rss_peak_bytes - w->rss_before_bytes : 0,
-		.files = now.rss_file_bytes > w->file_before_bytes ? now.rss_file_bytes - w->file_before_bytes : 0,
+		.peak = beyond(now.rss_peak_bytes, w->before.rss_bytes),
+		.files = beyond(now.rss_file_bytes, w->before.rss_file_bytes),
 	};
 }

@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "sys/failpoint.h"
-#include "sys/memory.h"
 #include "exec/diverge.h"
 
 enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
@@ -236,7 +235,6 @@ static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
 
 enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
 {
-	struct hd_memory_info before;
 	struct hd_cores cores;
 	struct hd_worker *w = hd_alloc(sizeof *w);
 	enum hd_err err;
@@ -251,9 +249,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_lock_init(&w->launch_lock);
 	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
-	hd_memory_look(&before);
-	w->rss_before_bytes = before.rss_bytes;
-	w->file_before_bytes = before.rss_file_bytes;
+	hd_memory_look(&w->before);
 	hd_thread_arith_set();
 	err = hd_worker_programs(w, diag);
 	if (!err)

@@ -10,6 +10,7 @@
 
 #include "sys/clock.h"
 #include "sys/lock.h"
+#include "sys/memory.h"
 #include "sys/thread.h"
 #include "plan/folds.h"
 #include "exec/forward.h"
@@ -80,7 +81,7 @@ struct hd_worker {
 	struct hd_lockstep lockstep;
 	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
-	uint64_t rss_before_bytes, file_before_bytes;     /* of the process, before anything was taken */
+	struct hd_memory_info before;     /* of the process, before anything was taken */
 	struct hd_state state;
 	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
 	double  epoch_loss, epoch_weight, epoch_correct;

@@ -161,17 +161,18 @@ void hd_memory_look(struct hd_memory_info *info)
 		info->machine_bytes = field_bytes(text, "MemTotal");
 		info->free_bytes = field_bytes(text, "MemAvailable");
 	}
-	uint64_t mapped = 0;
 	if (hd_proc_text("/proc/self/status", text, sizeof text)) {
 		info->rss_bytes = field_bytes(text, "VmRSS");
 		info->rss_peak_bytes = field_bytes(text, "VmHWM");
 		info->rss_file_bytes = field_bytes(text, "RssFile");
-		mapped = field_bytes(text, "VmSize");
+		info->mapped_bytes = field_bytes(text, "VmSize");
 	}
 	struct bounds bounds = { info->machine_bytes, info->free_bytes };
 	hd_cgroup_walk("memory", look, &bounds);
+	uint64_t others = bounds.room;
 	if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
-		tighten(&bounds, space.rlim_cur, mapped);
+		tighten(&bounds, space.rlim_cur, info->mapped_bytes);
+	info->free_is_space = bounds.room < others;
 	info->limit_bytes = bounds.limit;
 	info->free_bytes = bounds.room;
 }

@@ -36,6 +36,8 @@ struct hd_memory_info {
 	uint64_t free_bytes;              /* what the system says a new process could take, within the limit */
 	uint64_t limit_bytes;             /* invariant 2 */
 	uint64_t rss_bytes, rss_peak_bytes;       /* of this process */
+	uint64_t mapped_bytes;            /* of this process, resident or not */
+	bool     free_is_space;           /* what bounds free_bytes is RLIMIT_AS: it counts what is mapped, not what is resident */
 	uint64_t rss_file_bytes;          /* of rss: pages of programs and files, which the system takes back when it needs them; 0: not told */
 };
 void hd_memory_look(struct hd_memory_info *info);
