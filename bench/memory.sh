@@ -64,7 +64,7 @@ for job in images text; do
 	echo
 	echo "\`$job\` in one pass:"
 	echo '```'
-	fold -s -w 150 "$work/refusal.$job"
+	fold -s -w 150 "$work/refusal.$job" | sed 's/ *$//'
 	echo '```'
 done
 echo
@@ -78,7 +78,7 @@ for space in unlimited 2200 1500 1250; do
 	echo '```'
 	(ulimit -v "$([ $space = unlimited ] && echo unlimited || echo $((space * 1024)))"
 	MALLOC_ARENA_MAX=1 "$heddle" run bench/jobs/gpt-50k.yaml --dry-run -s workers.devices=auto:8 2>&1 || true) |
-		sed -n 's/^ *\(devices: .*\)/\1/p; s/^ *\(memory: .*\)/\1/p; s/^heddle: //p' | fold -s -w 150
+		sed -n 's/^ *\(devices: .*\)/\1/p; s/^ *\(memory: .*\)/\1/p; s/^heddle: //p' | fold -s -w 150 | sed 's/ *$//'
 	echo '```'
 done
 exit $status

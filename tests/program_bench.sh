@@ -26,6 +26,15 @@ says 'GFLOP'
 [ -z "$(ls -d runs 2>/dev/null)" ] || failed "bench leaves a run directory"
 passed "bench step times real steps and leaves nothing"
 
+# What --save writes is the problem that was timed: another program can begin there.
+expect 0 heddle bench step mlp.yaml --devices 2 --repeat 3 --json --save problem.safetensors -s optim.weight_decay=0.1
+json_ok
+same "$(grep -o '"losses":\[[^]]*' out | tr , '\n' | wc -l)" 6 "a loss for every step, those of the warm-up too"
+[ -s problem.safetensors ] || failed "--save writes nothing"
+expect 2 heddle bench step mlp.yaml --repeat 100000000 --save big.safetensors
+[ ! -e big.safetensors ] || failed "a refused file is there"
+passed "bench step saves what it times"
+
 # Each figure that is made of others is checked against them.
 cat >sums.py <<'END'
 import json, sys

@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "sys/thread.h"
 #include "device/peak.h"
+#include "exec/problem.h"
 #include "exec/times.h"
 
 /* Where a step's time goes on device 0. Waiting for the others is part of joins and update. */
@@ -37,6 +38,7 @@ struct bench {
 	struct hd_times times, phase[NPHASES];
 	struct hd_times node, rest;       /* forward and backward; joins and update */
 	double first, last; uint64_t n;
+	double *loss;                     /* [steps]; NULL: not asked for */
 };
 
 /* What V virtual nodes on one device cost beyond V times one alone. */
@@ -64,6 +66,8 @@ static void on_step(void *user, const struct hd_progress *p)
 	if (b->n++ == 0)
 		b->first = p->loss;
 	b->last = p->loss;
+	if (b->loss)
+		b->loss[b->n - 1] = p->loss;
 	if (b->n <= HD_BENCH_WARMUP)
 		return;
 	hd_times_add(&b->times, p->step_ms);
@@ -134,6 +138,12 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	hd_json_put_f64(&w, "fraction_of_peak", rate / peak);
 	hd_json_put_f64(&w, "loss_first", b->first);
 	hd_json_put_f64(&w, "loss_last", b->last);
+	if (b->loss) {
+		hd_json_open_array(&w, "losses");
+		for (uint64_t i = 0; i < b->n; i++)
+			hd_json_put_f64(&w, NULL, b->loss[i]);
+		hd_json_close(&w);
+	}
 	hd_json_put_i64(&w, "devices", spec->ndevices);
 	hd_json_put_i64(&w, "threads", spec->nthreads);
 	hd_json_put_text(&w, "kernels", hd_worker_path(hd_run_worker(run)));
@@ -234,6 +244,14 @@ static void look_at_memory(struct hd_run *run, struct memory *m)
 	*m = (struct memory){ (double)terms.total / 0x1p20, (double)growth.peak / 0x1p20, (double)growth.files / 0x1p20 };
 }
 
+static enum hd_err save(struct hd_cmd *cmd, struct hd_run *run, uint64_t nsteps, struct bench *b)
+{
+	b->loss = hd_arena_take(&cmd->arena, nsteps, sizeof *b->loss);
+	if (!b->loss)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the losses of %llu steps", (unsigned long long)nsteps);
+	return hd_problem_write(&cmd->fs, hd_run_task(run), hd_worker_state(hd_run_worker(run)), nsteps, cmd->args.text[HD_OPT_SAVE], &cmd->diag);
+}
+
 enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -256,6 +274,8 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 		hd_bench_take_steps(job, options.stop_at);
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	}
+	if (!err && cmd->args.has[HD_OPT_SAVE])
+		err = save(cmd, run, options.stop_at, b);
 	if (!err)
 		err = hd_run_train(run, &cmd->diag);
 	if (!err) {

@@ -59,8 +59,11 @@ const struct hd_verb hd_verbs[] = {
 	  "devices as joins and update. On one device the cost of virtual nodes too: V of them against V times the forward and\n"
 	  "backward pass of one (the same job with batch/V, V = 1) + joins and update, least times. Memory: what is\n"
 	  "predicted before the first step, how far the process's resident bytes rose above what they were before there was a\n"
-	  "worker, and how much of that are pages of programs and files: no prediction counts those. Nothing is kept.",
-	  OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
+	  "worker, and how much of that are pages of programs and files: no prediction counts those. Nothing of the run is kept.\n"
+	  "--save FILE.safetensors: the same problem for another program: parameters before the first step by the names of\n"
+	  "`model export`, the rows of step 0, 1, ... as step0.x, step0.y, ..., the job as JSON in the metadata; --json then has\n"
+	  "the loss of each of these steps to compare with.",
+	  OPTS(HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_REPEAT, HD_OPT_SAVE, HD_OPT_SET), hd_cmd_bench_step, "program_bench.sh" },
 	{ "bench op", "JOB", 1, 1, "time each op of a job's training step alone, against the roofline",
 	  "One device of one thread, each set of kernels that this build has: every distinct (op, shape) of the step, best of\n"
 	  "--repeat runs in the wave of virtual nodes that the job would use, operands as in the step. All columns are of one\n"

@@ -166,9 +166,10 @@ enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, cons
 
 	hd_arena_init(&arena, 0);
 	/* an entry has at most all second names and one count beside it */
+	const size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore, nmeta = NMETA + HD_NAME_TIES + how->nmeta;
 	struct out o = { .how = how, .arena = &arena, .diag = diag,
-		.tensor = hd_arena_take(&arena, 2 * (size_t)state->nentries + HD_NAME_TIES + 1, sizeof *o.tensor),
-		.meta = hd_arena_take(&arena, NMETA + HD_NAME_TIES, sizeof *o.meta) };
+		.tensor = hd_arena_take(&arena, ntensors + 1, sizeof *o.tensor),
+		.meta = hd_arena_take(&arena, nmeta, sizeof *o.meta) };
 	if (!o.tensor || !o.meta) {
 		err = no_memory(&o);
 		goto out;
@@ -179,7 +180,11 @@ enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, cons
 	o.meta[o.nmeta++] = (struct hd_st_meta){ "job_hash", job };
 	o.meta[o.nmeta++] = (struct hd_st_meta){ "model", info->model };
 	o.meta[o.nmeta++] = (struct hd_st_meta){ "step", step };
+	for (uint32_t i = 0; i < how->nmeta; i++)
+		o.meta[o.nmeta++] = how->meta[i];
 	err = gather(&o, state);
+	for (uint32_t i = 0; i < how->nmore && !err; i++)
+		o.tensor[o.n++] = how->more[i];
 	if (!err)
 		err = hd_export_tensors(fs, o.tensor, o.n, o.meta, o.nmeta, path, diag);
 out:
