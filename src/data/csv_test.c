@@ -93,6 +93,7 @@ static void a_table_is_numbers_and_a_label(void **state)
 	assert_true(set->count == 2 && set->split[0].count == 2 && set->nsplits == 1);
 	assert_true(set->field[0].rank == 1 && set->field[0].dim[0] == 2 && set->field[0].dtype == HD_F32);
 	assert_true(set->field[1].rank == 0 && set->field[1].dtype == HD_I32);
+	CHECK(strstr(set->about, "2 records of 2 columns, d/t.csv"), "%s", set->about);
 	read_sample(set, 0, 0, x, &y);
 	assert_true(x[0] == 1.5f && x[1] == -2000.0f && y == 0);
 	read_sample(set, 0, 1, x, &y);

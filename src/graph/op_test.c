@@ -208,6 +208,7 @@ static void costs_of_dense_ops_are_their_multiply_adds(void **state)
 	assert_true(cost_of("%0,%1 = attention qkv heads=2 causal=1", 3).flops == 2.0 * 3 * 5 * 5 * 4);
 	assert_true(cost_of("%0,%1 = attend qkv seq seq heads=4 kv=2", 3).flops == 2.0 * 2 * 3 * 5 * 5 * 12);
 	assert_true(cost_of("%0,%1 = attend qkv seq seq heads=4 kv=2 causal=1", 3).flops == 2.0 * 3 * 5 * 5 * 12);
+	assert_true(cost_of("%0 = contract seq pos tb=1", 3).flops == 2.0 * 3 * 5 * 5 * 6);
 	assert_true(cost_of("%0,%1,%2 = lstm qkv w12 v12", 2).flops == 2.0 * 2 * 5 * 12 * 3);
 	assert_true(cost_of("%0 = recur_dw qkv seq", 2).flops == 2.0 * 2 * 5 * 12 * 6);
 	assert_true(cost_of("%0 = reshape x d0=-4", 3).bytes == 0.0);

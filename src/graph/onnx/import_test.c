@@ -515,6 +515,9 @@ static void attention_is_known_by_its_mask_and_its_shape(void **state)
 		{ SCORES LATER "near: -1000.0\nWhere late,near,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
 		{ SCORES LATER "near: -1000.0\nWhere late,near,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
 		{ SCORES LATER "Where late,null,null -> m\nAdd m,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 1, 0, 0, 2.4494898f },
+		/* the last query does not see itself either */
+		{ SCORES LATER "from: 0\nto: 16\none: 1\nlast: 14\nfar: -1000000000000.0\nRange from,to,one -> r\nReshape r,four -> sq\nGreater sq,last -> end\n"
+			"Or late,end -> more\nWhere more,far,s -> t\nSoftmax t -> p\nMatMul p,x -> out\n", 0, 0, 1, 0 },
 		/* weights that something else reads stay, and a product of other shapes is none */
 		{ SCORES "Softmax s -> p\nMatMul p,x -> y\nReduceSum p -> z axes=-1\nAdd y,z -> out\n", 1, 0, 1, 2.4494898f },
 		{ SCORES "w [4,4]\nSoftmax s -> p\nMatMul p,w -> out\n", 0, 0, 1, 0 },
