@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "sys/thread.h"
 #include "device/peak.h"
+#include "exec/op_times.h"
 #include "exec/problem.h"
 #include "exec/times.h"
 
@@ -42,7 +43,7 @@ struct bench {
 };
 
 /* What V virtual nodes on one device cost beyond V times one alone. */
-struct overhead { bool measured; double step_ms, one_ms, rest_ms, excess; };
+struct overhead { bool measured; double step_ms, one_ms, rest_ms, folds_ms, excess; };
 
 static void add_phases(struct bench *b, const struct hd_progress *p)
 {
@@ -82,8 +83,9 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 	for (int i = 0; i < NPHASES; i++)
 		printf(" %s %.3f%s", phases[i].text, hd_times_quantile(&b->phase[i], 0.5), i + 1 < NPHASES ? "," : " ms, medians\n");
 	if (o->measured)
-		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms joins and update = %.3f ms: excess %.1f %%, least times\n",
-			o->step_ms, nvns, nvns, o->one_ms, o->rest_ms, nvns * o->one_ms + o->rest_ms, o->excess * 100);
+		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms folds + %.3f ms joins and update = %.3f ms: "
+			"excess %.1f %%, least times\n", o->step_ms, nvns, nvns, o->one_ms, o->folds_ms, o->rest_ms,
+			nvns * o->one_ms + o->folds_ms + o->rest_ms, o->excess * 100);
 	else
 		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
 	printf("memory    %.1f MiB predicted, the process grew by %.1f MiB at its peak, %.1f MiB of it pages of programs and files\n",
@@ -97,6 +99,7 @@ static void print_members(struct hd_json_writer *w, const struct bench *b, const
 	if (o->measured) {
 		hd_json_put_f64(w, "virtual_nodes_ms", o->step_ms);
 		hd_json_put_f64(w, "virtual_node_alone_ms", o->one_ms);
+		hd_json_put_f64(w, "folds_ms", o->folds_ms);
 		hd_json_put_f64(w, "joins_and_update_ms", o->rest_ms);
 		hd_json_put_f64(w, "virtual_nodes_excess", o->excess);
 	}
@@ -212,11 +215,12 @@ static enum hd_err time_one(struct hd_cmd *cmd, const struct hd_job *whole, cons
 	return err;
 }
 
-static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, const struct hd_run *run, uint64_t nsteps, const struct bench *b,
+static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run, uint64_t nsteps, const struct bench *b,
 	struct overhead *o)
 {
 	const struct hd_worker_spec *spec = hd_run_spec(run);
 	struct bench *alone = hd_arena_take(&cmd->arena, 1, sizeof *alone);
+	struct hd_fold_times folds;
 	enum hd_err err;
 
 	if (spec->ndevices != 1)
@@ -224,12 +228,15 @@ static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, c
 	if (!alone)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
 	*alone = (struct bench){ 0 };
-	err = time_one(cmd, job, spec, nsteps, alone);
+	err = hd_worker_fold_times(hd_run_worker(run), nsteps, &folds, &cmd->diag);
+	if (!err)
+		err = time_one(cmd, job, spec, nsteps, alone);
 	if (err)
 		return err;
-	*o = (struct overhead){ .measured = true, .one_ms = hd_times_quantile(&alone->node, 0), .rest_ms = hd_times_quantile(&b->rest, 0) };
+	*o = (struct overhead){ .measured = true, .one_ms = hd_times_quantile(&alone->node, 0), .rest_ms = hd_times_quantile(&b->rest, 0),
+		.folds_ms = (double)folds.nadds * folds.best_s * 1e3 };
 	o->step_ms = hd_times_quantile(&b->node, 0) + o->rest_ms;
-	o->excess = o->step_ms / (job->nvns * o->one_ms + o->rest_ms) - 1;
+	o->excess = o->step_ms / (job->nvns * o->one_ms + o->folds_ms + o->rest_ms) - 1;
 	return HD_OK;
 }
 

@@ -57,9 +57,11 @@ const struct hd_verb hd_verbs[] = {
 	{ "bench step", "JOB", 1, 1, "time the training step of a job",
 	  "Medians of real steps after three others; phases are those of device 0, folds counted as backward, waits for other\n"
 	  "devices as joins and update. On one device the cost of virtual nodes too: V of them against V times the forward and\n"
-	  "backward pass of one (the same job with batch/V, V = 1) + joins and update, least times. Memory: what is\n"
-	  "predicted before the first step, how far the process's resident bytes rose above what they were before there was a\n"
-	  "worker, and how much of that are pages of programs and files: no prediction counts those. Nothing of the run is kept.\n"
+	  "backward pass of one (the same job with batch/V, V = 1) + folds + joins and update, least times; folds are taken as\n"
+	  "V - 1 passes over a gradient, which kernels that fold as they go undercut (an excess below zero).\n"
+	  "Memory: what is predicted before the first step, how far the process's resident bytes rose above what they were before\n"
+	  "there was a worker, and how much of that are pages of programs and files: no prediction counts those.\n"
+	  "Nothing of the run is kept.\n"
 	  "--save FILE.safetensors: the same problem for another program: parameters before the first step by the names of\n"
 	  "`model export`, the rows of step 0, 1, ... as step0.x, step0.y, ..., the job as JSON in the metadata; --json then has\n"
 	  "the loss of each of these steps to compare with.",

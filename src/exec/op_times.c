@@ -165,3 +165,30 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_a
 	k.rank->nwave = 0;
 	return err;
 }
+
+enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag)
+{
+	struct hd_rank *rank = &w->rank[0];
+	const struct hd_fold_script *script = &rank->script;
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_fold_times made = { .nadds = 0 };
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	if (!w->plan)
+		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
+	for (uint32_t i = 0; i < script->first_move[script->nvns_here * script->nslices]; i++)
+		made.nadds += script->move[i].add;
+	for (uint64_t i = 0; i < repeat && !err; i++) {
+		int64_t began = hd_clock_now_ns(&w->clock);
+		err = ops->add(rank->device, rank->buffer[0], rank->buffer[0], rank->buffer[rank->buffer_cap - 1], w->task->layout.elems, &token,
+			diag);
+		if (!err)
+			err = ops->wait(rank->device, token, diag);
+		double took = (double)(hd_clock_now_ns(&w->clock) - began) * 1e-9;
+		made.best_s = i == 0 || took < made.best_s ? took : made.best_s;
+	}
+	if (!err)
+		*times = made;
+	return err;
+}

@@ -62,6 +62,21 @@ static void the_work_of_all_ops_is_that_of_the_step(void **state)
 		}
 }
 
+/* A binary tree of V leaves has V - 1 joins, on one device all of them folds. */
+static void one_device_adds_a_gradient_less_than_it_has_virtual_nodes(void **state)
+{
+	(void)state;
+	for (uint32_t vns = 1; vns <= 13; vns++) {
+		struct hd_fold_times times;
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		hd_rig_open(&rig, hd_rig_mlp, 2 * vns, vns, NULL, 1);
+		CHECK(hd_worker_fold_times(rig.worker, 2, &times, &diag) == HD_OK, "%s", diag.text);
+		CHECK(times.nadds == vns - 1 && times.best_s > 0, "%u virtual nodes: %u additions", vns, (unsigned)times.nadds);
+		hd_rig_close(&rig);
+	}
+}
+
 static void two_devices_are_refused(void **state)
 {
 	struct hd_diag diag = { "" };
@@ -79,6 +94,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_have_the_same_bits_whether_ops_were_timed_or_not),
 		cmocka_unit_test(the_work_of_all_ops_is_that_of_the_step),
+		cmocka_unit_test(one_device_adds_a_gradient_less_than_it_has_virtual_nodes),
 		cmocka_unit_test(two_devices_are_refused),
 	};
 
