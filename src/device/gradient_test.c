@@ -31,6 +31,7 @@ static const struct grad_case cases[] = {
 	{ HD_OP_MATMUL, A(1, 0), 1, { F(5, 3), F(5, 4) } },
 	{ HD_OP_MATMUL, A(1, 1), 1, { F(5, 3), F(4, 5) } },
 	{ HD_OP_CONV2D, A(1, 1, 1, 1), 1, { F(2, 2, 5, 4), F(3, 2, 3, 3) } },
+	{ HD_OP_CONV2D, A(1, 1, 0, 1), 1, { F(2, 2, 3, 11), F(3, 2, 2, 3) } },
 	{ HD_OP_CONV2D, A(2, 3, 1, 0), 1, { F(2, 2, 6, 7), F(3, 2, 3, 2) } },
 	{ HD_OP_BLOCK, A(0), 1, { F(2, 18, 2, 3) } },
 	{ HD_OP_UNBLOCK, A(18), 1, { F(2, 2, 2, 3, 16) } },

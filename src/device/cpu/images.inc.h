@@ -3,7 +3,8 @@
  * The windows of one group of one sample are laid out as a matrix [C/groups*R*S, P*Q] in
  * scratch ("im2col"; Chellapilla, Puri, Simard 2006). Kernels of one element that step by one
  * pixel need no windows: the image is its own matrix. Groups of one input channel (depthwise
- * convolution) would make products of one row and are summed in place instead.
+ * convolution) would make products of one row and are summed in place instead. What
+ * narrow.inc.h takes goes there, by shape alone.
  *
  * 1. conv2d and conv2d_dx: a tile is one sample. conv2d_dw: a tile is some channels of one
  *    group of the input, all samples in ascending order; each sample continues the chain of
@@ -14,49 +15,7 @@
 #ifndef HD_DEVICE_CPU_IMAGES_INC_H
 #define HD_DEVICE_CPU_IMAGES_INC_H
 
-#include "device/cpu/gemm.inc.h"
-#include "device/cpu/maps.inc.h"
-
-/* own: input channels of a group; each: its output channels */
-struct conv { int64_t n, c, h, w, k, r, s, p, q, sh, sw, ph, pw, groups, dh, dw, own, each; };
-
-static inline struct conv conv_of(const struct hd_call *call, const struct hd_operand *x, const struct hd_operand *w, const struct hd_operand *y)
-{
-	const int32_t *attr = call->attr.i;
-	int64_t groups = attr[4] ? attr[4] : 1;
-	return (struct conv){ x->dim[0], x->dim[1], x->dim[2], x->dim[3], w->dim[0], w->dim[2], w->dim[3], y->dim[2], y->dim[3],
-		attr[0], attr[1], attr[2], attr[3], groups, attr[5] ? attr[5] : 1, attr[6] ? attr[6] : 1, w->dim[1], w->dim[0] / groups };
-}
-
-/* Windows of one pixel each, all of them. */
-HD_INLINE bool conv_is_flat(const struct conv *g)
-{
-	return g->r * g->s == 1 && g->sh == 1 && g->sw == 1 && g->ph == 0 && g->pw == 0;
-}
-HD_INLINE bool conv_is_depthwise(const struct conv *g) { return g->own == 1 && g->groups > 1; }
-
-/* The q for which window column s lies inside the image: [first, last). */
-HD_INLINE void inside(int64_t extent, int64_t n, int64_t stride, int64_t offset, int64_t *first, int64_t *last)
-{
-	*first = offset >= 0 ? 0 : div_up(-offset, stride);
-	*last = extent - 1 < offset ? 0 : min64(n, (extent - 1 - offset) / stride + 1);
-	if (*first > *last)
-		*first = *last;
-}
-
-/* A memcpy() of ten floats costs more than their move. */
-HD_INLINE void copy_run(float *to, const float *from, int64_t n)
-{
-	if (n > 0)
-		HD_UNITS(i, len, (size_t)n)
-			vf_store_n(to + i, vf_load_n(from + i, len), len);
-}
-HD_INLINE void add_run(float *to, const float *from, int64_t n)
-{
-	if (n > 0)
-		HD_UNITS(i, len, (size_t)n)
-			vf_store_n(to + i, vf_add(vf_load_n(to + i, len), vf_load_n(from + i, len)), len);
-}
+#include "device/cpu/narrow.inc.h"
 
 /* One row of the matrix: what window element (r, s) sees of a plane at all (p, q). */
 static inline void unfold(const struct conv *g, const float *plane, int64_t r, int64_t s, float *to)
@@ -187,10 +146,16 @@ static inline struct vf depthwise_dw_lanes(const struct conv *g, const float *dy
 }
 
 static inline struct conv conv2d_of(const struct hd_call *call) { return conv_of(call, &call->in[0], &call->in[1], &call->out[0]); }
-static inline uint32_t conv2d_ntiles(const struct hd_call *call) { return (uint32_t)call->in[0].dim[0]; }
+static inline uint32_t conv2d_ntiles(const struct hd_call *call)
+{
+	struct conv g = conv2d_of(call);
+	return conv_is_narrow(&g, g.q) ? narrow_ntiles(&g, false) : (uint32_t)g.n;
+}
 static inline size_t conv2d_scratch(const struct hd_call *call)
 {
 	struct conv g = conv2d_of(call);
+	if (conv_is_narrow(&g, g.q))
+		return narrow_scratch(&g, false);
 	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own, gemm_scratch(g.each, g.p * g.q, g.own * g.r * g.s));
 }
 
@@ -198,6 +163,10 @@ static inline void conv2d_tile(const struct hd_call *call, uint32_t tile, void *
 {
 	struct conv g = conv2d_of(call);
 	int64_t window = g.own * g.r * g.s, area = g.p * g.q, plane = g.h * g.w;
+	if (conv_is_narrow(&g, g.q)) {
+		narrow_tile(&g, false, call->in[0].at, call->in[1].at, call->out[0].at, tile, scratch);
+		return;
+	}
 	const float *x = (const float *)call->in[0].at + tile * g.c * plane, *w = call->in[1].at;
 	float *y = (float *)call->out[0].at + tile * g.k * area;
 
@@ -212,10 +181,16 @@ static inline void conv2d_tile(const struct hd_call *call, uint32_t tile, void *
 }
 
 static inline struct conv conv2d_dx_of(const struct hd_call *call) { return conv_of(call, &call->out[0], &call->in[1], &call->in[0]); }
-static inline uint32_t conv2d_dx_ntiles(const struct hd_call *call) { return (uint32_t)call->out[0].dim[0]; }
+static inline uint32_t conv2d_dx_ntiles(const struct hd_call *call)
+{
+	struct conv g = conv2d_dx_of(call);
+	return conv_is_narrow(&g, g.w) ? narrow_ntiles(&g, true) : (uint32_t)g.n;
+}
 static inline size_t conv2d_dx_scratch(const struct hd_call *call)
 {
 	struct conv g = conv2d_dx_of(call);
+	if (conv_is_narrow(&g, g.w))
+		return narrow_scratch(&g, true);
 	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, g.own, gemm_scratch(g.own * g.r * g.s, g.p * g.q, g.each));
 }
 
@@ -239,9 +214,12 @@ static inline void conv2d_dx_tile(const struct hd_call *call, uint32_t tile, voi
 {
 	struct conv g = conv2d_dx_of(call);
 	int64_t window = g.own * g.r * g.s, area = g.p * g.q, plane = g.h * g.w;
+	if (conv_is_narrow(&g, g.w)) {
+		narrow_tile(&g, true, call->in[0].at, call->in[1].at, call->out[0].at, tile, scratch);
+		return;
+	}
 	const float *dy = (const float *)call->in[0].at + tile * g.k * area, *w = call->in[1].at;
 	float *dx = (float *)call->out[0].at + tile * g.c * plane;
-
 	if (conv_is_depthwise(&g)) {
 		memset(dx, 0, (size_t)(g.c * plane) * sizeof *dx);
 		for (int64_t k = 0; k < g.k; k++)
@@ -261,12 +239,14 @@ HD_INLINE int64_t dw_tiles(const struct conv *g) { return div_up(g->own, dw_chan
 static inline uint32_t conv2d_dw_ntiles(const struct hd_call *call)
 {
 	struct conv g = conv2d_dw_of(call);
-	return (uint32_t)(g.groups * dw_tiles(&g));
+	return (uint32_t)(conv_is_narrow(&g, g.q) ? g.c : g.groups * dw_tiles(&g));
 }
 static inline size_t conv2d_dw_scratch(const struct hd_call *call)
 {
 	struct conv g = conv2d_dw_of(call);
 	int64_t nc = dw_channels(&g);
+	if (conv_is_narrow(&g, g.q))
+		return narrow_dw_scratch(&g);
 	return conv_is_depthwise(&g) ? 0 : conv_scratch_of(&g, nc, gemm_scratch(g.each, nc * g.r * g.s, g.p * g.q));
 }
 
@@ -293,6 +273,10 @@ static inline void conv2d_dw_tile(const struct hd_call *call, uint32_t tile, voi
 	int64_t window = g.r * g.s, area = g.p * g.q;
 	float *dw = (float *)call->out[0].at + (group * g.each * g.own + first) * window;
 
+	if (conv_is_narrow(&g, g.q)) {
+		narrow_dw_tile(&g, call->in[0].at, call->in[1].at, call->out[0].at, tile, scratch);
+		return;
+	}
 	if (conv_is_depthwise(&g)) {
 		depthwise_dw_tile(call, &g, group);
 		return;

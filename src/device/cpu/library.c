@@ -137,9 +137,10 @@ static void samples_tile(const struct hd_call *call, const struct conv *g, uint3
 		(float *)out->at + first * ((int64_t)out->elems / g->n), scratch);
 }
 
-#define X(stem) \
-	bool hd_library_##stem##_takes(const struct hd_call *call) { struct conv g = stem##_of(call); return !library_is_slow(&g); }
-X(conv2d) X(conv2d_dx) X(conv2d_dw)
+#define X(stem, cols) \
+	bool hd_library_##stem##_takes(const struct hd_call *call) \
+	{ struct conv g = stem##_of(call); return !library_is_slow(&g) && !conv_is_narrow(&g, g.cols); }
+X(conv2d, q) X(conv2d_dx, w) X(conv2d_dw, q)
 #undef X
 
 uint32_t hd_library_conv2d_ntiles(const struct hd_call *call) { return sample_tiles(call->in[0].dim[0]); }
