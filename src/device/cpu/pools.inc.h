@@ -2,7 +2,8 @@
  *
  * A unit of work is a plane; a tile is some planes. Of a row of windows the *inner* ones, which lie
  * between the left and the right edge of the image, are made sixteen at a time; the others
- * are clipped to the image one by one.
+ * are clipped to the image one by one. Maxima of windows two wide and two apart ("pairs") read each row once, and
+ * their gradient writes each row once where rows of windows share none.
  *
  * 1. The first maximum of a window in row-major order wins; pads are no candidates.
  * 2. maxpool2d_dx adds to a pixel in order of the windows.
@@ -76,6 +77,53 @@ HD_INLINE struct vf inner_max(const struct pool *g, const struct clip *row, cons
 			*where = vf_select(more, vi_float_of(vi_set((int32_t)(r * g->w + s))), *where);
 		}
 	return top;
+}
+
+/* Windows of two columns, two apart: `len` of them from pixel `corner` of the plane on. */
+HD_INLINE struct vf pairs_max(const struct pool *g, const struct clip *row, const float *corner, size_t len, struct vf *where)
+{
+	struct vf top = vf_set(0.0f), seen[2];
+
+	*where = vi_float_of(vi_set((int32_t)(row->r * g->w)));
+	for (int64_t r = row->r; r < row->rend; r++) {
+		vf_load_pairs(corner + r * g->w, len, &seen[0], &seen[1]);
+		top = r == row->r ? seen[0] : top;
+		for (int s = 0; s < 2; s++) {
+			struct vi more = vf_lt(top, seen[s]);
+			top = vf_select(more, seen[s], top);
+			*where = vf_select(more, vi_float_of(vi_set((int32_t)(r * g->w + s))), *where);
+		}
+	}
+	return top;
+}
+HD_INLINE bool pool_is_pairs(const struct pool *g) { return g->kw == 2 && g->sw == 2 && g->pw == 0 && g->kh * g->w <= INT32_MAX; }
+HD_INLINE bool pool_shares_no_row(const struct pool *g) { return g->kh <= g->sh; }
+
+static inline void maxpool_pairs_row(const struct pool *g, const float *x, int64_t p, float *y)
+{
+	struct clip row = clip_row(g, p);
+	struct vf where;
+
+	HD_UNITS(q, len, (size_t)g->q)
+		vf_store_n(y + q, pairs_max(g, &row, x + row.corner + 2 * (int64_t)q, len, &where), len);
+}
+
+/* dx is zero here. A sum with it, as for other windows: no zero keeps a sign. */
+static inline void maxpool_dx_pairs_row(const struct pool *g, const float *x, int64_t p, const float *dy, float *dx)
+{
+	struct clip row = clip_row(g, p);
+	struct vf where, got[2], none = vf_set(0.0f);
+
+	HD_UNITS(q, len, (size_t)g->q) {
+		int64_t corner = row.corner + 2 * (int64_t)q;
+		struct vf each = vf_add(none, vf_load_n(dy + q, len));
+		(void)pairs_max(g, &row, x + corner, len, &where);
+		for (int64_t r = row.r; r < row.rend; r++) {
+			for (int s = 0; s < 2; s++)
+				got[s] = vf_select(vi_eq(vf_bits(where), vi_set((int32_t)(r * g->w + s))), each, none);
+			vf_store_pairs(dx + corner + r * g->w, got[0], got[1], len);
+		}
+	}
 }
 
 /* The windows of a row that are not inner: those left of first, then those from last on. */
@@ -205,7 +253,7 @@ static inline void maxpool2d_tile(const struct hd_call *call, uint32_t tile, voi
 
 	for (uint64_t i = 0; i < run.n; i++, x += g.h * g.w)
 		for (int64_t p = 0; p < g.p; p++, y += g.q)
-			maxpool_row(&g, x, p, y);
+			pool_is_pairs(&g) ? maxpool_pairs_row(&g, x, p, y) : maxpool_row(&g, x, p, y);
 }
 
 static inline void maxpool2d_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
@@ -220,7 +268,7 @@ static inline void maxpool2d_dx_tile(const struct hd_call *call, uint32_t tile, 
 	memset(dx, 0, run.n * (uint64_t)(g.h * g.w) * sizeof *dx);
 	for (uint64_t i = 0; i < run.n; i++, x += g.h * g.w, dx += g.h * g.w)
 		for (int64_t p = 0; p < g.p; p++, dy += g.q)
-			maxpool_dx_row(&g, x, p, dy, dx);
+			pool_is_pairs(&g) && pool_shares_no_row(&g) ? maxpool_dx_pairs_row(&g, x, p, dy, dx) : maxpool_dx_row(&g, x, p, dy, dx);
 }
 
 static inline void avgpool2d_tile(const struct hd_call *call, uint32_t tile, void *scratch)

@@ -51,6 +51,7 @@ HD_VEC2(struct vi, vi_and, struct vi, a.p[i] & b.p[i])
 HD_VEC2(struct vi, vi_or, struct vi, a.p[i] | b.p[i])
 HD_VEC2(struct vi, vi_xor, struct vi, a.p[i] ^ b.p[i])
 HD_VEC2(struct vi, vi_lt, struct vi, (ipart)(a.p[i] < b.p[i]))              /* signed */
+HD_VEC2(struct vi, vi_eq, struct vi, (ipart)(a.p[i] == b.p[i]))
 HD_VEC1(struct vi, vi_up23, struct vi, (ipart)((upart)a.p[i] << 23))
 HD_VEC1(struct vi, vi_down23, struct vi, a.p[i] >> 23)
 #undef HD_VEC1
@@ -141,6 +142,32 @@ HD_INLINE struct vf vf_load_step(const float *at, int64_t step, size_t n)
 	for (size_t i = 0; i < n; i++)
 		lane[i] = at[(int64_t)i * step];
 	return vf_load(lane);
+}
+
+/* The 2n floats at `at` as n pairs, n in 1..16, and back; memory beyond them is not touched. */
+HD_INLINE void vf_load_pairs(const float *at, size_t n, struct vf *first, struct vf *second)
+{
+	struct vf both[2] = { vf_load_n(at, n < HD_UNIT / 2 ? 2 * n : HD_UNIT), vf_set(0.0f) };
+
+	if (n > HD_UNIT / 2)
+		both[1] = vf_load_n(at + HD_UNIT, 2 * n - HD_UNIT);
+	for (int i = 0; i < HD_PARTS; i++) {
+		part a = both[2 * i / HD_PARTS].p[2 * i % HD_PARTS], b = both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS];
+		first->p[i] = part_even(a, b);
+		second->p[i] = part_odd(a, b);
+	}
+}
+HD_INLINE void vf_store_pairs(float *at, struct vf first, struct vf second, size_t n)
+{
+	struct vf both[2];
+
+	for (int i = 0; i < HD_PARTS; i++) {
+		both[2 * i / HD_PARTS].p[2 * i % HD_PARTS] = part_low(first.p[i], second.p[i]);
+		both[(2 * i + 1) / HD_PARTS].p[(2 * i + 1) % HD_PARTS] = part_high(first.p[i], second.p[i]);
+	}
+	vf_store_n(at, both[0], n < HD_UNIT / 2 ? 2 * n : HD_UNIT);
+	if (n > HD_UNIT / 2)
+		vf_store_n(at + HD_UNIT, both[1], 2 * n - HD_UNIT);
 }
 
 /* `a` in the first n lanes, `rest` in the others. */

@@ -34,6 +34,18 @@ HD_INLINE __m256i part_first(size_t n)
 HD_INLINE part part_load_n(const float *at, size_t n) { return (part)_mm256_maskload_ps(at, part_first(n)); }
 HD_INLINE void part_store_n(float *at, part a, size_t n) { _mm256_maskstore_ps(at, part_first(n), (__m256)a); }
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
+HD_INLINE part part_odd(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+HD_INLINE part part_low(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+HD_INLINE part part_high(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 
 /* Rows become columns: pairs, quadruples, then halves of registers change places. */
 HD_INLINE void part_transpose(part row[8])

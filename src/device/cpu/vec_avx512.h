@@ -38,6 +38,18 @@ HD_INLINE part part_even(part a, part b)
 {
 	return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 }
+HD_INLINE part part_odd(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+HD_INLINE part part_low(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+HD_INLINE part part_high(part a, part b)
+{
+	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
 
 /* Rows become columns: pairs, quadruples, then quarters of registers change places. */
 HD_INLINE void part_transpose(part row[16])

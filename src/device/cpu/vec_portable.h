@@ -34,6 +34,9 @@ HD_INLINE part part_load_n(const float *at, size_t n) { part a = { 0 }; memcpy(&
 HD_INLINE void part_store_n(float *at, part a, size_t n) { memcpy(at, &a, n * sizeof *at); }
 
 HD_INLINE part part_even(part a, part b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+HD_INLINE part part_odd(part a, part b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
+HD_INLINE part part_low(part a, part b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+HD_INLINE part part_high(part a, part b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 
 HD_INLINE void part_transpose(part row[4])
 {
