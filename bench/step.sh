@@ -1,32 +1,64 @@
 #!/bin/bash
 # step.sh -- time of a training step, ours and PyTorch's side by side, on 1 device and on all cores.
-# HD_TORCH_PYTHON names a Python with PyTorch; without it the peer's column says "not measured".
-# Losses (first and last step) show that both sides train; their data differ, so they need not agree.
-# Ratios are of medians measured in turn on the same machine; quote nothing else of it.
+#
+#	HD_TORCH_PYTHON=python3 bench/step.sh >docs/results/step.txt
+#
+# Both sides train the same problem: `heddle bench step --save` writes initial parameters and the rows of every step,
+# torch_step.py begins there. Their losses are compared step by step (loss_diff: the largest relative difference);
+# beyond 1e-3, and three times what the peer differs from itself (torch_step.py, norms), it says LOSSES DIFFER and exits 1. Sides take turns, ours, peer, ours, peer: of each the best round
+# counts. `ratio` is of medians, `ratio_min` of least times: neighbours on the machine disturb the one more than the other.
+#
+#	HD_TORCH_PYTHON   a Python with PyTorch and safetensors; without it the peer's columns say "not measured"
+#	HD_BENCH_JOBS     names of bench/jobs (default: all five)
+#	HD_BENCH_STEPS    timed steps of a round (default 30)
+#	HD_BENCH_DEVICES  numbers of devices (default: 1 and all cores)
+#	HD_TORCH_TRIES, HD_TORCH_LIMIT_S   see torch_step.py
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
-steps=${HD_BENCH_STEPS:-30}
-cores=$(nproc)
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores cores"
-printf '%-10s %7s %12s %12s %8s %10s %17s %17s  %s\n' job devices ours_ms peer_ms ratio of_peak ours_loss peer_loss peer
-loss_of() { sed -n 's/.*"loss_first": *\([0-9.e+-]*\), *"loss_last": *\([0-9.e+-]*\).*/\1 \2/p' | awk '{ printf "%.4f>%.4f", $1, $2 }'; }
-for job in mlp lenet resnet18 gpt-byte gpt-50k; do
-	for n in 1 "$cores"; do
-		ours=$("$heddle" bench step "bench/jobs/$job.yaml" --devices "$n" --repeat "$steps" --json -q)
-		ms=$(sed -n 's/.*"step_ms_median":\([0-9.e+-]*\).*/\1/p' <<<"$ours")
-		peak=$(sed -n 's/.*"fraction_of_peak":\([0-9.e+-]*\).*/\1/p' <<<"$ours")
-		ours_loss=$(loss_of <<<"$ours")
-		peer_ms=- ratio=- peer_loss=- who='not measured (HD_TORCH_PYTHON is not set)'
+steps=${HD_BENCH_STEPS:-30} jobs=${HD_BENCH_JOBS:-"mlp lenet resnet18 gpt-byte gpt-50k"} cores=$(nproc) status=0
+devices=${HD_BENCH_DEVICES:-$([ "$cores" = 1 ] && echo 1 || echo "1 $cores")}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+member() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$2"; }
+text_of() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$2"; }
+least() { printf '%s\n' "$@" | sort -g | head -n 1; }
+ours() { "$heddle" bench step "bench/jobs/$1.yaml" --devices "$2" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"; }
+peer() { "$HD_TORCH_PYTHON" bench/torch_step.py "$work/problem.safetensors" "$1" "$2" "$steps" ${4:+"$4"} >"$3" 2>>"$work/log" || { tail -n 3 "$work/log" >&2; return 1; }; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
+
+echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $cores cores; $steps steps a round, 2 rounds"
+format='%-10s %7s %10s %10s %6s %10s %10s %9s %8s %9s %9s %10s  %s\n'
+# shellcheck disable=SC2059
+printf "$format" job devices ours_ms peer_ms ratio ours_min peer_min ratio_min of_peak our_loss peer_loss loss_diff peer
+for job in $jobs; do
+	for n in $devices; do
+		ours "$job" "$n" "$work/ours1"
+		peer_ms=- peer_min=- r=- rm=- peer_loss=- diff=- who='not measured (HD_TORCH_PYTHON is not set)'
+		[ -z "${HD_TORCH_PYTHON:-}" ] || peer "$work/ours1" "$n" "$work/peer1" ""
+		ours "$job" "$n" "$work/ours2"
+		ms=$(least "$(member step_ms_median "$work/ours1")" "$(member step_ms_median "$work/ours2")")
+		min=$(least "$(member step_ms_min "$work/ours1")" "$(member step_ms_min "$work/ours2")")
 		if [ -n "${HD_TORCH_PYTHON:-}" ]; then
-			peer=$(OMP_NUM_THREADS=$n "$HD_TORCH_PYTHON" bench/torch_step.py "$job" "$n" "$steps" 2>/dev/null)
-			peer_ms=$(sed -n 's/.*"step_ms_median": \([0-9.e+-]*\).*/\1/p' <<<"$peer")
-			who=$(sed -n 's/.*"peer": "\([^"]*\)", "how": "\([^"]*\)".*/\1 \2/p' <<<"$peer")
-			peer_loss=$(loss_of <<<"$peer")
-			ratio=$(awk -v a="$ms" -v b="$peer_ms" 'BEGIN { printf "%.2f", a / b }')
+			how=$(text_of how "$work/peer1")
+			peer "$work/ours2" "$n" "$work/peer2" "$how"
+			peer_ms=$(least "$(member step_ms_median "$work/peer1")" "$(member step_ms_median "$work/peer2")")
+			peer_min=$(least "$(member step_ms_min "$work/peer1")" "$(member step_ms_min "$work/peer2")")
+			r=$(ratio "$ms" "$peer_ms") rm=$(ratio "$min" "$peer_min") diff=$(member loss_diff "$work/peer1") peer_loss=$(member loss_last "$work/peer1")
+			who="$(text_of peer "$work/peer1"), $how"
+			grep -q '"ghost": true' "$work/peer1" && who+=" (loss_diff: its ghost batches, untimed; they differ from themselves by $(printf %.1e "$(member self_diff "$work/peer1")"))"
 		fi
-		printf '%-10s %7s %12.3f %12s %8s %9.0f%% %17s %17s  %s\n' "$job" "$n" "$ms" "$peer_ms" "$ratio" "$(awk -v p="$peak" 'BEGIN { print p * 100 }')" "$ours_loss" "$peer_loss" "$who"
-		[ "$cores" != 1 ] || break
+		# shellcheck disable=SC2059
+		printf "$format" "$job" "$n" "$(printf %.3f "$ms")" "$([ "$peer_ms" = - ] && echo - || printf %.3f "$peer_ms")" "$r" "$(printf %.3f "$min")" \
+			"$([ "$peer_min" = - ] && echo - || printf %.3f "$peer_min")" "$rm" "$(awk -v p="$(member fraction_of_peak "$work/ours1")" 'BEGIN { printf "%.0f%%", p * 100 }')" \
+			"$(printf %.4f "$(member loss_last "$work/ours1")")" "$([ "$peer_loss" = - ] && echo - || printf %.4f "$peer_loss")" \
+			"$([ "$diff" = - ] && echo - || printf %.1e "$diff")" "$who"
+		if [ "$diff" != - ] && ! awk -v d="$diff" -v own="$(member self_diff "$work/peer1")" 'BEGIN { exit !(d <= 1e-3 || d <= 3 * own) }'; then
+			echo "!! LOSSES DIFFER: $job on $n devices, by $diff of the loss: these two did not train the same; do not quote their times"
+			status=1
+		fi
 	done
 done
+exit $status

@@ -26,7 +26,7 @@ says 'GFLOP'
 [ -z "$(ls -d runs 2>/dev/null)" ] || failed "bench leaves a run directory"
 passed "bench step times real steps and leaves nothing"
 
-# What --save writes is the problem that was timed: another program can begin there.
+# What --save writes is the problem that was timed: PyTorch begins there and has the same losses.
 expect 0 heddle bench step mlp.yaml --devices 2 --repeat 3 --json --save problem.safetensors -s optim.weight_decay=0.1
 json_ok
 same "$(grep -o '"losses":\[[^]]*' out | tr , '\n' | wc -l)" 6 "a loss for every step, those of the warm-up too"
@@ -34,6 +34,21 @@ same "$(grep -o '"losses":\[[^]]*' out | tr , '\n' | wc -l)" 6 "a loss for every
 expect 2 heddle bench step mlp.yaml --repeat 100000000 --save big.safetensors
 [ ! -e big.safetensors ] || failed "a refused file is there"
 passed "bench step saves what it times"
+torch=${HD_TORCH_PYTHON:-/opt/torchvenv/bin/python}
+if "$torch" -c 'import torch, safetensors' 2>/dev/null; then
+	adamw="-s optim.kind=adamw -s optim.schedule.kind=constant -s optim.schedule.warmup=0 -s optim.clip=0"
+	for job in "mlp -s optim.weight_decay=0.1" lenet "gpt -s model.args.dropout=0"; do
+		read -r name more <<<"$job"
+		# shellcheck disable=SC2086
+		expect 0 heddle bench step "$name.yaml" --devices 1 --repeat 3 --json --save problem.safetensors $more $adamw
+		cp out ours
+		HD_TORCH_TRIES=eager expect 0 "$torch" "$SOURCE_DIR/bench/torch_step.py" problem.safetensors ours 1 3
+		awk -v d="$(grep -o '"loss_diff": [^,]*' out | sed 's/.* //')" 'BEGIN { exit !(d < 1e-5) }' || failed "$name: losses differ"
+	done
+	passed "PyTorch has the losses of the step that is timed"
+else
+	echo "no PyTorch here: its losses are not compared"
+fi
 
 # Each figure that is made of others is checked against them.
 cat >sums.py <<'END'
