@@ -18,7 +18,7 @@ cat >"$out/lenet.yaml" <<'Y'
 job:   {name: contrast-lenet, epochs: 3}
 model: {use: builtin:lenet}
 data:  {kind: idx, split: {train: 1.0, valid: 0.0}}
-optim: {kind: momentum, lr: 0.1, clip: 0, schedule: {kind: cosine, warmup: 0, floor: 0.05}}
+optim: {kind: momentum, lr: 0.05, clip: 0, schedule: {kind: cosine, warmup: 0, floor: 0.05}}
 eval:  {every: 0, metric: accuracy}
 Y
 cat >"$out/gpt.yaml" <<Y

@@ -41,9 +41,3 @@ for job in ${HD_BENCH_JOBS:-mlp lenet resnet18 gpt-byte gpt-50k}; do
 	*)     row "$job" $(((steps + 9) / 10)) ;;
 	esac
 done
-cat <<'Y'
-
-Where an excess of lenet at 64 samples comes from: one node alone has some 0.6 MiB of activations and, with parameters, gradient and slots
-of 1 MiB, stays in a second-level cache from step to step; eight do not, and what else runs on the machine takes a share of the
-next one. With fewer samples the same number of nodes, calls and folds costs less than one alone times eight: it is not the call.
-Y
