@@ -4,12 +4,23 @@
 
 #include "plan/scan.h"
 
+const char *const hd_update_names[HD_NUPDATES] = {
+#define X(id, name) [HD_UPDATE_##id] = (name),
+	HD_UPDATES(X)
+#undef X
+};
+
+static const char *const section_names[] = { "prologue", "period", "epilogue" };
+enum { NSECTIONS = sizeof section_names / sizeof section_names[0] };
+
 struct reader {
 	struct hd_scan scan;
 	struct hd_arena *arena;
 	struct hd_schedule now;
 	uint32_t cap, ins_left, said_m, said_stages;      /* cap: lists of `now`; said: by directive, 0 unsaid */
 	uint32_t *said_place, nplace;
+	struct hd_ilist *section[NSECTIONS];              /* of `now`; [0] is the only one until a second is begun */
+	uint32_t nsections, nread;                        /* named; lists read of the last one */
 };
 
 static enum hd_err no_memory(const struct reader *r)
@@ -17,12 +28,17 @@ static enum hd_err no_memory(const struct reader *r)
 	return hd_fail(r->scan.diag, HD_E_NOMEM, "%s:%u: no memory for schedules", r->scan.file, r->scan.nline);
 }
 
-/* Lists of one schedule: the lines before the next heading. */
+static bool at_section(const struct hd_scan *scan)
+{
+	return scan->line_end - scan->at > 7 && !memcmp(scan->at, "section", 7);
+}
+
+/* Lists of one schedule: the lines before the next heading or section. */
 static uint32_t count_lists(struct hd_scan scan)
 {
 	uint32_t n = 0;
 
-	while (hd_scan_line(&scan, true) && *scan.at != '#')
+	while (hd_scan_line(&scan, true) && *scan.at != '#' && !(n && at_section(&scan)))
 		n += hd_scan_is_list(&scan);
 	return n;
 }
@@ -37,9 +53,11 @@ static enum hd_err begin(struct reader *r, const char *heading, size_t len)
 	r->now = (struct hd_schedule){ .heading = hd_arena_text(r->arena, heading, len) };
 	r->cap = count_lists(r->scan);
 	r->cap = r->cap < HD_MAX_RANKS ? r->cap : HD_MAX_RANKS;
-	r->now.list = hd_arena_take(r->arena, (size_t)r->cap + 1, sizeof *r->now.list);
-	r->said_m = r->said_stages = r->nplace = 0;
-	return r->now.heading && r->now.list ? HD_OK : no_memory(r);
+	for (int i = 0; i < NSECTIONS; i++)
+		r->section[i] = NULL;
+	r->section[0] = hd_arena_take(r->arena, (size_t)r->cap + 1, sizeof *r->section[0]);
+	r->said_m = r->said_stages = r->nplace = r->nsections = r->nread = 0;
+	return r->now.heading && r->section[0] ? HD_OK : no_memory(r);
 }
 
 static enum hd_err read_list(struct reader *r)
@@ -50,9 +68,11 @@ static enum hd_err read_list(struct reader *r)
 
 	if (err)
 		return err;
-	if (rank != r->now.nranks || rank >= r->cap)
-		return hd_scan_refuse(&r->scan, at, "the list of rank %u comes next", r->now.nranks);
-	return hd_scan_list(&r->scan, &r->now.list[r->now.nranks++], &r->ins_left, r->arena);
+	if (rank != r->nread || rank >= r->cap)
+		return hd_scan_refuse(&r->scan, at, r->nread < r->cap ? "the list of rank %u comes next" : "there are lists of %u ranks", r->nread);
+	uint32_t s = r->nsections ? r->nsections - 1 : 0;
+	r->now.nranks = r->cap;
+	return hd_scan_list(&r->scan, &r->section[s][r->nread++], &r->ins_left, r->arena);
 }
 
 static enum hd_err read_number(struct reader *r, uint32_t max, uint32_t *out)
@@ -111,13 +131,49 @@ static enum hd_err read_place(struct reader *r)
 	return err;
 }
 
+static bool is_word(const char *word, size_t len, const char *name) { return strlen(name) == len && !memcmp(word, name, len); }
+
+/* They come in order, each with the lists of all ranks. */
 static enum hd_err read_section(struct reader *r)
 {
-	return hd_scan_refuse(&r->scan, r->scan.line, "sections of asynchronous lists are not available in this build");
+	const char *word;
+	size_t len;
+
+	if (!hd_scan_word(&r->scan, &word, &len) || r->nsections == NSECTIONS || !is_word(word, len, section_names[r->nsections]))
+		return hd_scan_refuse(&r->scan, word, r->nsections < NSECTIONS ? "section %s comes here" : "%s was the last section",
+			section_names[r->nsections < NSECTIONS ? r->nsections : NSECTIONS - 1]);
+	if (r->nread != (r->nsections ? r->cap : 0))
+		return hd_scan_refuse(&r->scan, r->scan.line, r->nsections ? "a section has a list of each of %u ranks" :
+			"the first section stands before all lists", r->cap);
+	if (hd_scan_word(&r->scan, &word, &len))
+		return hd_scan_refuse(&r->scan, word, "the line ends here");
+	if (!r->section[r->nsections] && !(r->section[r->nsections] = hd_arena_take(r->arena, (size_t)r->cap + 1, sizeof *r->section[0])))
+		return no_memory(r);
+	r->nsections++;
+	r->nread = 0;
+	return HD_OK;
 }
 
-static const struct { const char *word; enum hd_err (*read)(struct reader *r); } directives[] = {
-	{ "p", read_p }, { "m", read_m }, { "stages", read_stages }, { "place", read_place }, { "section", read_section },
+static enum hd_err read_update(struct reader *r)
+{
+	const char *word;
+	size_t len;
+	int u = 0;
+
+	if (hd_scan_word(&r->scan, &word, &len))
+		while (u < HD_NUPDATES && !is_word(word, len, hd_update_names[u]))
+			u++;
+	else
+		u = HD_NUPDATES;
+	if (u == HD_NUPDATES)
+		return hd_scan_refuse(&r->scan, word, "flush, stash, vsync or 2bw belongs here");
+	r->now.update = (enum hd_update)u;
+	return hd_scan_word(&r->scan, &word, &len) ? hd_scan_refuse(&r->scan, word, "the line ends here") : HD_OK;
+}
+
+static const struct { const char *word; bool anywhere; enum hd_err (*read)(struct reader *r); } directives[] = {
+	{ "p", false, read_p }, { "m", false, read_m }, { "stages", false, read_stages }, { "place", false, read_place },
+	{ "update", false, read_update }, { "section", true, read_section },
 };
 enum { NDIRECTIVES = sizeof directives / sizeof directives[0] };
 
@@ -131,15 +187,14 @@ static enum hd_err read_directive(struct reader *r)
 		d++;
 	if (d == NDIRECTIVES)
 		return hd_scan_refuse(&r->scan, word, "\"%.*s\" is neither a rank nor a directive", (int)(len < 20 ? len : 20), word);
-	if (r->now.nranks)
+	if (r->now.nranks && !directives[d].anywhere)
 		return hd_scan_refuse(&r->scan, word, "directives stand before the lists");
 	return directives[d].read(r);
 }
 
-static enum hd_err infer_size(struct reader *r)
+static void infer_size(struct hd_schedule *s)
 {
-	struct hd_schedule *s = &r->now;
-
+	s->nstages = s->nvns = 0;
 	for (uint32_t rank = 0; rank < s->nranks; rank++)
 		for (uint32_t i = 0; i < s->list[rank].len; i++) {
 			const struct hd_ins *ins = &s->list[rank].at[i];
@@ -150,24 +205,29 @@ static enum hd_err infer_size(struct reader *r)
 			if (hd_ins_uses(ins->op, 'v') && ins->vn <= INT32_MAX && ins->vn >= s->nvns)
 				s->nvns = ins->vn + 1;
 		}
-	if ((r->said_m && r->said_m != s->nvns) || (r->said_stages && r->said_stages != s->nstages))
-		return hd_scan_refuse(&r->scan, r->scan.line, "the lists above have m = %u and %u stages, not what their directives say", s->nvns, s->nstages);
-	return HD_OK;
 }
 
-static enum hd_err infer_place(struct reader *r)
+enum hd_err hd_schedule_infer(struct hd_schedule *s, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_schedule *s = &r->now;
-
-	s->place = hd_arena_take(r->arena, (size_t)s->nstages + 1, sizeof *s->place);
+	infer_size(s);
+	s->place = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *s->place);
 	if (!s->place)
-		return no_memory(r);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the places of %u stages", s->nstages);
 	for (uint32_t stage = 0; stage < s->nstages; stage++)
 		s->place[stage] = HD_NO_RANK;
 	for (uint32_t rank = s->nranks; rank-- > 0;)
 		for (uint32_t i = 0; i < s->list[rank].len; i++)
 			if (s->list[rank].at[i].op == HD_INS_F)
 				s->place[s->list[rank].at[i].stage] = rank;
+	return HD_OK;
+}
+
+static enum hd_err compare(const struct reader *r)
+{
+	const struct hd_schedule *s = &r->now;
+
+	if ((r->said_m && r->said_m != s->nvns) || (r->said_stages && r->said_stages != s->nstages))
+		return hd_scan_refuse(&r->scan, r->scan.line, "the lists above have m = %u and %u stages, not what their directives say", s->nvns, s->nstages);
 	for (uint32_t stage = 0; r->nplace && stage < s->nstages; stage++)
 		if (s->place[stage] != HD_NO_RANK && (stage >= r->nplace || r->said_place[stage] != s->place[stage]))
 			return hd_scan_refuse(&r->scan, r->scan.line, "the lists above run stage %u on rank %u, not where their place says",
@@ -175,12 +235,31 @@ static enum hd_err infer_place(struct reader *r)
 	return HD_OK;
 }
 
+static enum hd_err close_sections(struct reader *r)
+{
+	struct hd_schedule *s = &r->now;
+
+	if (!r->nsections) {
+		s->list = r->section[0];
+		return s->update == HD_UPDATE_FLUSH ? HD_OK :
+			hd_scan_refuse(&r->scan, r->scan.line, "update %s needs the sections prologue, period and epilogue", hd_update_names[s->update]);
+	}
+	if (r->nsections < NSECTIONS || r->nread != r->cap)
+		return hd_scan_refuse(&r->scan, r->scan.line, "the schedule above ends before the lists of its sections");
+	s->prologue = r->section[0];
+	s->list = r->section[1];
+	s->epilogue = r->section[2];
+	return s->update != HD_UPDATE_FLUSH ? HD_OK :
+		hd_scan_refuse(&r->scan, r->scan.line, "sections belong to delayed updates: write update stash, vsync or 2bw");
+}
+
 static enum hd_err finish(struct reader *r, struct hd_schedules *out)
 {
 	if (!r->now.nranks)
-		return HD_OK;
-	enum hd_err err = infer_size(r);
-	err = err ? err : infer_place(r);
+		return r->nsections ? hd_scan_refuse(&r->scan, r->scan.line, "the schedule above ends before the lists of its sections") : HD_OK;
+	enum hd_err err = close_sections(r);
+	err = err ? err : hd_schedule_infer(&r->now, r->arena, r->scan.diag);
+	err = err ? err : compare(r);
 	if (!err)
 		out->at[out->len++] = r->now;
 	return err;
@@ -214,12 +293,26 @@ enum hd_err hd_schedules_parse(struct hd_schedules *out, const char *text, size_
 	return err;
 }
 
-void hd_schedule_print(const struct hd_schedule *schedule, struct hd_text *text)
+static void print_lists(const struct hd_schedule *schedule, const struct hd_ilist *list, struct hd_text *text)
 {
-	hd_text_addf(text, "##%s%s\n", *schedule->heading ? " " : "", schedule->heading);
 	for (uint32_t r = 0; r < schedule->nranks; r++) {
 		hd_text_addf(text, "%u:", r);
-		hd_list_print(&schedule->list[r], text);
+		hd_list_print(&list[r], text);
 		hd_text_add(text, "\n");
+	}
+}
+
+void hd_schedule_print(const struct hd_schedule *s, struct hd_text *text)
+{
+	const struct hd_ilist *const section[NSECTIONS] = { s->prologue, s->list, s->epilogue };
+
+	hd_text_addf(text, "##%s%s\n", *s->heading ? " " : "", s->heading);
+	if (s->update != HD_UPDATE_FLUSH)
+		hd_text_addf(text, "update %s\n", hd_update_names[s->update]);
+	for (int i = 0; i < NSECTIONS; i++) {
+		if (s->prologue)
+			hd_text_addf(text, "section %s\n", section_names[i]);
+		if (section[i])
+			print_lists(s, section[i], text);
 	}
 }

@@ -58,7 +58,16 @@ static void directives_must_agree_with_the_lists(void **state)
 		{ "place 0 x\n0: F0.0\n", "s.txt:1:9: \"x\" is not a plain number up to 4095" },
 		{ "0: F0.0\np 1\n", "s.txt:2:1: directives stand before the lists" },
 		{ "1: F0.0\n", "s.txt:1:1: the list of rank 0 comes next" }, { "0: F0.0\n0: F0.1\n", "s.txt:2:1: the list of rank 1 comes next" },
-		{ "section period\n", "s.txt:1:1: sections of asynchronous lists are not available in this build" },
+		{ "section period\n0:\n", "s.txt:1:9: section prologue comes here" },
+		{ "0:\nsection prologue\n", "s.txt:2:1: the first section stands before all lists" },
+		{ "section prologue\n0:\n1:\nsection period\n0:\nsection epilogue\n", "s.txt:6:1: a section has a list of each of 2 ranks" },
+		{ "section prologue\n0:\nsection period\n0:\n1:\n", "s.txt:5:1: there are lists of 1 ranks" },
+		{ "update 2bw\nsection prologue\n0:\nsection period\n0:\n", "s.txt:5:1: the schedule above ends before the lists of its sections" },
+		{ "update 2bw\nsection prologue\n0:\nsection period\n0:\nsection epilogue\n0:\nsection epilogue\n", "s.txt:8:9: epilogue was the last section" },
+		{ "section prologue\n0:\nsection period\n0:\nsection epilogue\n0:\n", "s.txt:6:1: sections belong to delayed updates" },
+		{ "update stash\n0:\n", "s.txt:2:1: update stash needs the sections" },
+		{ "update often\n0:\n", "s.txt:1:8: flush, stash, vsync or 2bw belongs here" },
+		{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL },
 		{ "hello\n", "s.txt:1:1: \"hello\" is neither a rank nor a directive" }, { "0 F0.0\n", "s.txt:1:1: a rank is followed by a colon" },
 		{ "0: F0.0 X\n", "s.txt:1:9: no instruction begins like \"X\"" }, { "0: F0.0 (F0.1&B0.0\n", "s.txt:1:9: a pair is written" },
 		{ "0: (F0.1&RED0)\n", "s.txt:1:10: RED cannot be half of a pair" }, { "0: (F0.1B0.1)\n", "s.txt:1:4: a pair is written" },
@@ -119,11 +128,27 @@ static void every_stored_schedule_prints_back(void **state)
 	print_message("%u schedules\n", all.len);
 }
 
+static void sections_print_back(void **state)
+{
+	static const char text[] = "## x\nupdate 2bw\nsection prologue\n0: F0.0 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\n"
+		"section period\n0: F0.0 B0.-1 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\nsection epilogue\n0: B0.-1\n1:\n";
+	struct hd_schedules all = parse(text);
+	struct hd_text printed;
+
+	(void)state;
+	assert_int_equal(all.len, 1);
+	assert_true(all.at[0].update == HD_UPDATE_2BW && all.at[0].nvns == 2 && all.at[0].nranks == 2 && all.at[0].epilogue[1].len == 0);
+	hd_text_init(&printed, &arena);
+	hd_schedule_print(&all.at[0], &printed);
+	assert_string_equal(printed.at, text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_and_places_are_inferred),
 		cmocka_unit_test(directives_must_agree_with_the_lists),
+		cmocka_unit_test(sections_print_back),
 		cmocka_unit_test(every_stored_schedule_prints_back),
 	};
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
