@@ -1,11 +1,12 @@
 /* A plan or a file of schedules that is read prints to a text that is read again and prints
- * to the same bytes; the checker survives every plan, whatever job it is held against. */
+ * to the same bytes; the checker survives every plan, whatever job it is held against; the
+ * simulator survives every schedule and its figures agree with each other. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/check.h"
-#include "plan/schedule.h"
+#include "plan/simulate.h"
 
 enum { BUDGET = 64 << 20, PRINT_BUDGET = 512 << 20, JOB_CHUNKS_MAX = 1 << 22 };
 
@@ -54,6 +55,20 @@ static void try_plan(const char *text, size_t len, struct hd_arena *arena, struc
 	check_against_jobs(&plan);
 }
 
+static void simulate(const struct hd_schedule *schedule, struct hd_arena *arena)
+{
+	struct hd_sim sim;
+	struct hd_diag diag = { "" };
+	const struct hd_sim_ask ask = { .costs = { 3, 2, 1, 5 }, .spans = true };
+	enum hd_err err = hd_simulate(&sim, schedule, &ask, arena, &diag);
+
+	if (err && !diag.text[0])
+		abort();
+	for (uint32_t r = 0; !err && r < sim.ran.nranks; r++)
+		if (sim.rank[r].busy > sim.busiest || sim.rank[r].last > sim.makespan || sim.rank[r].last - sim.rank[r].first < sim.rank[r].busy)
+			abort();
+}
+
 static void try_schedules(const char *text, size_t len, struct hd_arena *arena, struct hd_arena *print)
 {
 	struct hd_schedules all, again;
@@ -63,8 +78,10 @@ static void try_schedules(const char *text, size_t len, struct hd_arena *arena, 
 		return;
 	hd_text_init(&once, print);
 	hd_text_init(&twice, print);
-	for (uint32_t i = 0; i < all.len; i++)
+	for (uint32_t i = 0; i < all.len; i++) {
 		hd_schedule_print(&all.at[i], &once);
+		simulate(&all.at[i], print);
+	}
 	if (hd_schedules_parse(&again, once.at, once.len, "f", print, NULL))
 		abort();
 	for (uint32_t i = 0; i < again.len; i++)
