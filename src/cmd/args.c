@@ -85,20 +85,27 @@ static enum hd_err take_value(struct hd_args *args, enum hd_opt opt, const char 
 	return HD_OK;
 }
 
+/* A letter that the verb gives a meaning of its own (-v of schedules), else the common one. */
+static enum hd_opt of_letter(const struct hd_verb *verb, char letter)
+{
+	int first = HD_NOPTS;
+
+	for (int i = 0; i < HD_NOPTS; i++)
+		if (hd_opts[i].letter == letter && (first == HD_NOPTS || takes(verb, (enum hd_opt)i)))
+			first = i;
+	return (enum hd_opt)first;
+}
+
 /* The option that `word` names: "--name", "--name=value", "-x". */
-static enum hd_err find(const char *word, enum hd_opt *opt, const char **value, struct hd_diag *diag)
+static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_opt *opt, const char **value, struct hd_diag *diag)
 {
 	char name[64];
 	size_t len = strcspn(word, "=");
 
 	*value = NULL;
 	if (word[1] != '-') {
-		for (int i = 0; i < HD_NOPTS; i++)
-			if (hd_opts[i].letter == word[1] && word[2] == 0) {
-				*opt = (enum hd_opt)i;
-				return HD_OK;
-			}
-		return hd_fail(diag, HD_E_INVAL, "there is no option %s; `heddle help` lists what there is", word);
+		*opt = word[2] ? HD_NOPTS : of_letter(verb, word[1]);
+		return *opt != HD_NOPTS ? HD_OK : hd_fail(diag, HD_E_INVAL, "there is no option %s; `heddle help` lists what there is", word);
 	}
 	if (len - 2 >= sizeof name)
 		return hd_fail(diag, HD_E_INVAL, "there is no option %s", word);
@@ -117,7 +124,7 @@ static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, 
 {
 	const char *value;
 	enum hd_opt opt = HD_NOPTS;
-	enum hd_err err = find(argv[*i], &opt, &value, diag);
+	enum hd_err err = find(argv[*i], verb, &opt, &value, diag);
 
 	if (err)
 		return err;

@@ -59,6 +59,15 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(NAMES,       0,   "names",         WORD,   "torch|heddle", "public names of the tensors, or ours")             \
 	X(DTYPE,       0,   "dtype",         WORD,   "f32|bf16", "what floats are written as; bf16 rounds to nearest even") \
 	X(TIED,        0,   "tied",          WORD,   "once|both", "a tensor of two names: once and named in the metadata, or under both") \
+	X(SCHEDULE,    0,   "schedule",      TEXT,   "NAME",    "gpipe, 1f1b, zb-v, ...; help lists all")           \
+	X(RANKS,       'p', "ranks",         COUNT,  "P",       "ranks of the pipeline")                           \
+	X(VNS,         'm', "virtual-nodes", COUNT,  "M",       "virtual nodes of a step and pipeline")            \
+	X(CHUNKS,      'v', "chunks",        COUNT,  "V",       "model chunks a rank (default: the least of the schedule)") \
+	X(GROUP,       0,   "group",         COUNT,  "N",       "interleaved: virtual nodes a group (default: near-equal groups)") \
+	X(REPLICAS,    0,   "replicas",      TEXT,   "R,R,...", "1f1b-rr: ranks of each stage, P in all")          \
+	X(COSTS,       0,   "costs",         TEXT,   "F,B|F,I,W", "forward and backward of a full rank (I = W = B/2), or the three (default 1,1,1)") \
+	X(COMM,        0,   "comm",          TEXT,   "C",       "what a tensor takes from rank to rank (default 0)") \
+	X(PERIODS,     0,   "periods",       COUNT,  "N",       "delayed updates: steps that are simulated")       \
 	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients")
 
 enum hd_opt {

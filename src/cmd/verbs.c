@@ -12,6 +12,9 @@ static const char run_more[] =
 
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
 
+#define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS
+#define COST_OPTS HD_OPT_COSTS, HD_OPT_COMM, HD_OPT_PERIODS
+
 const struct hd_verb hd_verbs[] = {
 	{ "run", "JOB", 0, 1, "train a job here", run_more,
 	  OPTS(RUN_OPTS, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_SHOW_CONFIG, HD_OPT_NEW), hd_cmd_run, "program_run.sh" },
@@ -74,6 +77,16 @@ const struct hd_verb hd_verbs[] = {
 	  "the measured peak (compute) or copying speed (memory) of a core, whichever is longer, over the best time.\n"
 	  "Last: the sum over a step + the update, and the measured step.",
 	  OPTS(HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
+	{ "plan show", "[FILE]", 0, 1, "a schedule as text: a line of instructions a rank",
+	  "Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: every schedule in it, as it is read.\n"
+	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.",
+	  OPTS(SCHEDULE_OPTS), hd_cmd_plan_show, "program_schedule.sh" },
+	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
+	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
+	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
+	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
+	  "--repeat N: times the simulator itself instead, best of N runs.",
+	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT), hd_cmd_simulate, "program_schedule.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",

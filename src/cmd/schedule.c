@@ -1,0 +1,145 @@
+#include "cmd/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+
+enum { MAX_NUMBERS = HD_MAX_RANKS };
+static const double MAX_UNITS = 1e6;
+
+bool hd_cmd_schedule_help(const struct hd_cmd *cmd)
+{
+	const char *name = cmd->args.text[HD_OPT_SCHEDULE];
+
+	if (!name || strcmp(name, "help") != 0)
+		return false;
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
+		printf("%-14s %-11s %-7s %s%s%s%s\n", k->name, k->other ? k->other : "", hd_update_names[k->update], k->about,
+			*k->limits ? " (" : "", k->limits, *k->limits ? ")" : "");
+	return true;
+}
+
+/* "2,1,1": numbers above 0. */
+static enum hd_err counts(struct hd_cmd *cmd, enum hd_opt opt, uint32_t **out, uint32_t *n)
+{
+	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])), *next = text;
+	uint32_t *list = hd_arena_take(&cmd->arena, MAX_NUMBERS, sizeof *list);
+
+	if (!text || !list)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --%s", hd_opts[opt].name);
+	for (*n = 0; next; ) {
+		char *word = next;
+		uint64_t v = 0;
+		struct hd_diag why = { "" };
+		if ((next = strchr(word, ',')))
+			*next++ = '\0';
+		if (*n == MAX_NUMBERS)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: more than %d numbers", hd_opts[opt].name, MAX_NUMBERS);
+		if (hd_num_u64(word, HD_MAX_RANKS, &v, &why))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name, cmd->args.text[opt], why.text);
+		list[(*n)++] = (uint32_t)v;
+	}
+	*out = list;
+	return HD_OK;
+}
+
+static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
+{
+	if (cmd->args.has[opt] && cmd->args.count[opt] > UINT32_MAX)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu is too large", hd_opts[opt].name, (unsigned long long)cmd->args.count[opt]);
+	*out = cmd->args.has[opt] ? (uint32_t)cmd->args.count[opt] : 0;
+	return HD_OK;
+}
+
+static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
+{
+	struct hd_schedule_ask ask = { .name = cmd->args.text[HD_OPT_SCHEDULE] };
+	const struct { enum hd_opt opt; uint32_t *to; } fields[] = {
+		{ HD_OPT_RANKS, &ask.p }, { HD_OPT_VNS, &ask.m }, { HD_OPT_CHUNKS, &ask.v }, { HD_OPT_GROUP, &ask.group },
+	};
+	const struct hd_schedule_kind *kind;
+	uint32_t *replicas = NULL;
+	enum hd_err err = hd_schedule_kind_find(&kind, ask.name, &cmd->diag);
+
+	if (!err && (!cmd->args.has[HD_OPT_RANKS] || !cmd->args.has[HD_OPT_VNS]))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--schedule %s needs -p RANKS and -m VIRTUAL-NODES", ask.name);
+	for (size_t i = 0; i < sizeof fields / sizeof *fields && !err; i++)
+		err = number(cmd, fields[i].opt, fields[i].to);
+	if (!err && cmd->args.has[HD_OPT_REPLICAS])
+		err = counts(cmd, HD_OPT_REPLICAS, &replicas, &ask.nreplicas);
+	ask.replicas = replicas;
+	out->at = hd_arena_take(&cmd->arena, 1, sizeof *out->at);
+	if (!err && !out->at)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a schedule");
+	out->len = 1;
+	return err ? err : hd_schedule_make(out->at, &ask, &cmd->arena, &cmd->diag);
+}
+
+enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
+{
+	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS };
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err;
+
+	if ((cmd->args.npos == 1) == cmd->args.has[HD_OPT_SCHEDULE])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "either a FILE or --schedule NAME says which schedule; --schedule help lists the names");
+	if (!cmd->args.npos)
+		return by_name(cmd, out);
+	for (size_t i = 0; i < sizeof of_names / sizeof *of_names; i++)
+		if (cmd->args.has[of_names[i]])
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to --schedule; the file says it itself", hd_opts[of_names[i]].name);
+	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
+	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
+}
+
+/* ---- costs */
+
+/* Decimal numbers of units with commas between; picoseconds. */
+static enum hd_err units(struct hd_cmd *cmd, enum hd_opt opt, int64_t *out, uint32_t most, uint32_t *n)
+{
+	char *text = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])), *next = text;
+
+	if (!text)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --%s", hd_opts[opt].name);
+	for (*n = 0; next; ) {
+		char *word = next;
+		double v = 0;
+		struct hd_diag why = { "" };
+		if ((next = strchr(word, ',')))
+			*next++ = '\0';
+		if (*n == most)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: it is %s", hd_opts[opt].name, cmd->args.text[opt], hd_opts[opt].value);
+		if (hd_num_f64(word, 0, MAX_UNITS, &v, &why))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %s: %s", hd_opts[opt].name, cmd->args.text[opt], why.text);
+		out[(*n)++] = llround(v * (double)HD_UNIT_PS);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out)
+{
+	int64_t c[3] = { HD_UNIT_PS, HD_UNIT_PS, HD_UNIT_PS }, hop = 0;
+	uint32_t n = 3, one;
+	struct hd_sim_ask ask = { 0 };
+	enum hd_err err = HD_OK;
+
+	if (cmd->args.has[HD_OPT_COSTS])
+		err = units(cmd, HD_OPT_COSTS, c, 3, &n);
+	if (!err && cmd->args.has[HD_OPT_COMM])
+		err = units(cmd, HD_OPT_COMM, &hop, 1, &one);
+	if (!err && n < 2)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--costs %s: it is %s", cmd->args.text[HD_OPT_COSTS], hd_opts[HD_OPT_COSTS].value);
+	if (n == 2) {
+		c[2] = c[1] / 2;                  /* of an odd number of picoseconds I takes one more */
+		c[1] -= c[2];
+	}
+	if (!err && c[0] + c[1] + c[2] == 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--costs: at least one is above 0");
+	err = err ? err : number(cmd, HD_OPT_PERIODS, &ask.steps);
+	ask.costs = (struct hd_rank_costs){ c[0], c[1], c[2], hop };
+	*out = ask;
+	return err;
+}

@@ -1,0 +1,98 @@
+#include <stdio.h>
+
+#include "cmd/json_line.h"
+#include "cmd/schedule.h"
+
+static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "schedule", s->heading);
+	hd_json_put_i64(w, "ranks", s->nranks);
+	hd_json_put_i64(w, "virtual_nodes", s->nvns);
+	hd_json_put_i64(w, "stages", s->nstages);
+	hd_json_put_f64(w, "makespan", hd_sim_units(sim, sim->makespan));
+	hd_json_put_f64(w, "bubble_over_ideal", hd_sim_bubble(sim));
+	hd_json_put_f64(w, "span_idle", hd_sim_units(sim, sim->span_idle));
+	hd_json_open_array(w, "peak_activations");
+	for (uint32_t r = 0; r < s->nranks; r++)
+		hd_json_put_f64(w, NULL, (double)sim->rank[r].peak / sim->per_rank);
+	hd_json_close(w);
+	hd_json_open_array(w, "busy");
+	for (uint32_t r = 0; r < s->nranks; r++)
+		hd_json_put_f64(w, NULL, hd_sim_units(sim, sim->rank[r].busy));
+	hd_json_close(w);
+	if (s->prologue) {
+		hd_json_put_i64(w, "steps", sim->steps);
+		if (sim->steps >= 4)
+			hd_json_put_f64(w, "steady_bubble", hd_sim_steady_bubble(sim, &ask->costs));
+	}
+	hd_json_line_print(&line);
+}
+
+static void print_text(const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask)
+{
+	printf("%s\n  makespan           %.6g\n  bubble over ideal  %.6g\n  span idle          %.6g\n", *s->heading ? s->heading : "(no heading)",
+		hd_sim_units(sim, sim->makespan), hd_sim_bubble(sim), hd_sim_units(sim, sim->span_idle));
+	if (s->prologue && sim->steps >= 4)
+		printf("  steady bubble      %.6g   (steps 3 to %u)\n", hd_sim_steady_bubble(sim, &ask->costs), sim->steps);
+	printf("  %-6s %10s %10s %10s %12s\n", "rank", "busy", "first", "last", "activations");
+	for (uint32_t r = 0; r < s->nranks; r++)
+		printf("  %-6u %10.6g %10.6g %10.6g %12.6g\n", r, hd_sim_units(sim, sim->rank[r].busy), hd_sim_units(sim, sim->rank[r].first),
+			hd_sim_units(sim, sim->rank[r].last), (double)sim->rank[r].peak / sim->per_rank);
+}
+
+/* How fast the simulator itself is: best of --repeat runs. */
+static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask)
+{
+	struct hd_arena arena;
+	struct hd_sim sim = { 0 };
+	int64_t best_ns = INT64_MAX;
+	enum hd_err err = HD_OK;
+
+	hd_arena_init(&arena, 0);
+	for (uint64_t i = 0; i < cmd->args.count[HD_OPT_REPEAT] && !err; i++) {
+		hd_arena_reset(&arena);
+		int64_t start_ns = hd_clock_now_ns(&cmd->clock);
+		err = hd_simulate(&sim, s, ask, &arena, &cmd->diag);
+		int64_t took_ns = hd_clock_now_ns(&cmd->clock) - start_ns;
+		best_ns = took_ns < best_ns ? took_ns : best_ns;
+	}
+	hd_arena_finish(&arena);
+	if (err || best_ns == INT64_MAX)
+		return err ? err : hd_fail(&cmd->diag, HD_E_INVAL, "--repeat is 1 or more");
+	printf("%s: %llu instructions in %.3f ms, %.1f million a second\n", s->heading, (unsigned long long)sim.nins, (double)best_ns / 1e6,
+		(double)sim.nins / (double)(best_ns ? best_ns : 1) * 1e3);
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
+{
+	struct hd_schedules all = { 0 };
+	struct hd_sim_ask ask;
+	enum hd_err err;
+
+	if (hd_cmd_schedule_help(cmd))
+		return HD_OK;
+	err = hd_cmd_sim_ask(cmd, &ask);
+	err = err ? err : hd_cmd_schedules(cmd, &all);
+	for (uint32_t i = 0; i < all.len && !err; i++) {
+		struct hd_sim sim;
+		if (cmd->args.has[HD_OPT_REPEAT]) {
+			err = time_it(cmd, &all.at[i], &ask);
+			continue;
+		}
+		struct hd_diag why = { "" };
+		err = hd_simulate(&sim, &all.at[i], &ask, &cmd->arena, &why);
+		if (!err && sim.busiest == 0)
+			err = hd_fail(&why, HD_E_INVAL, "no instruction in it costs anything");
+		if (err)
+			return hd_fail(&cmd->diag, err, "%s: %s", *all.at[i].heading ? all.at[i].heading : "schedule", why.text);
+		if (cmd->args.has[HD_OPT_JSON])
+			print_json(cmd, &all.at[i], &sim, &ask);
+		else
+			print_text(&all.at[i], &sim, &ask);
+	}
+	return err;
+}

@@ -1,0 +1,79 @@
+#!/bin/bash
+# heddle plan show, heddle simulate: schedules by name and by file.
+. "$(dirname "$0")/program.sh"
+
+expect 0 heddle plan show --schedule zb-h1 -p 2 -m 4
+says '0: F0.0 F0.1 I0.0 W0.0 F0.2 I0.1 W0.1 F0.3 I0.2 W0.2 I0.3 W0.3'
+cp out zb.txt
+expect 0 heddle plan show zb.txt
+cmp -s out zb.txt || failed "a printed schedule does not print back"
+expect 0 heddle plan show --schedule help
+for name in data-parallel gpipe 1f1b 1f1b-rr interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev stash vsync 2bw; do
+	says "$name "
+	expect 0 heddle plan show --schedule $name -p 3 -m 8
+	mv out one.txt
+	expect 0 heddle plan show one.txt
+	cmp -s out one.txt || failed "$name does not print back"
+	expect 0 heddle simulate --schedule $name -p 3 -m 8 --costs 1,2 --json
+	for key in makespan bubble_over_ideal span_idle peak_activations; do says "\"$key\":"; done
+	mv out named.json
+	expect 0 heddle simulate one.txt --costs 1,2 --json
+	cmp -s out named.json || failed "$name: a file of it simulates to something else"
+	expect 0 heddle plan show --schedule help
+done
+expect 0 heddle plan show --schedule interleaved -p 2 -m 4 -v 3
+says 'stages=6'
+expect 0 heddle plan show --schedule interleaved -p 2 -m 4 --chunks 3 --json
+says '"schedules":"## interleaved p=2 m=4 stages=6'
+expect 0 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,1
+says '2: F1.0 B1.0 F1.1'
+passed "show: every name, and what is printed is read again"
+
+expect 0 heddle simulate --schedule 1f1b -p 8 -m 16 --costs 1,2 --json
+same "$(number makespan)" 69 "makespan"
+expect 0 heddle simulate --schedule zb-v -p 2 -m 4 --costs 1,1,1 --comm 0.1 --json
+same "$(number makespan)" 12.8 "makespan with a tenth a hop"
+says '"peak_activations":[2'
+expect 0 heddle simulate --schedule 2bw -p 4 -m 4 --costs 1,2 --periods 6 --json
+says '"steps":6,"steady_bubble":0'
+expect 0 heddle simulate --schedule 2bw -p 4 -m 4
+says 'steady bubble'
+says 'bubble over ideal'
+expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --repeat 3
+says 'gpipe p=2 m=4 stages=2: 16 instructions in'
+expect 2 heddle simulate --schedule gpipe -p 2 -m 4 --repeat 0
+passed "simulate: figures of the plan documents"
+
+expect 2 heddle simulate --schedule dualpipev -p 4 -m 6
+says 'dualpipev needs m >= 2p: m = 6, p = 4; the nearest that works: -m 8'
+expect 2 heddle simulate --schedule 2bw -p 4 -m 3
+says 'the nearest that works: -m 4'
+expect 2 heddle plan show --schedule 1f1d -p 4 -m 3
+says 'did you mean 1f1b?'
+expect 2 heddle plan show --schedule gpipe -p 4
+says 'needs -p RANKS and -m VIRTUAL-NODES'
+expect 2 heddle plan show
+says 'either a FILE or --schedule NAME'
+expect 2 heddle plan show zb.txt -p 3
+says '--ranks belongs to --schedule'
+expect 2 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,x
+says '--replicas 2,x'
+expect 2 heddle simulate zb.txt --costs 1
+says '--costs 1: it is F,B|F,I,W'
+expect 2 heddle simulate zb.txt --costs 1,-2
+says '--costs 1,-2'
+expect 2 heddle simulate zb.txt --costs 0,0
+says 'at least one is above 0'
+expect 2 heddle simulate zb.txt --costs 1,2 --comm 1,2
+says '--comm 1,2: it is C'
+printf '0: F0.0 B0.0\n1: B1.0 F1.0\n' >circle.txt
+expect 2 heddle simulate circle.txt
+says 'it never ends: rank 0 waits at #1 B0.0, rank 1 at #0 B1.0'
+printf '0: F0.0 X\n' >bad.txt
+expect 3 heddle simulate bad.txt
+says 'bad.txt:1:9'
+printf '# nothing\n' >empty.txt
+expect 3 heddle plan show empty.txt
+says 'there is no schedule in it'
+expect 3 heddle plan show none.txt
+passed "what cannot work is refused with its reason"
