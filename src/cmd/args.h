@@ -68,7 +68,17 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(COSTS,       0,   "costs",         TEXT,   "F,B|F,I,W", "forward and backward of a full rank (I = W = B/2), or the three (default 1,1,1)") \
 	X(COMM,        0,   "comm",          TEXT,   "C",       "what a tensor takes from rank to rank (default 0)") \
 	X(PERIODS,     0,   "periods",       COUNT,  "N",       "delayed updates: steps that are simulated")       \
-	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients")
+	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients") \
+	X(GRAPH,       0,   "graph",         TEXT,   "FILE",    "costs of a model's nodes: a profile (JSON), or graph.txt of PipeDream") \
+	X(MACHINES,    0,   "machines",      TEXT,   "N[,M...]", "machines of a component, components of the next, ...: innermost first") \
+	X(BANDWIDTH,   0,   "bandwidth",     TEXT,   "B[,B...]", "bytes per second between them, one for each level") \
+	X(VARIANT,     0,   "variant",       WORD,   "paper|printed|code|heddle", "which recurrence (default paper)") \
+	X(STRAIGHT,    0,   "straight",      FLAG,   "",        "one machine a stage, as many stages as machines") \
+	X(FEWER,       0,   "fewer",         FLAG,   "",        "leave machines idle where that is no slower") \
+	X(ACTIVATIONS, 0,   "activations",   TEXT,   "R",       "variant code: count activations, compressed R times (default: not counted)") \
+	X(MEMORY,      0,   "memory",        TEXT,   "BYTES",   "limit on parameters and activations in flight, per machine") \
+	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
+	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {
 #define X(id, letter, name, kind, value, about) HD_OPT_##id,

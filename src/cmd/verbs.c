@@ -87,6 +87,17 @@ const struct hd_verb hd_verbs[] = {
 	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
 	  "--repeat N: times the simulator itself instead, best of N runs.",
 	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT), hd_cmd_simulate, "program_schedule.sh" },
+	{ "plan partition", "", 0, 0, "cut a model into stages for machines in levels, by its profile",
+	  "Minimises the time of the slowest stage, by the recurrences of PipeDream. A cut is a place where the model can be split;\n"
+	  "stages are ranges of cuts, each on one or more machines (or components of machines: level 2 and up). Variants:\n"
+	  "paper    all-reduce as the paper's text counts it: 2(m-1)/m of the weights; activations always counted\n"
+	  "printed  the formula as the paper prints it, without the division by m\n"
+	  "code     what the authors' program computes; activations count only with --activations\n"
+	  "Of equally fast partitions: fewest stages, least traffic between them, then (from the last stage) the earliest cut and\n"
+	  "the fewest machines; so the same input gives the same bytes everywhere. `data parallel` is all machines with the whole\n"
+	  "model each, as the authors' program counts it; the gain compares with it.",
+	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
+		  HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",

@@ -1,0 +1,91 @@
+#!/bin/bash
+# heddle plan partition: the same bytes every time, words for users, and refusals with their place.
+. "$(dirname "$0")/program.sh"
+node() { echo "$1 -- $2 -- forward_compute_time=$3, backward_compute_time=$4, activation_size=$5, parameter_size=$6"; }
+{
+	node in Input0 0 0 0 0
+	node a 'Conv2d(3, 64)' 10 20 4000 100
+	node b 'ReLU()' 10 20 2000 0
+	node c 'Linear(64, 10)' 5 5 100 40000000
+	printf '\tin -- a\n\ta -- b\n\tb -- c\n'
+} >small.txt
+expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8
+says 'level cuts'
+says 'split          L1: 0-2 x3 2-3 x1'
+says 'slowest stage  0.02 s'
+says 'gain'
+expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --json
+json_ok
+same "$(number predicted_s)" 0.02 "predicted time"
+same "$(number states)" 3 "states"
+says '"stages":[{"level":1,"first":0,"last":1,"upto":"b","replicas":3},{"level":1,"first":2,"last":2,"upto":"c","replicas":1}]'
+passed "a table, and JSON"
+
+for i in 1 2 3; do
+	expect 0 heddle plan partition --graph small.txt --machines 2,2 --bandwidth 1e9,1e8 --variant code --activations 1 --json
+	cp out again.$i
+	cmp -s again.1 again.$i || failed "another answer the $i. time"
+done
+says '"split":"L2: '
+says '; L1: '
+passed "levels, and equal bytes on repetition"
+
+expect 0 heddle plan partition --graph small.txt --machines 3 --bandwidth 1e8 --straight --json
+says '"split":"L1: 0-1 x1 1-2 x1 2-3 x1"'
+expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e3 --fewer --json
+says '"split":"L1: 0-3 x1"'
+expect 2 heddle plan partition --graph small.txt --machines 3 --bandwidth 1e8 --straight --memory 1
+says 'no partition of 3 cuts keeps to the memory limit'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --straight
+says 'straight needs a cut per machine'
+passed "options"
+
+expect 2 heddle plan partition --machines 4 --bandwidth 1
+says 'give --graph FILE'
+expect 2 heddle plan partition --graph small.txt
+says 'give --machines 4 --bandwidth 1.25e9'
+expect 2 heddle plan partition --graph small.txt --machines 4,2 --bandwidth 1
+says 'one bandwidth a level'
+expect 2 heddle plan partition --graph small.txt --machines 0 --bandwidth 1
+says 'each is from 1 to'
+expect 2 heddle plan partition --graph small.txt --machines 4, --bandwidth 1,1
+says 'each is from 1 to'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth fast
+says 'bytes per second'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --variant heddle
+says 'not in this build'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --activations 1
+says 'always counts activations'
+expect 2 heddle plan check x.plan
+says '`heddle plan` has no "check"'
+expect 3 heddle plan partition --graph none.txt --machines 4 --bandwidth 1
+says 'none.txt'
+expect 3 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --max-cuts 2
+says 'this graph has more than 2 cuts; try --compress-branches'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --max-cuts 0
+says '--max-cuts is from 1'
+{ cat small.txt; printf '\tc -- nowhere\n'; } >bad.txt
+expect 3 heddle plan partition --graph bad.txt --machines 4 --bandwidth 1
+says "bad.txt:8: there is no node 'nowhere'"
+passed "bad requests and files are refused with their place"
+
+cat >p.json <<'END'
+{"format":"heddle-profile","version":1,"method":"measured","mood":1,"nodes":[
+{"id":"a","op":"dense","f":{"p50":1000000},"i":{"p50":2000000},"w":{"p50":0},"out":[4],"param":0,"saved":4},
+{"id":"b","op":"dense","f":{"p50":1000000},"i":{"p50":2000000},"w":{"p50":0},"out":[4],"param":0,"saved":4}],
+"edges":[["a","b",0]]}
+END
+expect 0 heddle plan partition --graph p.json --machines 2 --bandwidth 1e6 --straight --json
+same "$(number predicted_s)" 0.003 "predicted time of a profile"
+says 'left out what this version does not know: mood'
+passed "a profile of ours"
+
+data=${HEDDLE_SHARED:-}/data/pipedream
+[ -f "$data/vgg16.graph.txt" ] || { passed "published profiles: not at hand (HEDDLE_SHARED), left out"; exit 0; }
+expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 --variant paper
+says 'L1: 0-31 x15 31-40 x1'
+expect 0 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9 --variant code --activations 1 --compress-branches --json
+says '"split":"L1: 0-121 x3 121-1646 x1"'
+expect 3 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9
+says 'more than 5000 cuts; try --compress-branches'
+passed "published profiles"
