@@ -1,11 +1,13 @@
 /* A plan or a file of schedules that is read prints to a text that is read again and prints
  * to the same bytes; the checker survives every plan, whatever job it is held against; the
- * simulator survives every schedule and its figures agree with each other. */
+ * simulator survives every schedule and its figures agree with each other; what the checker of schedules accepts,
+ * it runs to its end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/check.h"
+#include "plan/schedule_check.h"
 #include "plan/simulate.h"
 
 enum { BUDGET = 64 << 20, PRINT_BUDGET = 512 << 20, JOB_CHUNKS_MAX = 1 << 22 };
@@ -64,6 +66,12 @@ static void simulate(const struct hd_schedule *schedule, struct hd_arena *arena)
 
 	if (err && !diag.text[0])
 		abort();
+	for (int t = 0; t < HD_NTRANSPORTS && schedule->nranks <= 64; t++) {
+		struct hd_report report;
+		enum hd_err checked = hd_schedule_check(schedule, &(struct hd_schedule_rules){ (enum hd_transport)t, 1 }, &report, NULL);
+		if ((checked == HD_E_BADPLAN) != (report.total != 0) || (checked == HD_OK && err == HD_E_BADPLAN))
+			abort();
+	}
 	for (uint32_t r = 0; !err && r < sim.ran.nranks; r++)
 		if (sim.rank[r].busy > sim.busiest || sim.rank[r].last > sim.makespan || sim.rank[r].last - sim.rank[r].first < sim.rank[r].busy)
 			abort();

@@ -56,8 +56,8 @@ expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --va
 says 'not in this build'
 expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --activations 1
 says 'always counts activations'
-expect 2 heddle plan check x.plan
-says '`heddle plan` has no "check"'
+expect 2 heddle plan turn x.plan
+says '`heddle plan` has no "turn"'
 expect 3 heddle plan partition --graph none.txt --machines 4 --bandwidth 1
 says 'none.txt'
 expect 3 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --max-cuts 2

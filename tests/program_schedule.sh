@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle plan show, heddle simulate: schedules by name and by file.
+# heddle plan show, plan check, plan draw, heddle simulate: schedules by name and by file.
 . "$(dirname "$0")/program.sh"
 
 expect 0 heddle plan show --schedule zb-h1 -p 2 -m 4
@@ -77,3 +77,38 @@ expect 3 heddle plan show empty.txt
 says 'there is no schedule in it'
 expect 3 heddle plan show none.txt
 passed "what cannot work is refused with its reason"
+
+if [ -f "${HEDDLE_SHARED:-}/data/schedules.txt" ]; then
+	expect 0 heddle plan check "$HEDDLE_SHARED/data/schedules.txt"
+	same "$(grep -c ^accepted out)" 9 "accepted schedules"
+	expect 2 heddle plan check "$HEDDLE_SHARED/data/schedules.txt" --transport rendezvous
+	same "$(grep -c ^accepted out)" 1 "schedules that end with blocking transfers"
+	says 'K8   plan: with transport rendezvous ranks 0 and 1 wait for each other'
+	says 'is enough'
+fi
+expect 0 heddle plan check zb.txt --transport buffered --credits 2
+expect 2 heddle plan check circle.txt
+says 'refused  circle.txt'
+says 'K6   plan: rank 1, #0 B1.0: backward before forward'
+expect 2 heddle plan check circle.txt --json
+says '"findings":[{"rule":"K6","text":"plan: rank 1, #0 B1.0'
+expect 3 heddle plan check bad.txt
+expect 3 heddle plan check empty.txt
+expect 2 heddle plan check zb.txt --credits 2
+says '--credits belongs to --transport buffered'
+write_jobs 2
+expect 0 heddle run mlp.yaml --devices 2 --out run -q
+expect 0 heddle plan check "$(find run/plan -name '*.plan' | head -n 1)"
+says 'accepted run/plan'
+sed 's/ NORM / STEP0 NORM /' "$(find run/plan -name '*.plan' | head -n 1)" >twice.plan
+expect 2 heddle plan check twice.plan
+says 'K16 '
+passed "check: schedules and plans, accepted or refused with rule and place"
+
+expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2
+says '   1 |   F0 B0=== F1 B1===       |'
+expect 0 heddle plan draw zb.txt --costs 1,2,1 -o zb.svg
+grep -q '<svg ' zb.svg || failed "no picture"
+expect 2 heddle plan draw --schedule 1f1b -p 2 -m 8 --costs 1.00001,2
+says 'draw a picture'
+passed "draw: text and picture"

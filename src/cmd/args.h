@@ -67,6 +67,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(REPLICAS,    0,   "replicas",      TEXT,   "R,R,...", "1f1b-rr: ranks of each stage, P in all")          \
 	X(COSTS,       0,   "costs",         TEXT,   "F,B|F,I,W", "forward and backward of a full rank (I = W = B/2), or the three (default 1,1,1)") \
 	X(COMM,        0,   "comm",          TEXT,   "C",       "what a tensor takes from rank to rank (default 0)") \
+	X(TRANSPORT,   0,   "transport",     WORD,   "eager|buffered|rendezvous|grouped", "how transfers wait (default eager: they never do)") \
+	X(CREDITS,     0,   "credits",       COUNT,  "N",       "buffered: tensors under way on a channel (default 2)") \
 	X(PERIODS,     0,   "periods",       COUNT,  "N",       "delayed updates: steps that are simulated")       \
 	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients") \
 	X(GRAPH,       0,   "graph",         TEXT,   "FILE",    "costs of a model's nodes: a profile (JSON), or graph.txt of PipeDream") \

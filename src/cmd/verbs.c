@@ -81,12 +81,15 @@ const struct hd_verb hd_verbs[] = {
 	  "Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: every schedule in it, as it is read.\n"
 	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.",
 	  OPTS(SCHEDULE_OPTS), hd_cmd_plan_show, "program_schedule.sh" },
-	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
-	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
-	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
-	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
-	  "--repeat N: times the simulator itself instead, best of N runs.",
-	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT), hd_cmd_simulate, "program_schedule.sh" },
+	{ "plan check", "FILE", 1, 1, "prove the schedules of a file, or a plan: complete, in order, no waiting in a circle",
+	  "Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is broken, 3 if the file cannot be read.\n"
+	  "A file of schedules may hold several; --transport adds their transfers and asks whether they end. A plan is a file\n"
+	  "that a run wrote (plan/NNNN.plan): it is held against the rules of this build's runtime.",
+	  OPTS(HD_OPT_TRANSPORT, HD_OPT_CREDITS), hd_cmd_plan_check, "program_schedule.sh" },
+	{ "plan draw", "[FILE]", 0, 1, "the timeline of a schedule, as text or (-o FILE.svg) as a picture",
+	  "Time runs to the right, a line a rank. F forward, B backward, I and W its halves; the number is the virtual node,\n"
+	  "a letter behind it the model chunk (b, c, ... of the second, third, ...); = and & continue an instruction and a pair.",
+	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_OUTPUT), hd_cmd_plan_draw, "program_schedule.sh" },
 	{ "plan partition", "", 0, 0, "cut a model into stages for machines in levels, by its profile",
 	  "Minimises the time of the slowest stage, by the recurrences of PipeDream. A cut is a place where the model can be split;\n"
 	  "stages are ranges of cuts, each on one or more machines (or components of machines: level 2 and up). Variants:\n"
@@ -98,6 +101,12 @@ const struct hd_verb hd_verbs[] = {
 	  "model each, as the authors' program counts it; the gain compares with it.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
 		  HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
+	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
+	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
+	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
+	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
+	  "--repeat N: times the simulator itself instead, best of N runs.",
+	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT), hd_cmd_simulate, "program_schedule.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",

@@ -1,0 +1,100 @@
+#include <string.h>
+
+#include "plan/schedule_check.h"
+#include "cmd/json_line.h"
+#include "cmd/schedule.h"
+
+/* The first word of a plan file is a directive that no schedule has. */
+static bool is_plan(const char *text)
+{
+	while (*text == '#' || *text == '\n')
+		text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
+	return !strncmp(text, "plan ", 5);
+}
+
+static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report)
+{
+	if (cmd->args.has[HD_OPT_JSON]) {
+		struct hd_json_line line;
+		struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+		hd_json_put_text(w, "what", what);
+		hd_json_put_bool(w, "accepted", report->total == 0);
+		hd_json_open_array(w, "findings");
+		for (uint32_t i = 0; i < report->len; i++) {
+			hd_json_open_object(w, NULL);
+			hd_json_put_text(w, "rule", report->at[i].rule);
+			hd_json_put_text(w, "text", report->at[i].text);
+			hd_json_close(w);
+		}
+		hd_json_close(w);
+		hd_json_put_i64(w, "found", (int64_t)report->total);
+		hd_json_line_print(&line);
+		return;
+	}
+	printf("%-8s %s\n", report->total ? "refused" : "accepted", what);
+	for (uint32_t i = 0; i < report->len; i++)
+		printf("  %-4s %s\n", report->at[i].rule, report->at[i].text);
+	if (report->total > report->len)
+		printf("  and %llu more\n", (unsigned long long)(report->total - report->len));
+}
+
+/* What a plan says of its job itself; a run holds it against the real one. */
+static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
+{
+	struct hd_plan plan;
+	struct hd_report report;
+	enum hd_err err = hd_plan_parse(&plan, text, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+
+	if (err)
+		return err;
+	struct hd_plan_job job = { .nvns = plan.nvns, .nchunks = plan.nchunks, .nstages = plan.nstages, .wave = plan.nvns };
+	for (uint32_t i = 0; i < plan.list[0].len; i++)
+		job.lockstep |= plan.list[0].at[i].op == HD_INS_FL;
+	err = hd_plan_check(&plan, &job, &report, &cmd->diag);
+	print_report(cmd, cmd->args.pos[0], &report);
+	return err;
+}
+
+static struct hd_schedule_rules rules_of(const struct hd_cmd *cmd)
+{
+	struct hd_schedule_rules rules = { HD_TRANSPORT_EAGER, 0 };
+	const char *name = cmd->args.text[HD_OPT_TRANSPORT];
+
+	for (int t = 0; name && t < HD_NTRANSPORTS; t++)
+		if (!strcmp(name, hd_transport_names[t]))
+			rules.transport = (enum hd_transport)t;
+	if (cmd->args.has[HD_OPT_CREDITS])
+		rules.credits = cmd->args.count[HD_OPT_CREDITS] < UINT32_MAX ? (uint32_t)cmd->args.count[HD_OPT_CREDITS] : UINT32_MAX;
+	return rules;
+}
+
+enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
+{
+	const struct hd_schedule_rules rules = rules_of(cmd);
+	struct hd_schedules all;
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err worst = HD_OK;
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
+
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_CREDITS] && rules.transport != HD_TRANSPORT_BUFFERED)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--credits belongs to --transport buffered");
+	if (cmd->args.has[HD_OPT_CREDITS] && rules.credits == 0)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--credits is 1 or more");
+	if (is_plan((const char *)bytes))
+		return check_plan(cmd, (const char *)bytes, len);
+	err = hd_schedules_parse(&all, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+	if (!err && all.len == 0)
+		err = hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
+	for (uint32_t i = 0; !err && i < all.len; i++) {
+		struct hd_report report;
+		enum hd_err one = hd_schedule_check(&all.at[i], &rules, &report, &cmd->diag);
+		if (one && one != HD_E_BADPLAN)
+			return one;
+		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report);
+		worst = worst ? worst : one;
+	}
+	return err ? err : worst;
+}

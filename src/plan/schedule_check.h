@@ -1,0 +1,57 @@
+/* schedule_check.h -- proves that a bare schedule is complete, in order and never waits in a circle.
+ *
+ * Plan files and schedules written by hand go through it, and every generator's lists in tests.
+ * (Plans of this build's runtime: check.h.) Rules carry the ids of the plan documents:
+ *
+ *	K1 K2   every (stage, virtual node) has one forward and one whole backward
+ *	K3 K4   on the rank that holds it; numbers exist
+ *	K6      forward before backward, I before W, on the rank's own order
+ *	K7      no instructions that wait for each other, however large the buffers
+ *	K8      nor under the transport asked for; says how many buffers would do
+ *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker
+ *	K16-18  one STEP a stage and holder, after its gradients; RED where a stage has copies
+ *	K23 K24 activations: recomputed where only the input was kept, back from the host where used
+ *	K25 K27 pairs are independent; barriers stand in one order
+ *	K30     of delayed updates: the period repeats
+ *
+ * 1. Schedules of compute instructions alone have their transfers implied: K8 then speaks of what
+ *    hd_schedule_comms() adds.
+ * 2. An accepted schedule computes every (stage, virtual node) once each way and ends.
+ * 3. Linear in the number of instructions; all findings up to HD_MAX_FINDINGS are listed.
+ *
+ * Not here: what needs a job or costs (K5, K12 - K15, K19 - K22, K26, K28), slots (K11); generators say K29.
+ *
+ * Pure. */
+#ifndef HD_PLAN_SCHEDULE_CHECK_H
+#define HD_PLAN_SCHEDULE_CHECK_H
+
+#include "plan/check.h"
+#include "plan/schedule.h"
+
+/*        id          name           */
+#define HD_TRANSPORTS(X)                                                                     \
+	X(EAGER,      "eager")       /* a send never waits */                              \
+	X(BUFFERED,   "buffered")    /* a send waits while `credits` tensors of its channel are not used up */ \
+	X(RENDEZVOUS, "rendezvous")  /* a send waits for its receive */                    \
+	X(GROUPED,    "grouped")     /* as rendezvous; transfers without compute between them are issued together */
+
+enum hd_transport {
+#define X(id, name) HD_TRANSPORT_##id,
+	HD_TRANSPORTS(X)
+#undef X
+	HD_NTRANSPORTS
+};
+extern const char *const hd_transport_names[HD_NTRANSPORTS];
+
+enum { HD_CREDITS = 2 };                  /* of a channel, where nothing else is said */
+
+struct hd_schedule_rules { enum hd_transport transport; uint32_t credits; };      /* credits 0: HD_CREDITS */
+
+HD_MUST_USE enum hd_err hd_schedule_check(const struct hd_schedule *schedule, const struct hd_schedule_rules *rules,
+	struct hd_report *report, struct hd_diag *diag);
+
+/* The pass that adds transfers: receives directly before what needs them, sends directly after what makes them,
+ * LD before the F that reads it. A schedule that has transfers already is left as it is. The schedule is complete (K1 - K4). */
+HD_MUST_USE enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,35 @@
+/* schedule_check_int.h -- what the walk over the lists leaves for the execution of them. Private to schedule_check*.c. */
+#ifndef HD_PLAN_SCHEDULE_CHECK_INT_H
+#define HD_PLAN_SCHEDULE_CHECK_INT_H
+
+#include "plan/schedule_check.h"
+
+enum hd_seen {
+	HD_DID_F = 1, HD_DID_B = 2, HD_DID_I = 4, HD_DID_W = 8, HD_KEPT_INPUT = 16, HD_ON_HOST = 32,
+	HD_SENT_A = 64, HD_GOT_A = 128, HD_SENT_G = 256, HD_GOT_G = 512, HD_POSTED_A = 1024, HD_POSTED_G = 2048, HD_LOADED = 4096,
+};
+
+/* Of a (stage, virtual node). GOT_A, GOT_G: its output of F, its input gradient have arrived where they are used. */
+struct hd_at { uint32_t at; uint16_t rank; };
+struct hd_done { uint16_t seen; struct hd_at f, b, w; uint32_t nth_a, nth_g; };      /* nth: place in its channel */
+
+struct hd_lists {
+	const struct hd_schedule *s;
+	struct hd_done *done;                     /* [stages * vns] */
+	bool transfers;                           /* they stand in the lists */
+	struct hd_report *report;
+	struct hd_arena *arena;
+};
+
+static inline struct hd_done *hd_done_of(const struct hd_lists *l, uint32_t stage, uint32_t vn) { return &l->done[(size_t)stage * l->s->nvns + vn]; }
+static inline bool hd_is_transfer(uint8_t op) { return op == HD_INS_SA || op == HD_INS_SG || op == HD_INS_RA || op == HD_INS_RG; }
+
+__attribute__((format(printf, 5, 6)))
+void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, const char *fmt, ...);
+__attribute__((format(printf, 3, 4)))
+void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fmt, ...);
+
+/* K7 and K8: executes lists that have no findings. */
+HD_MUST_USE enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rules *rules, struct hd_diag *diag);
+
+#endif

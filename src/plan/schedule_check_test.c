@@ -1,0 +1,340 @@
+/* The checker of schedules: each rule by a text that breaks it, the outcomes of blocking transfers that
+ * the plan documents list, and mutants of legal schedules. */
+#include "plan/schedule_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/simulate.h"
+#include "tests/check.h"
+
+static struct hd_arena arena;
+
+static int make_arena(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static int drop_arena(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+static const struct hd_schedule_rules eager = { HD_TRANSPORT_EAGER, 0 };
+
+static struct hd_schedule parse(const char *text)
+{
+	struct hd_schedules all = { 0 };
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_schedules_parse(&all, text, strlen(text), "s.txt", &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(all.len == 1, "%s", text);
+	return all.at[0];
+}
+
+static const struct { const char *text, *rule, *want; } broken[] = {
+	{ "0: F0.0 B0.0 F0.0\n", "K1", "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #2)" },
+	{ "0: F0.0 B0.0 F0.2 B0.2 F0.3 B0.3\n", "K1", "plan: stage 0 never runs forward for virtual node 1" },
+	{ "0: F9.9\n", "K1", "plan: 10 stages of 10 virtual nodes need more than its 1 instructions" },
+	{ "0: F0.0 F0.1 B0.1\n", "K2", "plan: 0.0 has no backward" },
+	{ "0: F0.0 B0.0 B0.0\n", "K2", "plan: rank 0, #2 B0.0: 0.0 has two backwards" },
+	{ "0: F0.0 B0.0 I0.0\n", "K2", "plan: rank 0, #2 I0.0: 0.0 has both a full and a split backward" },
+	{ "0: F0.0 I0.0 I0.0 W0.0\n", "K2", "plan: rank 0, #2 I0.0: 0.0 has I twice" },
+	{ "0: F0.0 I0.0 W0.0 W0.0\n", "K2", "plan: rank 0, #3 W0.0: 0.0 has W twice" },
+	{ "0: F0.0 B0.0 W0.0\n", "K2", "plan: rank 0, #2 W0.0: 0.0 has both a full and a split backward" },
+	{ "0: F0.0 I0.0\n", "K2", "plan: 0.0 has I but no W: its weights would miss a gradient" },
+	{ "0: F0.0\n1: B0.0\n", "K3", "plan: rank 1, #0 B0.0: stage 0 lives on rank 0 for virtual node 0, not here" },
+	{ "0: F0.0 I0.0\n1: W0.0\n", "K3", "plan: rank 1, #0 W0.0: stage 0 lives on rank 0" },
+	{ "0: F0.0 B0.-1 B0.0\n", "K4", "plan: rank 0, #1 B0.-1: virtual node -1 does not exist in this step (m = 1)" },
+	{ "0: F0.0 F1.0 F2.0 LD1.0 B2.0 B1.0 B0.0\n", "K4", "plan: rank 0, #3 LD1.0: stage 1 takes nothing from the reader" },
+	{ "0: F0.0 B0.0 SA0.0>5\n", "K4", "plan: rank 0, #2 SA0.0>5: rank 5 is not another rank of 1" },
+	{ "0: B0.0 F0.0\n", "K6", "plan: rank 0, #0 B0.0: backward before forward" },
+	{ "0: F0.0 W0.0 I0.0\n", "K6", "plan: rank 0, #1 W0.0: W before I" },
+	{ "0: F0.0 LD0.0 B0.0\n", "K6", "plan: rank 0, #1 LD0.0: LD0.0 comes twice or after its forward" },
+	{ "0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n", "K7",
+	  "plan: these instructions wait for each other: rank 0 #1 B0.0 -> rank 1 #0 F1.1 -> rank 0" },
+	{ "0: F1.0 F0.0 B1.0 B0.0\n", "K7", "plan: these instructions wait for each other: rank 0 #0 F1.0 -> rank 0" },
+	{ "0: F0.0 BAR0 B0.0\n1: F1.0 B1.0 BAR0\n", NULL, "" },
+	{ "0: F0.0 B0.0 BAR0\n1: BAR0 F1.0 B1.0\n", "K7", "plan: these instructions wait for each other: rank 0 #1 B0.0 -> rank 1 #0 BAR0 -> rank 0" },
+	{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.1<0 F1.1 RA1.0<0 F1.0 B1.0 SG1.0>0 B1.1 SG1.1>0\n", "K9",
+	  "plan: rank 1, #0 RA1.1<0: rank 1 expects the activation of 0.1 but rank 0 sends another one first" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", NULL, "" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: F1.0 B1.0 SG1.0>0\n", "K10", "plan: activation of 0.0 is sent and never received" },
+	{ "0: F0.0 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", "K10", "plan: activation of 0.0 is received and never sent" },
+	{ "0: SA0.0>1 F0.0 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", "K10", "plan: rank 0, #0 SA0.0>1: activation of 0.0 is sent before it is made (#1)" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: F1.0 RA1.0<0 B1.0 SG1.0>0\n", "K10", "plan: rank 1, #1 RA1.0<0: activation of 0.0 is received after it is needed (#0)" },
+	{ "0: F0.0 SA0.0>1 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", "K10", "plan: rank 0, #2 SA0.0>1: activation of 0.0 is sent twice" },
+	{ "0: F0.0 SA0.0>2 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n2:\n", "K10", "plan: rank 0, #1 SA0.0>2: activation of 0.0 goes from rank 0 to rank 1" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0 SG0.0>1\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", "K10", "plan: rank 0, #4 SG0.0>1: there is no stage that this tensor" },
+	{ "0: RA0.0<1 F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", "K10", "plan: rank 0, #0 RA0.0<1: stage 0 receives no activation" },
+	{ "0: F0.0 B0.0 STEP0@1\n", NULL, "" },
+	{ "0: F0.0 STEP0@1 B0.0\n", "K16", "plan: rank 0, #1 STEP0@1: update 1 of stage 0 happens before the gradient of virtual node 0" },
+	{ "0: F0.0 B0.0 STEP0 STEP0\n", "K16", "plan: rank 0, #3 STEP0: update 1 of stage 0 happens twice" },
+	{ "0: F0.0 B0.0 STEP0\n1: F1.0 B1.0\n", "K16", "plan: rank 1: update 1 of stage 1 never happens" },
+	{ "0: F0.0 B0.0 STEP0 RED0\n", "K16", "plan: rank 0, #3 RED0: the reduction of stage 0 must stand between" },
+	{ "0: F0.0 B0.0 STEP0@3\n", "K17", "plan: rank 0, #2 STEP0@3: version 3 is made before version 2" },
+	{ "0: F0.0 B0.0 STEP0\n1: F0.1 B0.1 STEP0\n", "K18", "plan: rank 0: stage 0 has copies on other ranks and no RED" },
+	{ "0: F0.0 B0.0 RED0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", NULL, "" },
+	{ "0: Fc0.0 R0.0 B0.0\n", NULL, "" },
+	{ "0: Fc0.0 B0.0\n", "K23", "plan: rank 0, #1 B0.0: activations of 0.0 were not kept; insert R or drop the flag c" },
+	{ "0: F0.0 R0.0 B0.0\n", "K23", "plan: rank 0, #1 R0.0: there is nothing to recompute of 0.0 here" },
+	{ "0: F0.0 OFF0.0 ON0.0 B0.0\n", NULL, "" },
+	{ "0: F0.0 OFF0.0 B0.0\n", "K24", "plan: rank 0, #2 B0.0: activations of 0.0 are on the host at #2" },
+	{ "0: F0.0 ON0.0 B0.0\n", "K24", "plan: rank 0, #1 ON0.0: activations of 0.0 are not on the host at #1" },
+	{ "0: OFF0.0 F0.0 B0.0\n", "K24", "plan: rank 0, #0 OFF0.0: activations of 0.0 are not live at #0" },
+	{ "0: F0.0 (F0.1&B0.0) B0.1\n", NULL, "" },
+	{ "0: (F0.0&B0.0)\n", "K25", "plan: rank 0, #0 F0.0: the two halves of a pair depend on each other" },
+	{ "0: (F0.0&F0.1) B0.0 B0.1\n", "K25", "plan: rank 0, #0 F0.0: a pair needs one forward and one backward" },
+	{ "0: F0.0 BAR3 B0.0\n1: F1.0 B1.0\n", "K27", "plan: BAR 3 is missing on rank 1" },
+	{ "0: F0.0 B0.0\n1: F1.0 B1.0 BAR3\n", "K27", "plan: BAR 3 is missing on rank 0" },
+	{ "0: F0.0 B0.0 BAR1 BAR2\n1: F1.0 B1.0 BAR2 BAR1\n", "K27", "plan: rank 1, #2 BAR2: rank 0 meets at BAR 1 here" },
+	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL, "" },
+	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K2", "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
+	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K2", "plan: 0.3 has no backward" },
+	{ "update stash\nsection prologue\n0: F0.9\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K30", "plan: the period does not repeat" },
+};
+
+static void each_rule_has_its_sentence(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		struct hd_schedule s = parse(broken[i].text);
+		struct hd_report report;
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_schedule_check(&s, &eager, &report, &diag);
+		CHECK(err == (broken[i].rule ? HD_E_BADPLAN : HD_OK), "%s%s", broken[i].text, diag.text);
+		if (!broken[i].rule)
+			continue;
+		CHECK(!strcmp(report.at[0].rule, broken[i].rule), "%s%s %s", broken[i].text, report.at[0].rule, report.at[0].text);
+		CHECK(!strncmp(report.at[0].text, broken[i].want, strlen(broken[i].want)), "%s%s", broken[i].text, report.at[0].text);
+	}
+}
+
+/* "blocking": rendezvous in program order, a receive just before, a send just after its instruction. */
+static void blocking_transfers_end_or_not_as_documented(void **state)
+{
+	static const struct hd_schedule_rules blocking = { HD_TRANSPORT_RENDEZVOUS, 0 };
+	const char *data = getenv("HEDDLE_SHARED");
+	char path[512], *text = hd_arena_take(&arena, 1 << 16, 1);
+	struct hd_schedules all;
+	FILE *file = NULL;
+
+	(void)state;
+	if (data) {
+		snprintf(path, sizeof path, "%s/data/schedules.txt", data);
+		file = fopen(path, "rb");
+	}
+	if (!file) {
+		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
+	}
+	size_t len = fread(text, 1, (1 << 16) - 1, file);
+	fclose(file);
+	assert_int_equal(hd_schedules_parse(&all, text, len, "schedules.txt", &arena, NULL), HD_OK);
+	for (uint32_t i = 0; i < all.len; i++) {
+		struct hd_report report;
+		enum hd_err err = hd_schedule_check(&all.at[i], &blocking, &report, NULL);
+		bool ok = strstr(all.at[i].heading, "blocking=ok");
+		CHECK((err == HD_OK) == ok, "%s: %s", all.at[i].heading, report.total ? report.at[0].text : "ends");
+		CHECK(ok || !strcmp(report.at[0].rule, "K8"), "%s", report.at[0].text);
+	}
+}
+
+static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_t v)
+{
+	struct hd_schedule s = { 0 };
+	struct hd_diag diag = { "" };
+	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
+
+	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	return s;
+}
+
+static bool possible(const struct hd_schedule_kind *k, uint32_t p, uint32_t m)
+{
+	return !(!strcmp(k->limits, "m >= 2p") && m < 2 * p) && !(!strcmp(k->limits, "m >= p") && m < p);
+}
+
+/* Under unbounded buffers all; with as many as are said to be enough, too. */
+static void generated_schedules_are_accepted(void **state)
+{
+	(void)state;
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
+		for (uint32_t p = 1; p <= 12; p++)
+			for (uint32_t m = 1; m <= 24; m += p > 4 ? 3 : 1)
+				for (uint32_t v = k->vmin; v <= k->vmax && v <= 4 && possible(k, p, m); v++) {
+					struct hd_report report;
+					struct hd_schedule s = make(k->name, p, m, v);
+					enum hd_err err = hd_schedule_check(&s, &eager, &report, NULL);
+					CHECK(err == HD_OK, "%s p %u m %u v %u: %s", k->name, p, m, v, report.at[0].text);
+					hd_arena_reset(&arena);
+				}
+}
+
+/* Rank 1 takes two tensors before it uses the first: one buffer is not enough. */
+static void enough_buffers_are_enough_and_one_less_is_not(void **state)
+{
+	struct hd_schedule s = parse("0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
+		"1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n");
+	struct hd_schedule_rules rules = { HD_TRANSPORT_BUFFERED, 1 };
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].rule, "K8");
+	assert_string_equal(report.at[0].text,
+		"plan: with 1 buffers per channel ranks 0 and 1 wait for each other: rank 0 #3 SA0.1>1, rank 1 #1 RA1.1<0; N = 2 is enough");
+	rules.credits = 2;
+	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_OK);
+	rules.credits = 0;                        /* HD_CREDITS */
+	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_OK);
+}
+
+/* Receives stand directly before their consumers, so one credit is enough: it comes back each time. */
+static void generated_schedules_end_with_one_credit(void **state)
+{
+	static const struct hd_schedule_rules one = { HD_TRANSPORT_BUFFERED, 1 };
+
+	(void)state;
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
+		for (uint32_t p = 1; p <= 6; p++) {
+			struct hd_schedule s = make(k->name, p, 3 * p, 0);
+			struct hd_report report;
+			enum hd_err err = hd_schedule_check(&s, &one, &report, NULL);
+			CHECK(err == HD_OK, "%s p %u: %s", k->name, p, report.at[0].text);
+		}
+	hd_arena_reset(&arena);
+}
+
+/* A transport that waits less ends wherever one that waits more ends. */
+static void transports_that_wait_less_end_more_often(void **state)
+{
+	static const struct hd_schedule_rules rules[] = { { HD_TRANSPORT_RENDEZVOUS, 0 }, { HD_TRANSPORT_GROUPED, 0 }, { HD_TRANSPORT_EAGER, 0 } };
+	uint32_t ends[3] = { 0 };
+
+	(void)state;
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
+		for (uint32_t p = 1; p <= 4; p++)
+			for (uint32_t m = 2 * p; m <= 3 * p; m++) {
+				struct hd_schedule s = make(k->name, p, m, 0);
+				bool before = false;
+				for (int t = 0; t < 3; t++) {
+					bool now = hd_schedule_check(&s, &rules[t], NULL, NULL) == HD_OK;
+					CHECK(now || !before, "%s p %u m %u: %s", k->name, p, m, hd_transport_names[rules[t].transport]);
+					before = now;
+					ends[t] += now;
+				}
+			}
+	assert_true(ends[0] < ends[1] && ends[1] < ends[2]);
+	hd_arena_reset(&arena);
+}
+
+static void transfers_are_added_once_around_what_needs_them(void **state)
+{
+	struct hd_schedule s = make("1f1b", 2, 2, 1), whole, again;
+	struct hd_text text;
+
+	(void)state;
+	assert_int_equal(hd_schedule_comms(&whole, &s, &arena, NULL), HD_OK);
+	hd_text_init(&text, &arena);
+	hd_schedule_print(&whole, &text);
+	assert_string_equal(text.at, "## 1f1b p=2 m=2 stages=2\n0: LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
+		"1: LD1.0 RA1.0<0 F1.0 B1.0 SG1.0>0 LD1.1 RA1.1<0 F1.1 B1.1 SG1.1>0\n");
+	assert_int_equal(hd_schedule_comms(&again, &whole, &arena, NULL), HD_OK);
+	assert_ptr_equal(again.list, whole.list);
+}
+
+/* ---- mutants */
+
+/* Whether every (stage, virtual node) of the original runs once each way, counted without the checker. */
+static bool complete(const struct hd_schedule *s, uint32_t stages, uint32_t vns)
+{
+	uint8_t (*n)[4] = hd_arena_take(&arena, (size_t)stages * vns, sizeof *n);
+
+	for (uint32_t r = 0; r < s->nranks; r++)
+		for (uint32_t i = 0; i < s->list[r].len; i++) {
+			const struct hd_ins *x = &s->list[r].at[i];
+			if (x->stage >= stages || x->vn >= vns || x->op < HD_INS_F || x->op > HD_INS_W)
+				return false;
+			n[x->stage * vns + x->vn][x->op - HD_INS_F]++;
+		}
+	for (uint32_t k = 0; k < stages * vns; k++)
+		if (n[k][0] != 1 || !((n[k][1] == 1 && !n[k][2] && !n[k][3]) || (!n[k][1] && n[k][2] == 1 && n[k][3] == 1)))
+			return false;
+	return true;
+}
+
+static uint32_t state_of;
+static uint32_t draw(uint32_t n)
+{
+	state_of = state_of * 1664525u + 1013904223u;
+	return (uint32_t)(((uint64_t)(state_of >> 4) * n) >> 28);
+}
+
+/* One change: swapped neighbours, swapped at a distance, dropped, doubled, another number, op, flag or rank. */
+static void mutate(struct hd_schedule *s)
+{
+	struct hd_ilist *list = &s->list[draw(s->nranks)], *other = &s->list[draw(s->nranks)];
+	uint32_t a = draw(list->len), b = draw(list->len);
+	struct hd_ins kept = list->at[a];
+
+	switch (draw(8)) {
+	case 0: b = a ? a - 1 : 0; /* fallthrough */
+	case 1: list->at[a] = list->at[b]; list->at[b] = kept; break;
+	case 2: memmove(&list->at[a], &list->at[a + 1], (list->len - a - 1) * sizeof kept); list->len--; break;
+	case 3: list->at[b] = kept; break;
+	case 4: list->at[a].vn = draw(s->nvns + 1); break;
+	case 5: list->at[a].stage = (uint16_t)draw(s->nstages + 1); break;
+	case 6: list->at[a].op = (uint8_t)(HD_INS_F + draw(4)); break;
+	default: list->at[a] = other->at[b % other->len]; break;
+	}
+}
+
+static void mutants_are_refused_or_harmless(void **state)
+{
+	static const char *const names[] = { "1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipev" };
+	const char *asked = getenv("HD_MUTANTS");
+	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : 5000, refused = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < n; k++) {
+		state_of = k * 2654435761u + 12345u;
+		uint32_t p = 2 + draw(4);
+		struct hd_schedule s = make(names[draw(9)], p, 2 * p + draw(3), 0);
+		struct hd_report report;
+		struct hd_diag diag = { "" };
+		struct hd_sim sim;
+		for (uint32_t i = 1 + draw(2); i > 0; i--)
+			mutate(&s);
+		enum hd_err err = hd_schedule_check(&s, &eager, &report, &diag);
+		refused += err != HD_OK;
+		if (err) {
+			CHECK(err == HD_E_BADPLAN && report.total && diag.text[0], "mutant %u", k);
+		} else {
+			CHECK(complete(&s, s.nstages, s.nvns), "mutant %u is accepted and not complete", k);
+			CHECK(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena, &diag) == HD_OK, "mutant %u: %s", k, diag.text);
+		}
+		hd_arena_reset(&arena);
+	}
+	assert_true(refused > n / 4 && refused < n);
+	print_message("%u mutants: %u refused, %u harmless\n", n, refused, n - refused);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_rule_has_its_sentence),
+		cmocka_unit_test(blocking_transfers_end_or_not_as_documented),
+		cmocka_unit_test(generated_schedules_are_accepted),
+		cmocka_unit_test(enough_buffers_are_enough_and_one_less_is_not),
+		cmocka_unit_test(generated_schedules_end_with_one_credit),
+		cmocka_unit_test(transports_that_wait_less_end_more_often),
+		cmocka_unit_test(transfers_are_added_once_around_what_needs_them),
+		cmocka_unit_test(mutants_are_refused_or_harmless),
+	};
+	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+}
