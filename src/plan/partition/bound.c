@@ -90,6 +90,8 @@ static bool reduce_keeps(const struct hd_terms *t, uint32_t i, uint32_t j, uint3
 
 static struct hd_span printed_span(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t most, double limit)
 {
+	if (!reduce_keeps(t, i, j, 2, limit))
+		return (struct hd_span){ 2, 1, false };
 	uint32_t lo = least_of(time_keeps, t, i, j, 2, most, limit);
 
 	return (struct hd_span){ lo, lo > most || reduce_keeps(t, i, j, most, limit) ? most : most_of(reduce_keeps, t, i, j, 2, most, limit), false };
@@ -144,6 +146,27 @@ static void put_spread(uint64_t *to, const uint64_t *from, struct hd_span span, 
 		to[w] |= work[w];
 }
 
+/* Seconds of one component for k+1..j, near enough for a quick refusal. */
+static double about(const struct hd_terms *t, uint32_t k, uint32_t j)
+{
+	return t->time ? hd_terms_time(t, k + 1, j) : (double)(t->cuts->time_ns[j] - t->cuts->time_ns[k]) * (1 / HD_NS_PER_S);
+}
+
+/* Multiplied out: code (T + c(m-1)/m)/m, paper c(m-1)/m^2, printed c(m-1)/m at its least, m = 2; c = 4w/b or 2w/b. */
+bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit)
+{
+	double m = t->how->straight ? 1 : (double)most, room = limit * m * SLACK, time = about(t, k, j), w;
+
+	if (time > room)
+		return true;
+	if (!(time > limit * SLACK))
+		return false;
+	w = (double)hd_terms_range(t->cuts->param, k + 1, j);
+	if (t->variant == HD_PART_CODE)
+		return time * m * t->b + 4 * w * (m - 1) > room * m * t->b;
+	return t->variant == HD_PART_PAPER ? 2 * w * (m - 1) > room * m * t->b : w > limit * SLACK * t->b;
+}
+
 /* What a stage k+1..j adds to F[j]. Counts from *solid up are in F[j] whatever comes, so only what is below matters. */
 struct sum {
 	struct hd_bound *b;
@@ -151,17 +174,6 @@ struct sum {
 	uint32_t j, solid;
 	uint64_t *set, *work;
 };
-
-bool hd_bound_hopeless(const struct hd_terms *t, uint32_t k, uint32_t j, uint32_t most, double limit)
-{
-	double m = t->how->straight ? 1 : (double)most, room = limit * m * SLACK, time = hd_terms_time(t, k + 1, j);
-
-	if (time > room)
-		return true;
-	if (t->variant == HD_PART_PRINTED || !(time > limit * SLACK))
-		return false;
-	return (double)hd_terms_range(t->cuts->param, k + 1, j) * (t->variant == HD_PART_CODE ? 4 : 2) * (m - 1) > room * m * t->b;
-}
 
 static void add_alone(struct sum *s, uint32_t k)
 {
@@ -194,7 +206,7 @@ static void add_stage(struct sum *s, uint32_t k)
 			put_spread(s->set, b->set + (size_t)k * b->words, span, b->words, s->work);
 		return;
 	}
-	if (last_keeps(t, k, s->j, 1, s->limit))
+	if (about(t, k, s->j) <= s->limit * SLACK && last_keeps(t, k, s->j, 1, s->limit))
 		add_alone(s, k);
 	if (!t->how->straight && most >= 2 && last_keeps(t, k, s->j, most, s->limit))
 		s->solid = least + least_of(last_keeps, t, k, s->j, 2, most, s->limit);
