@@ -267,7 +267,7 @@ static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 	(void)state;
 
 	for (uint32_t round = 0; round < 600; round++) {
-		uint32_t kind = roll(&d, 4), n = 2 + roll(&d, CUTS_MOST - 2), machines = 1 + roll(&d, kind == 1 ? n : 130);
+		uint32_t kind = roll(&d, 4), n = 1 + (roll(&d, 8) ? roll(&d, CUTS_MOST - 1) : 0), machines = 1 + roll(&d, kind == 1 ? n : 130);
 		struct hd_part_how how = { .variant = (enum hd_part_variant)roll(&d, HD_NPART_VARIANTS), .nlevels = 1, .straight = kind == 1,
 			.fewer = kind == 2 };
 		struct hd_text text[2];
@@ -365,6 +365,11 @@ static void a_split_that_lies_is_found_out(void **state)
 	assert_true(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5) < 0);       /* five machines of four */
 	stages[1].replicas = 0;
 	assert_true(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5) < 0);
+	stages[0].replicas = 3;
+	stages[1].replicas = 1;
+	assert_true(isfinite(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5)));
+	how.memory_bytes = 0.5;                                              /* one machine behind three: a copy of the first stage */
+	assert_true(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5) == INFINITY);
 }
 
 static void bad_requests_are_refused_with_their_reason(void **state)
