@@ -8,7 +8,7 @@ cp out zb.txt
 expect 0 heddle plan show zb.txt
 cmp -s out zb.txt || failed "a printed schedule does not print back"
 expect 0 heddle plan show --schedule help
-for name in data-parallel gpipe 1f1b 1f1b-rr interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev stash vsync 2bw; do
+for name in data-parallel gpipe 1f1b 1f1b-rr interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipev zb-auto stash vsync 2bw; do
 	says "$name "
 	expect 0 heddle plan show --schedule $name -p 3 -m 8
 	mv out one.txt
@@ -42,6 +42,10 @@ says 'bubble over ideal'
 expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --repeat 3
 says 'gpipe p=2 m=4 stages=2: 16 instructions in'
 expect 2 heddle simulate --schedule gpipe -p 2 -m 4 --repeat 0
+expect 0 heddle simulate --schedule zb-auto -p 4 -m 8 --costs 1,1,1 --cap 4 --json
+says '"span_idle":'
+expect 2 heddle simulate --schedule zb-auto -p 4 -m 8 -v 2 --cap 0.4
+says 'a rank holds at least one chunk, 1/2'
 passed "simulate: figures of the plan documents"
 
 expect 2 heddle simulate --schedule dualpipev -p 4 -m 6

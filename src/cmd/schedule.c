@@ -52,6 +52,18 @@ static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
 	return HD_OK;
 }
 
+/* Chunks that fit what is said in units of a full rank. */
+static enum hd_err read_cap(struct hd_cmd *cmd, uint32_t v, uint32_t *out)
+{
+	struct hd_diag why = { "" };
+	double units = 0;
+
+	if (hd_num_f64(cmd->args.text[HD_OPT_CAP], 0, MAX_UNITS, &units, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--cap %s: %s", cmd->args.text[HD_OPT_CAP], why.text);
+	*out = (uint32_t)floor(units * v);
+	return *out ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "--cap %s: a rank holds at least one chunk, 1/%u", cmd->args.text[HD_OPT_CAP], v);
+}
+
 static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 {
 	struct hd_schedule_ask ask = { .name = cmd->args.text[HD_OPT_SCHEDULE] };
@@ -69,6 +81,12 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	if (!err && cmd->args.has[HD_OPT_REPLICAS])
 		err = counts(cmd, HD_OPT_REPLICAS, &replicas, &ask.nreplicas);
 	ask.replicas = replicas;
+	struct hd_sim_ask costs = { 0 };
+	if (!err)
+		err = hd_cmd_sim_ask(cmd, &costs);
+	ask.costs = costs.costs;
+	if (!err && cmd->args.has[HD_OPT_CAP])
+		err = read_cap(cmd, ask.v ? ask.v : kind->vmin, &ask.cap);
 	out->at = hd_arena_take(&cmd->arena, 1, sizeof *out->at);
 	if (!err && !out->at)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a schedule");
@@ -78,7 +96,7 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 
 enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 {
-	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS };
+	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP };
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err err;

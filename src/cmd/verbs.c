@@ -12,8 +12,8 @@ static const char run_more[] =
 
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
 
-#define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS
-#define COST_OPTS HD_OPT_COSTS, HD_OPT_COMM, HD_OPT_PERIODS
+#define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
+#define COST_OPTS HD_OPT_PERIODS
 
 const struct hd_verb hd_verbs[] = {
 	{ "run", "JOB", 0, 1, "train a job here", run_more,
@@ -79,7 +79,8 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
 	{ "plan show", "[FILE]", 0, 1, "a schedule as text: a line of instructions a rank",
 	  "Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: every schedule in it, as it is read.\n"
-	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.",
+	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.\n"
+	  "--costs and --comm matter to zb-auto alone, which searches for them.",
 	  OPTS(SCHEDULE_OPTS), hd_cmd_plan_show, "program_schedule.sh" },
 	{ "plan check", "FILE", 1, 1, "prove the schedules of a file, or a plan: complete, in order, no waiting in a circle",
 	  "Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is broken, 3 if the file cannot be read.\n"

@@ -17,6 +17,7 @@ const struct hd_schedule_kind hd_schedule_kinds[] = {
 	{ "v-half", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; half the activations of 1f1b", "", &hd_make_v_half },
 	{ "v-min", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; a third of the activations of 1f1b", "", &hd_make_v_min },
 	{ "dualpipev", NULL, HD_UPDATE_FLUSH, 2, 2, "two chunks placed like a V; forwards and backwards in pairs", "m >= 2p", &hd_make_dualpipev },
+	{ "zb-auto", NULL, HD_UPDATE_FLUSH, 1, 2, "zero bubble by search, for given costs and memory", "", &hd_make_zb_auto },
 	{ "stash", "pipedream", HD_UPDATE_STASH, 1, 1, "1f1b without a drain; each virtual node keeps its version", "", &hd_make_delayed },
 	{ "vsync", NULL, HD_UPDATE_VSYNC, 1, 1, "1f1b without a drain; one version of a virtual node on all stages", "", &hd_make_delayed },
 	{ "2bw", NULL, HD_UPDATE_2BW, 1, 1, "1f1b without a drain; two versions", "m >= p", &hd_make_2bw },

@@ -316,6 +316,47 @@ static void a_ticking_clock_agrees(void **state)
 				}
 }
 
+/* Never slower than the closed forms that hold no more; how many of them it beats. */
+static uint32_t check_search(uint32_t p, uint32_t m, uint32_t v, uint32_t cap, const int64_t x[4])
+{
+	static const char *const closed[2][3] = { { "1f1b", "zb-h1", "zb-h2" }, { "zb-v", "v-half", "v-min" } };
+	const struct hd_schedule_ask ask = { .name = "zb-auto", .p = p, .m = m, .v = v, .cap = cap, .costs = { x[0], x[1], x[2], x[3] } };
+	struct hd_schedule s;
+	struct hd_diag diag = { "" };
+	uint32_t wins = 0;
+
+	if (hd_schedule_make(&s, &ask, &arena, &diag)) {
+		CHECK(cap && strstr(diag.text, "the nearest that works"), "p %u m %u v %u cap %u: %s", p, m, v, cap, diag.text);
+		return 0;
+	}
+	struct hd_sim found = simulate(&s, x[0], x[1], x[2], x[3]);
+	CHECK(!cap || worst(&found) <= cap, "p %u m %u v %u cap %u: %u", p, m, v, cap, worst(&found));
+	for (int k = 0; k < 3; k++) {
+		struct hd_sim other = simulate_named(closed[v - 1][k], p, m, 0, x[0], x[1], x[2], x[3]);
+		bool fits = !cap || worst(&other) <= cap;
+		CHECK(!fits || found.makespan <= other.makespan, "p %u m %u v %u cap %u: %s is faster", p, m, v, cap, closed[v - 1][k]);
+		wins += fits && found.makespan < other.makespan;
+	}
+	return wins;
+}
+
+static void the_search_is_never_worse_than_a_closed_form(void **state)
+{
+	static const int64_t costs[][4] = { { 1, 1, 1, 0 }, { 10, 12, 8, 1 }, { 5, 4, 9, 2 } };
+	uint32_t wins = 0;
+
+	(void)state;
+	for (uint32_t p = 1; p <= 4; p++)
+		for (uint32_t m = p; m <= 2 * p + 1; m += 2)
+			for (uint32_t v = 1; v <= 2; v++)
+				for (size_t c = 0; c < 3; c++)
+					for (uint32_t cap = 0; cap <= 2 * p * v; cap += v + 1) {
+						wins += check_search(p, m, v, cap, costs[c]);
+						hd_arena_reset(&arena);
+					}
+	assert_true(wins > 393);                  /* as many without the swaps of neighbours */
+}
+
 static void time_is_monotone_in_every_cost(void **state)
 {
 	(void)state;
@@ -364,6 +405,7 @@ int main(void)
 		cmocka_unit_test(interleaving_is_never_above_its_closed_form),
 		cmocka_unit_test(delayed_updates_lose_nothing_in_steady_state),
 		cmocka_unit_test(a_ticking_clock_agrees),
+		cmocka_unit_test(the_search_is_never_worse_than_a_closed_form),
 		cmocka_unit_test(time_is_monotone_in_every_cost),
 		cmocka_unit_test(what_never_ends_is_said),
 	};
