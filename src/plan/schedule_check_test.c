@@ -194,7 +194,7 @@ static void enough_buffers_are_enough_and_one_less_is_not(void **state)
 	assert_int_equal(hd_schedule_check(&s, &rules, &report, NULL), HD_OK);
 }
 
-/* Receives stand directly before their consumers, so one credit is enough: it comes back each time. */
+/* Where p divides m one credit is enough, if it comes back each time. (interleaved, p = 2, m = 5 needs two.) */
 static void generated_schedules_end_with_one_credit(void **state)
 {
 	static const struct hd_schedule_rules one = { HD_TRANSPORT_BUFFERED, 1 };
