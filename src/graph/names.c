@@ -11,17 +11,18 @@ const struct hd_family hd_families[] = {
 		.model = "gpt",
 		.prefix = { "transformer." },
 		.ignored = { "h.{i}.attn.bias", "h.{i}.attn.masked_bias" },
-		.tied = { { "lm_head.weight", "wte.weight" } },
+		.tied = { { "lm_head.weight", "wte.weight", NULL } },
 	},
 	/* rotary frequencies are computed; a head of its own is no second name where the model has one */
-	{ .model = "llama", .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, .tied = { { "lm_head.weight", "model.embed_tokens.weight" } } },
+	{ .model = "llama", .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" },
+	  .tied = { { "lm_head.weight", "model.embed_tokens.weight", NULL } } },
 	{
 		/* the norms of older files; positions that are only counted */
 		.model = "bert",
 		.rule = { { "*.weight", "*.gamma", .old = true }, { "*.bias", "*.beta", .old = true } },
 		.ignored = { "bert.embeddings.position_ids" },
 		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", "cls.predictions.bias" },
-			{ "cls.predictions.decoder.bias", "cls.predictions.bias" } },
+			{ "cls.predictions.decoder.bias", "cls.predictions.bias", NULL } },
 	},
 	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },
 	{ .model = "resnet34", .counter = { ".running_mean", ".num_batches_tracked" } },

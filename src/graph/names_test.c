@@ -26,7 +26,7 @@ static void a_pattern_takes_runs_of_characters_and_of_digits(void **state)
 static const struct hd_family toy = {
 	.model = "toy", .prefix = { "model.", "m." },
 	.rule = { { "enc.{i}.w", "layers.{i}.kernel", .turned = true }, { "*.weight", "*.gamma", .old = true }, { "in.weight", "emb.table", false, false } },
-	.ignored = { "layers.{i}.mask" }, .tied = { { "head.w", "in.weight" } }, .counter = { ".running_mean", ".num_batches_tracked" },
+	.ignored = { "layers.{i}.mask" }, .tied = { { "head.w", "in.weight", NULL } }, .counter = { ".running_mean", ".num_batches_tracked" },
 };
 
 static void their_names_become_ours(void **state)

@@ -155,6 +155,7 @@ static enum hd_err tokens_first(struct hd_onnx_call *call, uint32_t value, bool 
 /* Are they thirds of one value [N,T,3C]? */
 static bool packed(const struct hd_graph *g, const uint32_t part[3], uint32_t *whole)
 {
+	*whole = HD_NONE;
 	for (uint32_t k = 0; k < 3; k++) {
 		const struct hd_node *n = maker(g, part[k], HD_OP_SLICE);
 		int32_t each = (int32_t)g->value[part[k]].dim[2];
