@@ -37,7 +37,12 @@ train()
 	shift 5
 	case $name in lenet) metric=accuracy split=test ;; *) metric=loss split=valid ;; esac
 	"$heddle" run "$out/$name.yaml" --devices 1 -q --out "$out/run" -s job.seed="$seed" -s batch.global="$batch" \
-		-s batch.virtual_nodes="$vns" -s workers.memory="$memory" "$@" >"$out/log" 2>&1 || { echo diverged; rm -rf "$out/run"; return 0; }
+		-s batch.virtual_nodes="$vns" -s workers.memory="$memory" "$@" >"$out/log" 2>&1 || {
+		[ $? = 4 ] || { cat "$out/log" >&2; return 1; }         # 4: a number that is none
+		echo diverged
+		rm -rf "$out/run"
+		return 0
+	}
 	"$heddle" eval "$out/run" --split "$split" --devices 1 --json | value "$metric"
 	rm -rf "$out/run"
 }
@@ -48,8 +53,8 @@ echo "Made by \`bench/contrast.sh\` on $(date -u +%F) with $("$heddle" version |
 echo 'One device, the same hyperparameters, the same number of samples. `whole`: the batch in one pass; `virtual`: the same batch as'
 echo 'virtual nodes on a device whose memory holds a small part of it; `small`: on that device without them, the batch that fits.'
 echo
-echo '| model | batch | way | virtual nodes | memory limit | seed 1 | seed 2 | seed 3 |'
-echo '|---|--:|---|--:|--:|--:|--:|--:|'
+echo "| model | batch | way | virtual nodes | memory limit |$(for seed in $seeds; do printf ' seed %s |' "$seed"; done)"
+echo "|---|--:|---|--:|--:|$(for seed in $seeds; do printf -- '--:|'; done)"
 # model batch vns small-batch limit | steps of the whole and of the small one (text has no epochs here)
 while read -r name batch vns small limit steps; do
 	for way in whole virtual small; do

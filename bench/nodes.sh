@@ -29,7 +29,7 @@ row()
 echo '# What virtual nodes cost'
 echo
 echo "Made by \`bench/nodes.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo "One device of one thread, least times in ms of $steps steps and more, $rounds rounds: the middle one, and the range of the excess."
+echo "One device of one thread, least times in ms of $steps steps (lenet ten times, the larger models a tenth as many), $rounds rounds: the middle one, and the range of the excess."
 echo 'Excess: 8 nodes over 8 x one alone + folds + joins and update. Below zero: waves share what one alone pays for itself.'
 echo
 echo '| job | 8 nodes | one alone | folds | joins, update | excess % | range |'
@@ -38,6 +38,6 @@ for job in ${HD_BENCH_JOBS:-mlp lenet resnet18 gpt-byte gpt-50k}; do
 	case $job in
 	lenet) for batch in 64 32 16 8; do row "$job" $((10 * steps)) -s batch.global=$batch; done ;;
 	mlp)   row "$job" "$steps" ;;
-	*)     row "$job" $(((steps + 9) / 10)) ;;
+	*)     row "$job" $(((steps + 9) / 10)) ;;              # their steps are hundreds of times as long
 	esac
 done

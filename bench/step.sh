@@ -1,7 +1,7 @@
 #!/bin/bash
 # step.sh -- time of a training step, ours and PyTorch's side by side, on 1 device and on all cores.
 #
-#	HD_TORCH_PYTHON=python3 bench/step.sh >docs/results/step.txt
+#	HD_TORCH_PYTHON=python3 bench/step.sh          # the table of docs/results/step.md
 #
 # Both sides train the same problem: `heddle bench step --save` writes initial parameters and the rows of every step,
 # torch_step.py begins there. Their losses are compared step by step (loss_diff: the largest relative difference);

@@ -45,9 +45,17 @@ G
 printf 'job: {steps: 2}\nmodel: {use: "graph:table.graph", loss: none}\ndata: {kind: synthetic}\nbatch: {global: 4, virtual_nodes: 1}\n' >table.yaml
 expect 3 heddle run table.yaml --out table
 says 'has a table of 10 rows, the data may hold 1000 different tokens'
+grep -v logits table.graph >quiet.graph
+sed 's/table.graph/quiet.graph/' table.yaml >quiet.yaml
+expect 3 heddle run quiet.yaml --out quiet
+says 'has a table of 10 rows, the data may hold 1000 different tokens'
 sed -i 's/\[10,8\]/[1000,8]/' table.graph
 expect 0 heddle run table.yaml --out table -q
-passed "a table shorter than the tokens that index it is refused"
+sed 's/^%0 = .*/%0 = mul x x\n%7 = embed %0 t/; s/= matmul %0/= matmul %7/; s/\[1000,8\] normal 0.02/[1000,8] normal 0.02/' table.graph >computed.graph
+sed 's/table.graph/computed.graph/' table.yaml >computed.yaml
+expect 4 heddle run computed.yaml --out computed
+says 'embed'
+passed "a table shorter than the tokens that index it is refused; ids computed past its end are no number"
 
 # ---- data of another shape or kind than the model reads
 head -c 4000 /dev/zero | tr '\0' 'a' >as.txt

@@ -61,7 +61,11 @@ HD_MUST_USE enum hd_err hd_split_last(struct hd_reader *reader, const struct hd_
 uint32_t hd_split_add(struct hd_reader *reader, const char *name, uint64_t first, uint64_t count);
 uint64_t hd_split_id(const struct hd_reader *reader, uint32_t split, uint64_t index);
 
-static inline uint32_t hd_token_bound(const struct hd_data_spec *spec) { return spec->tokens ? spec->tokens : spec->classes; }
+/* 0: none. Where a sample has one label, classes say nothing of tokens. */
+static inline uint32_t hd_token_bound(const struct hd_data_spec *spec)
+{
+	return spec->tokens || spec->one_label ? spec->tokens : spec->classes;
+}
 
 /* shapes. The element count is checked against the model's wish (spec->rank 0: none), whose shape then stands. */
 HD_MUST_USE enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dtype dtype, uint32_t rank, const int64_t *dim,

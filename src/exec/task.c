@@ -172,6 +172,17 @@ static uint32_t take_names(const struct hd_job_value *v, const char *out[HD_JOB_
 	return v->nargs;
 }
 
+/* Labels are bounded by the logits that they judge, those of the output or narrower ones. */
+static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	struct hd_ids ids;
+	enum hd_err err = y == HD_NONE ? HD_OK : hd_graph_ids(g, g->input[y], &ids, diag);
+
+	if (y != HD_NONE && !err && ids.rows && (!spec->classes || ids.rows < (int64_t)spec->classes))
+		spec->classes = (uint32_t)ids.rows;
+	return err;
+}
+
 /* A table is as long as what indexes it has values: tokens with one label for all may be as many as their table has rows; where
  * each has its own, they and the labels are of one kind. */
 static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_data_spec *spec, struct hd_diag *diag)
@@ -181,7 +192,7 @@ static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_dat
 		enum hd_err err = hd_graph_ids(g, g->input[i], &ids, diag);
 		if (err)
 			return err;
-		if (i == x && spec->one_label)
+		if (i == x && (spec->one_label || spec->classes == 0))
 			spec->tokens = (uint32_t)ids.rows;
 		else if (ids.rows && ids.rows < (int64_t)spec->classes)
 			return hd_fail(diag, HD_E_INPUT, "node %u (%s) has a table of %lld rows, the data may hold %u different tokens (the last extent of "
@@ -275,7 +286,9 @@ static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_d
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
 	spec.one_label = spec.context && y != HD_NONE && g->value[g->input[y]].rank == 1;
 	spec.pad = token_of_pads(g);
-	enum hd_err err = bound_ids(g, x, &spec, diag);
+	enum hd_err err = bound_labels(g, y, &spec, diag);
+	if (!err)
+		err = bound_ids(g, x, &spec, diag);
 	if (!err)
 		err = hd_dataset_open(&task->data, &spec, fs, diag);
 	return err ? err : fields_fit(g, task->data, diag);

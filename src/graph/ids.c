@@ -2,18 +2,43 @@
 
 #include "graph/op.h"
 
-/* Which operands hold ids, whether output 0 holds them again, and the operand whose extent 0 they index (or none: -1). */
-static const struct reader { uint16_t op; uint8_t ids; int8_t table; bool passes; } readers[] = {
-	{ HD_OP_EMBED,       0, 1,  false },
-	{ HD_OP_MASK_TOKENS, 0, -1, true },
-	{ HD_OP_RESHAPE,     0, -1, true },
-	{ HD_OP_PERMUTE,     0, -1, true },
-	{ HD_OP_EXPAND,      0, -1, true },
-	{ HD_OP_SLICE,       0, -1, true },
-	{ HD_OP_CONCAT,      0, -1, true },
-	{ HD_OP_CONCAT,      1, -1, true },
-	{ HD_OP_CAST,        0, -1, true },
+/* Which extent of a table ids count. */
+enum axis { NONE, FIRST, LAST, NAMED };                   /* NAMED: by attribute 0 */
+
+/* Which operand holds ids, whether output 0 holds them again, and the table that they index. */
+static const struct reader { uint16_t op; uint8_t ids, table; enum axis axis; bool passes; } readers[] = {
+	{ HD_OP_EMBED,        0, 1, FIRST, false },
+	{ HD_OP_GATHER,       1, 0, NAMED, false },
+	{ HD_OP_SOFTMAX_XENT, 1, 0, LAST,  false },
+	{ HD_OP_MASK_TOKENS,  0, 0, NONE,  true },
+	{ HD_OP_RESHAPE,      0, 0, NONE,  true },
+	{ HD_OP_PERMUTE,      0, 0, NONE,  true },
+	{ HD_OP_EXPAND,       0, 0, NONE,  true },
+	{ HD_OP_SLICE,        0, 0, NONE,  true },
+	{ HD_OP_CONCAT,       0, 0, NONE,  true },
+	{ HD_OP_CONCAT,       1, 0, NONE,  true },
+	{ HD_OP_CAST,         0, 0, NONE,  true },
+	{ HD_OP_PAD,          0, 0, NONE,  true },
+	{ HD_OP_WHERE,        1, 0, NONE,  true },
+	{ HD_OP_WHERE,        2, 0, NONE,  true },
+	{ HD_OP_MAXIMUM,      0, 0, NONE,  true },
+	{ HD_OP_MAXIMUM,      1, 0, NONE,  true },
+	{ HD_OP_MINIMUM,      0, 0, NONE,  true },
+	{ HD_OP_MINIMUM,      1, 0, NONE,  true },
 };
+
+static int64_t rows_of(const struct hd_graph *graph, const struct hd_node *node, const struct reader *r)
+{
+	const struct hd_value *table = &graph->value[node->in[r->table]];
+
+	switch (r->axis) {
+	case FIRST: return table->dim[0];
+	case LAST:  return table->dim[table->rank - 1];
+	case NAMED: return table->dim[node->attr.i[0] < 0 ? node->attr.i[0] + table->rank : node->attr.i[0]];
+	case NONE:  break;
+	}
+	return 0;
+}
 
 static void read(const struct hd_graph *graph, uint32_t at, bool *holds, struct hd_ids *ids)
 {
@@ -23,7 +48,7 @@ static void read(const struct hd_graph *graph, uint32_t at, bool *holds, struct 
 		const struct reader *r = &readers[k];
 		if (node->op != r->op || !holds[node->in[r->ids]])
 			continue;
-		int64_t rows = r->table < 0 ? 0 : graph->value[node->in[r->table]].dim[0];
+		int64_t rows = rows_of(graph, node, r);
 		if (rows > 0 && (!ids->rows || rows < ids->rows))
 			*ids = (struct hd_ids){ rows, at };
 		holds[node->out] |= r->passes;

@@ -1,7 +1,8 @@
 /* ids.h -- how many different integers an input may hold: what the tables that they index say.
  *
- * Ids reach a table as they are, moved (ops that change no element) or masked. A row past the
- * end of a table is not looked at by any kernel, so whoever fills the input must keep within.
+ * Ids reach a table as they are, moved (ops that change no element), clipped or masked; logits are the table of
+ * the labels that judge them. Ids that are computed on the way are bounded by nothing here: a kernel that meets one past
+ * the end touches no memory for it, and its result is no number.
  *
  * Reads the graph as it is, before or after passes; its working memory is the graph's arena. */
 #ifndef HD_GRAPH_IDS_H

@@ -35,6 +35,10 @@ static void the_shortest_table_that_ids_index_is_found_through_what_moves_them(v
 		{ "%0 = concat x x axis=1\n%1 = permute %0 p0=0 p1=1\n%2 = embed %1 a\noutput o %2\n", 9 },
 		{ "%0,%1 = mask_tokens x mask=1 vocab=9 share=0.1\n%2 = embed %0 a\noutput o %2\n", 9 },
 		{ "%0 = cast x to=1\n%1 = cast %0 to=3\n%2 = embed %1 a\noutput o %2\n", 9 },
+		{ "%0 = gather a x axis=0\noutput o %0\n", 9 },
+		{ "%0 = gather b x axis=1\noutput o %0\n", 2 },
+		{ "%0 = minimum x x\n%1 = embed %0 b\noutput o %1\n", 7 },
+		{ "%0 = where x x x\n%1 = embed %0 b\noutput o %1\n", 7 },
 		{ "%0 = mul x x\n%1 = embed %0 a\noutput o %1\n", 0 },          /* other numbers than those of the input */
 	};
 
@@ -47,10 +51,11 @@ static void the_shortest_table_that_ids_index_is_found_through_what_moves_them(v
 	}
 }
 
-/* Tokens are bounded by the vocabulary, labels by no table, whatever the head is. */
+/* Tokens are bounded by the vocabulary, labels by the logits, whatever the head is. */
 static void models_of_tokens_bound_them_by_their_vocabulary(void **state)
 {
 	static const struct hd_model_arg heads[][2] = { { { "vocab", "33" }, { "head", "mlm" } }, { { "vocab", "33" }, { "head", "cls" } } };
+	static const int64_t labels[] = { 0, 2 };       /* those of masked tokens come from x */
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -58,7 +63,7 @@ static void models_of_tokens_bound_them_by_their_vocabulary(void **state)
 		hd_subject_model(&s, "bert", heads[i], 2, (struct hd_model_opts){ 0 });
 		assert_int_equal(ids_of(&s, "x").rows, 33);
 		assert_int_equal(s.graph.node[ids_of(&s, "x").node].op, HD_OP_EMBED);
-		assert_int_equal(ids_of(&s, "y").rows, 0);
+		assert_int_equal(ids_of(&s, "y").rows, labels[i]);
 		hd_subject_finish(&s);
 	}
 }

@@ -7,6 +7,7 @@
 #ifndef HD_DEVICE_CPU_MAPS_INC_H
 #define HD_DEVICE_CPU_MAPS_INC_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -133,8 +134,14 @@ static inline void embed_tile(const struct hd_call *call, uint32_t tile, void *s
 	struct run run = row_run(call->in[0].elems, cols, tile);
 	const int32_t *id = call->in[0].at;
 	(void)scratch;
-	for (uint64_t row = run.at; row < run.at + run.n; row++)
-		memcpy((float *)call->out[0].at + row * cols, (const float *)call->in[1].at + (uint64_t)id[row] * cols, cols * sizeof(float));
+	for (uint64_t row = run.at; row < run.at + run.n; row++) {
+		float *to = (float *)call->out[0].at + row * cols;
+		if (id[row] >= 0 && id[row] < call->in[1].dim[0])
+			memcpy(to, (const float *)call->in[1].at + (uint64_t)id[row] * cols, cols * sizeof(float));
+		else                                               /* no such row: no number, which the step will tell */
+			for (uint64_t i = 0; i < cols; i++)
+				to[i] = NAN;
+	}
 }
 
 /* Both halves of the products a[i] * by, sixteen at a time: even and odd elements apart, as

@@ -10,6 +10,8 @@
 #ifndef HD_DEVICE_CPU_ROWS_INC_H
 #define HD_DEVICE_CPU_ROWS_INC_H
 
+#include <math.h>
+
 #include "base/lanes.h"
 #include "device/cpu/maps.inc.h"
 
@@ -85,6 +87,11 @@ static inline void softmax_xent_tile(const struct hd_call *call, uint32_t tile, 
 	for (uint64_t row = run.at; row < run.at + run.n; row++) {
 		const float *x = (const float *)call->in[0].at + row * cols;
 		lse[row] = row_lse(x, cols, &most);
+		if (label[row] >= (int64_t)cols) {                 /* no such class: no number, which the step will tell */
+			loss[row] = NAN;
+			hit[row] = 0.0f;
+			continue;
+		}
 		loss[row] = label[row] < 0 ? 0.0f : lse[row] - x[label[row]];
 		hit[row] = row_hit(x, label[row], most) ? 1.0f : 0.0f;
 	}
@@ -107,7 +114,8 @@ static inline void softmax_xent_dx_tile(const struct hd_call *call, uint32_t til
 		}
 		HD_UNITS(i, len, cols)
 			vf_store_n(dx + i, vf_exp(vf_sub(vf_load_n(x + i, len), vf_set(lse[row]))), len);
-		dx[label[row]] -= 1.0f;
+		if (label[row] < (int64_t)cols)
+			dx[label[row]] -= 1.0f;
 	}
 }
 
@@ -346,6 +354,8 @@ static inline void embed_dw_tile(const struct hd_call *call, uint32_t tile, void
 		memset(out + row * cols, 0, n * sizeof *out);
 	for (uint64_t at = 0; at < call->in[1].elems; at++) {
 		const float *from = (const float *)call->in[0].at + at * cols + first;
+		if (id[at] < 0 || id[at] >= call->out[0].dim[0])
+			continue;
 		float *to = out + (uint64_t)id[at] * cols;
 		HD_UNITS(i, len, n)
 			vf_store_n(to + i, vf_add(vf_load_n(to + i, len), vf_load_n(from + i, len)), len);

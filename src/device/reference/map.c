@@ -110,7 +110,7 @@ static void embed(const struct hd_call *call, uint64_t first, uint64_t last, voi
 	(void)scratch;
 	for (uint64_t u = first; u < last; u++)
 		for (int64_t i = 0; i < c; i++)
-			hd_ref_out(call, 0)[(int64_t)u * c + i] = hd_ref_in(call, 1)[ids[u] * c + i];
+			hd_ref_out(call, 0)[(int64_t)u * c + i] = ids[u] >= 0 && ids[u] < call->in[1].dim[0] ? hd_ref_in(call, 1)[ids[u] * c + i] : NAN;
 }
 
 /* Element `e` of the call is element row0 * (elements per row) + e of its virtual node. */

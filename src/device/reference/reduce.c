@@ -135,7 +135,7 @@ static void softmax_xent(const struct hd_call *call, uint64_t first, uint64_t la
 		for (int64_t i = 0; i < v; i++)
 			sum += exp((double)x[i] - (double)x[most]);
 		double lse = (double)x[most] + log(sum);
-		hd_ref_out(call, 0)[u] = labels[u] == -1 ? 0.0f : (float)(lse - (double)x[labels[u]]);
+		hd_ref_out(call, 0)[u] = labels[u] == -1 ? 0.0f : labels[u] >= v ? NAN : (float)(lse - (double)x[labels[u]]);
 		hd_ref_out(call, 1)[u] = (float)lse;
 		hd_ref_out(call, 2)[u] = labels[u] == most ? 1.0f : 0.0f;
 	}
