@@ -113,6 +113,18 @@ static void gather64(const struct hd_node *n, const struct shape64 *s, double **
 				out[0][(e / inner / axis * s[1].elems + k) * inner + e % inner] = in[0][e];
 }
 
+static void scatter64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
+{
+	int64_t axis = s[2].dim[n->attr.i[0]], inner = 1;
+
+	for (int d = n->attr.i[0] + 1; d < s[2].rank; d++)
+		inner *= s[2].dim[d];
+	for (int64_t e = 0; e < s[2].elems; e++)
+		for (int64_t k = 0; k < s[1].elems; k++)
+			if ((int64_t)in[1][k] == e / inner % axis)
+				out[0][e] += in[0][(e / inner / axis * s[1].elems + k) * inner + e % inner];
+}
+
 static void contract64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in, double **out)
 {
 	bool ta = n->attr.i[0], tb = n->attr.i[1];
@@ -198,6 +210,7 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 			}
 		return true;
 	case HD_OP_GATHER:   gather64(n, s, in, out); return true;
+	case HD_OP_SCATTER_ADD: scatter64(n, s, in, out); return true;
 	case HD_OP_CONTRACT: contract64(n, s, y, in, out); return true;
 	case HD_OP_CUMSUM:
 	case HD_OP_ARGMAX:   line64(n, &s[0], in, out); return true;

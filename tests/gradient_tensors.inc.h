@@ -43,6 +43,7 @@
 	{ HD_OP_CONCAT, A(1), 1, { F(2, 3), F(2, 4) } },
 	{ HD_OP_PAD, { .i = { 1, 2, 1 }, .f = { 0.5f } }, 1, { F(2, 3, 2) } },
 	{ HD_OP_GATHER, A(1), 1, { F(2, 5, 3), I(4) } },
+	{ HD_OP_SCATTER_ADD, A(1), 1, { F(2, 4, 3), I(4), X(2, 5, 3) } },
 	{ HD_OP_CONTRACT, A(0, 0), 1, { F(2, 3, 5), F(2, 5, 4) } },
 	{ HD_OP_CONTRACT, A(0, 1), 1, { F(2, 1, 3, 5), F(3, 4, 5) } },
 	{ HD_OP_CONTRACT, A(1, 0), 1, { F(5, 3), F(2, 5, 4) } },

@@ -22,7 +22,7 @@
 	T2(CONCAT, ATTR(1), S(300, 7, 5), S(300, 20, 5), S(300, 27, 5), 1),
 	{ HD_OP_PAD, { .i = { 1, 2, 3 }, .f = { 0.5f } }, { { .dim = { 300, 70 } } }, { { .dim = { 300, 75 } } }, false, 1 },
 	{ HD_OP_GATHER, ATTR(1), { { .dim = { 70, 9, 33 } }, IDS(9, 40) }, { { .dim = { 70, 40, 33 } } }, false, 1 },
-	{ HD_OP_GATHER_DX, ATTR(1), { { .dim = { 7, 40, 133 } }, IDS(9, 40), { .dim = { 7, 9, 133 } } }, { { .dim = { 7, 9, 133 } } }, false, 40 },
+	{ HD_OP_SCATTER_ADD, ATTR(1), { { .dim = { 7, 40, 133 } }, IDS(9, 40), { .dim = { 7, 9, 133 } } }, { { .dim = { 7, 9, 133 } } }, false, 40 },
 	{ HD_OP_ONE_HOT, ATTR(9), { IDS(9, 5000) }, { { .dim = { 5000, 9 } } }, false, 1 },
 	{ HD_OP_ARGMAX, ATTR(1), { { .dim = { 300, 133 } } }, { { .dim = { 300 }, .ids = 1 } }, false, 1 },
 	{ HD_OP_CAST, ATTR(HD_I32), { { .dim = { 300, 133 } } }, { { .dim = { 300, 133 }, .ids = 1 } }, false, 1 },

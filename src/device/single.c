@@ -30,7 +30,7 @@ int64_t hd_single_bound(const struct hd_call *call, uint8_t operand)
 		return 0;
 	switch (call->op) {
 	case HD_OP_GATHER:    return call->in[0].dim[call->attr.i[0]];
-	case HD_OP_GATHER_DX: return call->in[2].dim[call->attr.i[0]];
+	case HD_OP_SCATTER_ADD: return call->in[2].dim[call->attr.i[0]];
 	case HD_OP_ONE_HOT:   return call->attr.i[0];
 	case HD_OP_WHERE:     return operand == 0 ? 2 : 100;
 	case HD_OP_EMBED:    return call->in[1].dim[0];

@@ -76,6 +76,8 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 				return graph->node[i].attr.i[1];
 			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_GATHER) {
 				return graph->value[graph->node[i].in[0]].dim[graph->node[i].attr.i[0]];
+			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_SCATTER_ADD) {
+				return graph->value[graph->node[i].in[2]].dim[graph->node[i].attr.i[0]];
 			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_WHERE) {
 				return 2;
 			} else if (graph->node[i].in[k] == value) {

@@ -9,6 +9,7 @@ enum axis { NONE, FIRST, LAST, NAMED };                   /* NAMED: by attribute
 static const struct reader { uint16_t op; uint8_t ids, table; enum axis axis; bool passes; } readers[] = {
 	{ HD_OP_EMBED,        0, 1, FIRST, false },
 	{ HD_OP_GATHER,       1, 0, NAMED, false },
+	{ HD_OP_SCATTER_ADD,  1, 2, NAMED, false },
 	{ HD_OP_SOFTMAX_XENT, 1, 0, LAST,  false },
 	{ HD_OP_MASK_TOKENS,  0, 0, NONE,  true },
 	{ HD_OP_RESHAPE,      0, 0, NONE,  true },

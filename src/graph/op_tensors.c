@@ -365,7 +365,7 @@ enum hd_err hd_shape_gather(const struct hd_graph *graph, const struct hd_node *
 	return gather_of(graph, node, hd_rule_in(graph, node, 0), hd_rule_in(graph, node, 1), out, diag);
 }
 
-enum hd_err hd_shape_gather_dx(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
+enum hd_err hd_shape_scatter_add(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
 	const struct hd_value *dy = hd_rule_in(graph, node, 0), *x = hd_rule_in(graph, node, 2);
 	enum hd_err err = hd_rule_f32(graph, node, 2, diag);
@@ -385,7 +385,17 @@ enum hd_err hd_grad_gather(struct hd_autodiff *ad, uint32_t node, struct hd_diag
 	uint32_t dy = HD_NONE;
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
-	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_GATHER_DX, 3, (uint32_t[]){ dy, n.in[1], n.in[0] }, &n.attr, diag) : err;
+	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_SCATTER_ADD, 3, (uint32_t[]){ dy, n.in[1], n.in[0] }, &n.attr, diag) : err;
+}
+
+/* The extents of operand 2 are read, never its elements: it has no gradient. */
+enum hd_err hd_grad_scatter_add(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	uint32_t dy = HD_NONE;
+	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
+
+	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_GATHER, 2, (uint32_t[]){ dy, n.in[1] }, &n.attr, diag) : err;
 }
 
 enum hd_err hd_shape_one_hot(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)

@@ -40,7 +40,7 @@
 	X(CONCAT,        "concat",        2, 1, MAP,       "axis",   "b behind a along the axis")                                    \
 	X(PAD,           "pad",           1, 1, MAP,       "axis before after f:value", "x between so many elements of value along the axis") \
 	X(GATHER,        "gather",        2, 1, MAP,       "axis",   "x ids i32[..] -> x with the axis replaced by the extents of ids") \
-	X(GATHER_DX,     "gather_dx",     3, 1, REDUCTION, "axis",   "dy ids x(shape only) -> dx, added in the order of ids")        \
+	X(SCATTER_ADD,   "scatter_add",   3, 1, REDUCTION, "axis",   "u ids x(shape only) -> zeros like x with each u added at its id, in order") \
 	X(ONE_HOT,       "one_hot",       1, 1, MAP,       "depth",  "ids i32[..] -> f32 [..,depth]")                                \
 	X(CAST,          "cast",          1, 1, MAP,       "to",     "to: number of a dtype (ir.h); towards 0, clamped, no number: 0") \
 	/* dense */                                                                                                             \

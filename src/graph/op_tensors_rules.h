@@ -14,10 +14,10 @@ HD_MUST_USE enum hd_err hd_grad_add_summed(struct hd_autodiff *ad, uint32_t forw
 
 /* op_tensors.c */
 hd_shape_rule hd_shape_reduce, hd_shape_reduce_fixed, hd_shape_argmax, hd_shape_cumsum, hd_shape_softmax, hd_shape_softmax_dx,
-	hd_shape_permute, hd_shape_slice, hd_shape_slice_dx, hd_shape_concat, hd_shape_pad, hd_shape_gather, hd_shape_gather_dx,
+	hd_shape_permute, hd_shape_slice, hd_shape_slice_dx, hd_shape_concat, hd_shape_pad, hd_shape_gather, hd_shape_scatter_add,
 	hd_shape_one_hot, hd_shape_cast, hd_shape_contract;
 hd_grad_rule hd_grad_reduce_sum, hd_grad_reduce_mean, hd_grad_reduce_most, hd_grad_cumsum, hd_grad_softmax, hd_grad_log_softmax,
-	hd_grad_permute, hd_grad_slice, hd_grad_concat, hd_grad_pad, hd_grad_gather, hd_grad_contract;
+	hd_grad_permute, hd_grad_slice, hd_grad_concat, hd_grad_pad, hd_grad_gather, hd_grad_scatter_add, hd_grad_contract;
 hd_cost_rule hd_cost_contract;
 
 #define RULES_DIV             hd_shape_arith, hd_grad_div, hd_cost_elementwise
@@ -45,7 +45,7 @@ hd_cost_rule hd_cost_contract;
 #define RULES_CONCAT          hd_shape_concat, hd_grad_concat, hd_cost_elementwise
 #define RULES_PAD             hd_shape_pad, hd_grad_pad, hd_cost_elementwise
 #define RULES_GATHER          hd_shape_gather, hd_grad_gather, hd_cost_elementwise
-#define RULES_GATHER_DX       hd_shape_gather_dx, NULL, hd_cost_elementwise
+#define RULES_SCATTER_ADD     hd_shape_scatter_add, hd_grad_scatter_add, hd_cost_elementwise
 #define RULES_ONE_HOT         hd_shape_one_hot, NULL, hd_cost_elementwise
 #define RULES_CAST            hd_shape_cast, NULL, hd_cost_elementwise
 #define RULES_CONTRACT        hd_shape_contract, hd_grad_contract, hd_cost_contract

@@ -30,7 +30,7 @@
 	X(CONCAT,          ROWS, blocks_ntiles,       scratch_none,         concat_tile)          \
 	X(PAD,             ROWS, blocks_ntiles,       scratch_none,         pad_tile)             \
 	X(GATHER,          ROWS, gather_ntiles,       scratch_none,         gather_tile)          \
-	X(GATHER_DX,       ROWS, gather_dx_ntiles,    scratch_none,         gather_dx_tile)       \
+	X(SCATTER_ADD,     ROWS, scatter_add_ntiles,  scratch_none,         scatter_add_tile)     \
 	X(ONE_HOT,         ROWS, one_hot_ntiles,      scratch_none,         one_hot_tile)         \
 	X(CAST,            ROWS, map_ntiles,          scratch_none,         cast_tile)            \
 	X(CONTRACT,        ROWS, contract_ntiles,     contract_scratch,     contract_tile)

@@ -3,7 +3,7 @@
  *
  * 1. Tiles are runs of the output, or whole rows [axis, inner] of an operand seen as
  *    [outer, axis, inner].
- * 2. Elements are computed alone or copied: no order to fix, sums of gather_dx excepted,
+ * 2. Elements are computed alone or copied: no order to fix, sums of scatter_add excepted,
  *    which go up in the order of the ids. */
 #ifndef HD_DEVICE_CPU_TENSORS_INC_H
 #define HD_DEVICE_CPU_TENSORS_INC_H
@@ -307,14 +307,14 @@ static inline void gather_tile(const struct hd_call *call, uint32_t tile, void *
 	}
 }
 
-static inline uint32_t gather_dx_ntiles(const struct hd_call *call)
+static inline uint32_t scatter_add_ntiles(const struct hd_call *call)
 {
 	struct gather g = gather_of(&call->out[0], &call->in[1], call->attr.i[0]);
 	return (uint32_t)g.outer * column_ntiles((uint64_t)g.inner);
 }
 
 /* A tile is a block of columns of one outer index: its sums go up in the order of the ids. */
-static inline void gather_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+static inline void scatter_add_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	struct gather g = gather_of(&call->out[0], &call->in[1], call->attr.i[0]);
 	int64_t wide = column_ntiles((uint64_t)g.inner), outer = tile / wide, first = tile % wide * COLUMN_BLOCK;

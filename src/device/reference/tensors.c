@@ -223,7 +223,7 @@ static void gather(const struct hd_call *call, uint64_t first, uint64_t last, vo
 	}
 }
 
-static void gather_dx(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
+static void scatter_add(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
 {
 	const struct hd_operand *x = &call->out[0];
 	const int64_t inner = span(x, call->attr.i[0] + 1), axis = x->dim[call->attr.i[0]], nids = (int64_t)call->in[1].elems;
@@ -381,7 +381,7 @@ static const struct hd_ref_op rows[HD_NOPS] = {
 	[HD_OP_CAST]           = { hd_ref_elems, hd_ref_no_scratch, cast },
 	[HD_OP_ONE_HOT]        = { hd_ref_elems, hd_ref_no_scratch, one_hot },
 	[HD_OP_GATHER]         = { hd_ref_elems, hd_ref_no_scratch, gather },
-	[HD_OP_GATHER_DX]      = { hd_ref_elems, hd_ref_no_scratch, gather_dx },
+	[HD_OP_SCATTER_ADD]    = { hd_ref_elems, hd_ref_no_scratch, scatter_add },
 	[HD_OP_REDUCE_SUM]     = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_REDUCE_MEAN]    = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_REDUCE_MAX]     = { hd_ref_elems, hd_ref_no_scratch, reduce },
