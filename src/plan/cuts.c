@@ -153,6 +153,7 @@ static bool add_up(struct search *s, uint32_t cut, const uint32_t *member, uint3
 			o->act[cut] += s->front.node[v].out;
 			o->out[cut] += has(s->aug, v) ? s->front.node[v].out : 0;
 		}
+	memcpy(o->ran + (size_t)cut * s->words, s->below, s->words * sizeof *s->below);
 	o->name[cut] = name_of(s, member, n);
 	return o->name[cut] != NULL;
 }
@@ -250,7 +251,8 @@ static bool take_sums(struct hd_cuts *c, uint32_t n, struct hd_arena *arena)
 	c->act = hd_arena_take(arena, n, sizeof *c->act);
 	c->out = hd_arena_take(arena, n, sizeof *c->out);
 	c->name = hd_arena_take(arena, n, sizeof *c->name);
-	return c->time_ns && c->param && c->act && c->out && c->name;
+	c->ran = hd_arena_take(arena, (size_t)n * c->ran_words, sizeof *c->ran);
+	return c->time_ns && c->param && c->act && c->out && c->name && c->ran;
 }
 
 static bool search(struct search *s, struct hd_cuts *found)
@@ -263,6 +265,7 @@ static bool search(struct search *s, struct hd_cuts *found)
 	s->table = hd_arena_take(s->arena, room, sizeof *s->table);
 	s->mask = room - 1;
 	s->out = found;
+	found->ran_words = (s->front.n + WORD - 1) / WORD;
 	if (!entered || !s->table || !relatives(s) || !take_sums(found, s->max, s->arena) || !push(&s->first, 0, s->arena))
 		return false;
 	for (uint32_t e = 0; e < s->front.first[s->front.n]; e++)
@@ -312,7 +315,7 @@ static bool settle(const struct search *s, const struct hd_cuts *found, struct h
 {
 	uint32_t n = s->ncuts, *order = hd_arena_take(s->arena, n, sizeof *order), *place = hd_arena_take(s->arena, n, sizeof *place);
 
-	*cuts = (struct hd_cuts){ .n = n, .nnodes = s->front.n, .words = (n + WORD - 1) / WORD };
+	*cuts = (struct hd_cuts){ .n = n, .nnodes = s->front.n, .words = (n + WORD - 1) / WORD, .ran_words = s->words, .home = s->front.home };
 	cuts->pred = hd_arena_take(s->arena, (size_t)n * cuts->words, sizeof *cuts->pred);
 	if (!order || !place || !cuts->pred || !take_sums(cuts, n, s->arena) || !linear(s, order))
 		return false;
@@ -324,6 +327,7 @@ static bool settle(const struct search *s, const struct hd_cuts *found, struct h
 		cuts->act[i] = found->act[c];
 		cuts->out[i] = found->out[c];
 		cuts->name[i] = found->name[c];
+		memcpy(cuts->ran + (size_t)i * s->words, found->ran + (size_t)c * s->words, s->words * sizeof *cuts->ran);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t e = s->kids.at[order[i]]; e < s->kids.at[order[i] + 1]; e++) {

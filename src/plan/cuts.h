@@ -28,6 +28,8 @@
 
 enum { HD_CUTS_MAX = 5000, HD_CUTS_CAP = 20000 };      /* unless asked otherwise; pred is a bit set of n squared: 50 MB */
 
+#define HD_NO_NODE UINT32_MAX
+
 struct hd_cuts_how { uint32_t max; bool compress; };   /* max 0: HD_CUTS_MAX */
 
 struct hd_cuts {
@@ -36,6 +38,8 @@ struct hd_cuts {
 	int64_t *out;                     /* [n] bytes that cross it */
 	uint64_t *pred; uint32_t words;   /* [n][words] strict ancestors among the cuts, as bits */
 	const char **name;                /* [n] ids of its antichain, "a+b" */
+	uint64_t *ran; uint32_t ran_words;      /* [n][ran_words] which of the nnodes have run at it, as bits */
+	uint32_t *home;                   /* [nodes of the profile] which of the nnodes it is or became part of; HD_NO_NODE: dropped */
 };
 
 HD_MUST_USE enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile, struct hd_cuts_how how,
@@ -44,6 +48,12 @@ HD_MUST_USE enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profi
 static inline bool hd_cuts_precede(const struct hd_cuts *cuts, uint32_t k, uint32_t j)
 {
 	return cuts->pred[(size_t)j * cuts->words + k / 64] >> (k % 64) & 1;
+}
+
+/* `home` has run at the cut. */
+static inline bool hd_cuts_ran(const struct hd_cuts *cuts, uint32_t cut, uint32_t home)
+{
+	return cuts->ran[(size_t)cut * cuts->ran_words + home / 64] >> (home % 64) & 1;
 }
 
 #endif

@@ -7,6 +7,7 @@ struct edge { uint32_t from, to; };
 struct loose {
 	struct hd_front_node *node;
 	bool *gone;
+	uint32_t *head;                   /* of its chain; itself where it is in none */
 	uint32_t n;
 	struct edge *edge; uint32_t nedges;
 	uint32_t *nin, *nout, *next;      /* next: the head of the last edge out */
@@ -41,11 +42,13 @@ static bool fill(struct loose *g, const struct hd_profile *p, struct hd_arena *a
 
 	*g = (struct loose){ .n = p->nnodes, .node = hd_arena_take(arena, p->nnodes, sizeof *g->node), .gone = hd_arena_take(arena, p->nnodes, sizeof *g->gone),
 		.edge = hd_arena_take(arena, (size_t)p->nedges + 1, sizeof *g->edge), .nin = hd_arena_take(arena, p->nnodes, sizeof *g->nin),
+		.head = hd_arena_take(arena, p->nnodes, sizeof *g->head),
 		.nout = hd_arena_take(arena, p->nnodes, sizeof *g->nout), .next = hd_arena_take(arena, p->nnodes, sizeof *g->next) };
-	if (!seen || !g->node || !g->gone || !g->edge || !g->nin || !g->nout || !g->next)
+	if (!seen || !g->node || !g->gone || !g->head || !g->edge || !g->nin || !g->nout || !g->next)
 		return false;
 	for (uint32_t v = 0; v < p->nnodes; v++) {
 		g->node[v] = (struct hd_front_node){ hd_profile_node_ns(&p->node[v]), p->node[v].param, 0, v };
+		g->head[v] = v;
 		for (uint32_t t = 0; t < p->node[v].nouts; t++)
 			g->node[v].out += p->node[v].out[t];
 	}
@@ -66,6 +69,7 @@ static void take_in_chain(struct loose *g, uint32_t x, uint32_t *into)
 		g->node[x].param += g->node[last].param;
 		g->node[x].out = g->node[last].out;
 		g->gone[last] = true;
+		g->head[last] = x;
 	}
 	into[last] = x;
 }
@@ -124,15 +128,18 @@ static bool settle(struct hd_front *f, const struct loose *g, struct hd_arena *a
 	uint32_t *number = hd_arena_take(arena, g->n, sizeof *number), *twin = hd_arena_take(arena, g->n, sizeof *twin);
 	uint32_t *filled = hd_arena_take(arena, (size_t)g->n + 1, sizeof *filled), kept = 0;
 
-	*f = (struct hd_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node), .first = hd_arena_take(arena, (size_t)g->n + 2, sizeof *f->first),
+	*f = (struct hd_front){ .node = hd_arena_take(arena, g->n, sizeof *f->node), .home = hd_arena_take(arena, g->n, sizeof *f->home),
+		.first = hd_arena_take(arena, (size_t)g->n + 2, sizeof *f->first),
 		.succ = hd_arena_take(arena, (size_t)g->nedges + 1, sizeof *f->succ) };
-	if (!number || !twin || !filled || !f->node || !f->first || !f->succ)
+	if (!number || !twin || !filled || !f->node || !f->home || !f->first || !f->succ)
 		return false;
 	for (uint32_t v = 0; v < g->n; v++)
 		if (!g->gone[v]) {
 			number[v] = f->n;
 			f->node[f->n++] = g->node[v];
 		}
+	for (uint32_t v = 0; v < g->n; v++)
+		f->home[v] = g->gone[g->head[v]] ? HD_NO_NODE : number[g->head[v]];
 	for (uint32_t e = 0; e < g->nedges; e++)
 		f->first[number[g->edge[e].from] + 1]++;
 	for (uint32_t v = 0; v < f->n; v++) {

@@ -4,13 +4,14 @@
 #ifndef HD_PLAN_PARTITION_FRONT_H
 #define HD_PLAN_PARTITION_FRONT_H
 
-#include "plan/profile.h"
+#include "plan/cuts.h"
 
 struct hd_front_node { int64_t time_ns, param, out; uint32_t of; };      /* of: its node in the profile, the first of a chain */
 
 struct hd_front {
 	struct hd_front_node *node; uint32_t n;
 	uint32_t *first, *succ;           /* successors of v: succ[first[v]] .. succ[first[v + 1] - 1] */
+	uint32_t *home;                   /* [nodes of the profile] where it went; HD_NO_NODE: it was dropped */
 };
 
 /* Compression if asked for, then the removal of sources and sinks. */
