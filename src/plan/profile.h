@@ -48,11 +48,11 @@ enum hd_profile_method {
 	HD_NPROFILE_METHODS
 };
 
-struct hd_cost { int64_t p50_ns, mean_ns, sd_ns, min_ns; uint64_t n; };      /* n 0: unknown */
+struct hd_profile_cost { int64_t p50_ns, mean_ns, sd_ns, min_ns; uint64_t n; };      /* n 0: unknown */
 
 struct hd_profile_node {
 	const char *id, *op, *tied;               /* tied: name of the group that shares its parameters, "" none */
-	struct hd_cost f, i, w;
+	struct hd_profile_cost f, i, w;
 	int64_t r_ns;                             /* to compute its output again; -1: as f */
 	int64_t *out; uint32_t nouts;             /* bytes of each output tensor */
 	int64_t param, saved, work, opt;          /* bytes of parameters, activations kept, workspace, optimizer state */

@@ -184,7 +184,7 @@ enum {
 	NCOSTS
 };
 
-static struct hd_cost one_cost(int64_t us) { return (struct hd_cost){ us * NS_PER_US, us * NS_PER_US, 0, us * NS_PER_US, 0 }; }
+static struct hd_profile_cost one_cost(int64_t us) { return (struct hd_profile_cost){ us * NS_PER_US, us * NS_PER_US, 0, us * NS_PER_US, 0 }; }
 
 static enum hd_err costs(struct reader *r, struct slice rest, struct hd_profile_node *node)
 {

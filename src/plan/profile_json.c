@@ -119,11 +119,11 @@ static void tell_others(struct reader *r, const struct hd_json *at, const char *
 	}
 }
 
-static struct hd_cost get_cost(struct reader *r, const struct hd_json *node, const char *key)
+static struct hd_profile_cost get_cost(struct reader *r, const struct hd_json *node, const char *key)
 {
 	static const char *const known[] = { "p50", "mean", "sd", "min", "n", NULL };
 	const struct hd_json *at = NULL;
-	struct hd_cost cost = { 0 };
+	struct hd_profile_cost cost = { 0 };
 
 	if (!r->err)
 		r->err = hd_json_get(node, key, HD_JSON_OBJECT, &at, r->diag);
@@ -351,7 +351,7 @@ enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_
 	return HD_OK;
 }
 
-static void put_cost(struct hd_json_writer *w, const char *key, const struct hd_cost *cost)
+static void put_cost(struct hd_json_writer *w, const char *key, const struct hd_profile_cost *cost)
 {
 	hd_json_open_object(w, key);
 	hd_json_put_i64(w, "p50", cost->p50_ns);
