@@ -184,7 +184,7 @@ struct hd_stage_cost hd_cut_sums_range(const struct hd_cut_sums *sums, uint32_t 
 
 static void spread(struct hd_stage_cost *to, const struct hd_profile_node *n, double var[3])
 {
-	const struct hd_cost *from[] = { &n->f, &n->i, &n->w };
+	const struct hd_profile_cost *from[] = { &n->f, &n->i, &n->w };
 	struct hd_spread *of[] = { &to->of_f, &to->of_i, &to->of_w };
 
 	for (int k = 0; k < 3; k++) {
