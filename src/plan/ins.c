@@ -20,6 +20,11 @@ const struct hd_ins_row *hd_ins_row(uint8_t op) { return op < HD_INS_END && rows
 
 bool hd_ins_uses(uint8_t op, char field) { return strchr(hd_ins_row(op)->fields, field) != NULL; }
 
+bool hd_ins_versioned(const struct hd_ins *ins)
+{
+	return ins->flags & HD_INS_VERSIONED || (hd_ins_uses(ins->op, '@') && ins->ver != HD_VER_RULE);
+}
+
 /* `on` lists op names between blanks. */
 static bool listed(const char *on, const char *text)
 {
@@ -43,7 +48,7 @@ uint8_t hd_ins_flags_of(uint8_t op)
 uint8_t hd_ins_flag_bit(char letter)
 {
 	for (size_t i = 0; i < NFLAGS; i++)
-		if (flags[i].letter == letter && !(flags[i].bit & HD_INS_PAIR))
+		if (flags[i].letter == letter && flags[i].bit < HD_INS_PAIR_BEGIN)
 			return flags[i].bit;
 	return 0;
 }
@@ -95,9 +100,11 @@ enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag)
 		{ 's', ins->stage, "stage" }, { 'v', ins->vn, "vn" }, { '@', ins->ver, "version" }, { '#', ins->slot, "slot" },
 	};
 	for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++)
-		if (unused[i].value && !hd_ins_uses(ins->op, unused[i].field))
+		if (unused[i].value && !hd_ins_uses(ins->op, unused[i].field) && !(unused[i].field == '@' && ins->flags & HD_INS_VERSIONED))
 			return hd_fail(diag, HD_E_INPUT, "instruction %s: it has no %s, yet there stands %u",
 				row->text, unused[i].name, unused[i].value);
+	if (ins->flags & HD_INS_VERSIONED && ins->ver == HD_VER_RULE)
+		return hd_fail(diag, HD_E_INPUT, "instruction %s: it names no version, yet its flag says so", row->text);
 	if (ins->peer && !hd_ins_uses(ins->op, '>') && !hd_ins_uses(ins->op, '<'))
 		return hd_fail(diag, HD_E_INPUT, "instruction %s: it has no peer, yet there stands %u", row->text, ins->peer);
 	return HD_OK;

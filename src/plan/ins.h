@@ -7,7 +7,9 @@
  *
  * Unused fields are 0; ver = HD_VER_RULE means "by the job's rule". In a schedule
  * vn is the index inside the step of one pipeline; negative (two's complement)
- * in the period of an asynchronous list. Versions are relative to the step.
+ * in the period of an asynchronous list. Versions are relative to the step: 0 is the
+ * one it begins with, older ones are negative. Compute instructions name a version
+ * only under the flag VERSIONED, else it is the rule's. Slots count from 1; 0: any.
  *
  * The runtime, the checker, the simulator and the viewer read the same records.
  * Op numbers are those of files: never reused. */
@@ -32,7 +34,7 @@
 	X(SG,   8, "SG",   "sv>#",  "send the input gradient to the previous stage")                               \
 	X(RA,   9, "RA",   "sv<#",  "accept the input of F")                                                       \
 	X(RG,  10, "RG",   "sv<#",  "accept the output gradient of the stage")                                     \
-	X(RED, 11, "RED",  "s",     "sum the gradient partials of the stage over its holders")                     \
+	X(RED, 11, "RED",  "s#",    "sum the gradient partials of the stage (of bucket # of it) over its holders") \
 	X(TIE, 12, "TIE",  "s",     "sum the gradients of a tied group over its stages")                           \
 	X(NORM,13, "NORM", "",      "global gradient norm and finite flag")                                        \
 	X(STEP,14, "STEP", "s@",    "optimizer update, version u-1 to u; with flag e before the norm is known")    \
@@ -58,7 +60,8 @@ enum hd_ins_op {
 	X(EAGER,       2, '!', "STEP", "STEP before the norm is known")   \
 	X(SHADOW,      4, 'x', "LD F B I W R SA SG RA RG", "copy of a shadow stage") \
 	X(PAIR_BEGIN,  8, 'p', "F B I", "first of a pair (binary form only)") \
-	X(PAIR_END,   16, 'q', "F B I", "second of a pair (binary form only)")
+	X(PAIR_END,   16, 'q', "F B I", "second of a pair (binary form only)") \
+	X(VERSIONED,  32, '@', "F B I W R", "ver says which version is used (in texts the version itself)")
 
 enum hd_ins_flag {
 #define X(id, bit, letter, on, about) HD_INS_##id = (bit),
@@ -67,7 +70,10 @@ enum hd_ins_flag {
 	HD_INS_PAIR = HD_INS_PAIR_BEGIN | HD_INS_PAIR_END,
 };
 
+/* HD_VER_RULE has the place of -1, so older versions are stored one lower: -1 as UINT32_MAX - 1. */
 #define HD_VER_RULE UINT32_MAX
+static inline int32_t hd_ver_value(uint32_t ver) { return ver > INT32_MAX ? -(int32_t)(UINT32_MAX - ver) : (int32_t)ver; }
+static inline uint32_t hd_ver_of(int32_t version) { return version < 0 ? (uint32_t)version - 1 : (uint32_t)version; }
 
 struct hd_ins {
 	uint8_t  op, flags;
@@ -80,6 +86,7 @@ enum { HD_INS_BYTES = 16 };
 struct hd_ins_row { const char *text, *fields, *about; };
 const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no such op */
 bool hd_ins_uses(uint8_t op, char field);                            /* of a row that exists */
+bool hd_ins_versioned(const struct hd_ins *ins);                     /* ver names a version, not the rule's */
 uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
 uint8_t hd_ins_flag_bit(char letter);                                /* of the letters in texts; 0: no such flag */
 char hd_ins_flag_letter(uint8_t bit);

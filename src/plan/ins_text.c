@@ -20,8 +20,8 @@ void hd_ins_print(const struct hd_ins *ins, struct hd_text *text)
 		hd_text_addf(text, "%u", ins->stage);
 	if (hd_ins_uses(ins->op, 'v'))
 		hd_text_addf(text, ".%d", (int32_t)ins->vn);
-	if (hd_ins_uses(ins->op, '@') && ins->ver != HD_VER_RULE)
-		hd_text_addf(text, "@%u", ins->ver);
+	if (hd_ins_versioned(ins))
+		hd_text_addf(text, "@%d", hd_ver_value(ins->ver));
 	if (hd_ins_uses(ins->op, '>') || hd_ins_uses(ins->op, '<'))
 		hd_text_addf(text, "%c%u", hd_ins_uses(ins->op, '>') ? '>' : '<', ins->peer);
 	if (ins->slot)
@@ -56,6 +56,18 @@ static enum hd_err number(struct word *w, const char *what, uint32_t max, uint32
 	return HD_OK;
 }
 
+static enum hd_err signed_number(struct word *w, const char *what, int32_t *out)
+{
+	uint32_t v = 0;
+	bool minus = take(w, '-');
+	enum hd_err err = number(w, what, INT32_MAX, &v);
+
+	if (!err && minus && v == 0)
+		return hd_fail(w->diag, HD_E_INPUT, "write 0 without a sign");
+	*out = minus ? -(int32_t)v : (int32_t)v;
+	return err;
+}
+
 static enum hd_err take_op(struct word *w, struct hd_ins *ins)
 {
 	size_t best = 0, left = (size_t)(w->end - w->at);
@@ -87,6 +99,7 @@ static enum hd_err take_flags(struct word *w, struct hd_ins *ins)
 static enum hd_err take_fields(struct word *w, struct hd_ins *ins)
 {
 	uint32_t v = 0;
+	int32_t signed_v = 0;
 	enum hd_err err = HD_OK;
 
 	if (hd_ins_uses(ins->op, 's')) {
@@ -96,16 +109,15 @@ static enum hd_err take_fields(struct word *w, struct hd_ins *ins)
 	if (!err && hd_ins_uses(ins->op, 'v')) {
 		if (!take(w, '.'))
 			return hd_fail(w->diag, HD_E_INPUT, "a point and a virtual node are missing");
-		bool minus = take(w, '-');
-		err = number(w, "virtual node", INT32_MAX, &v);
-		if (!err && minus && v == 0)
-			return hd_fail(w->diag, HD_E_INPUT, "write 0 without a sign");
-		ins->vn = minus ? 0 - v : v;
+		err = signed_number(w, "virtual node", &signed_v);
+		ins->vn = (uint32_t)signed_v;
 	}
-	if (!err && hd_ins_uses(ins->op, '@')) {
+	if (!err && hd_ins_uses(ins->op, '@'))
 		ins->ver = HD_VER_RULE;
-		if (take(w, '@'))
-			err = number(w, "version", HD_VER_RULE - 1, &ins->ver);
+	if (!err && (hd_ins_uses(ins->op, '@') || hd_ins_flags_of(ins->op) & HD_INS_VERSIONED) && take(w, '@')) {
+		err = signed_number(w, "version", &signed_v);
+		ins->ver = hd_ver_of(signed_v);
+		ins->flags |= hd_ins_flags_of(ins->op) & HD_INS_VERSIONED;
 	}
 	if (!err && (hd_ins_uses(ins->op, '>') || hd_ins_uses(ins->op, '<'))) {
 		char sign = hd_ins_uses(ins->op, '>') ? '>' : '<';
