@@ -94,8 +94,10 @@ expect 0 heddle plan check zb.txt --transport buffered --credits 2
 expect 2 heddle plan check circle.txt
 says 'refused  circle.txt'
 says 'K6   plan: rank 1, #0 B1.0: backward before forward'
+says '         rank 1 from #0: [B1.0] F1.0'
 expect 2 heddle plan check circle.txt --json
 says '"findings":[{"rule":"K6","text":"plan: rank 1, #0 B1.0'
+says '"fragment":["rank 1 from #0: [B1.0] F1.0"]'
 expect 3 heddle plan check bad.txt
 expect 3 heddle plan check empty.txt
 expect 2 heddle plan check zb.txt --credits 2

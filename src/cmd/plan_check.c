@@ -24,6 +24,10 @@ static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_r
 			hd_json_open_object(w, NULL);
 			hd_json_put_text(w, "rule", report->at[i].rule);
 			hd_json_put_text(w, "text", report->at[i].text);
+			hd_json_open_array(w, "fragment");
+			for (int k = 0; k < HD_FRAGMENTS && *report->at[i].fragment[k]; k++)
+				hd_json_put_text(w, NULL, report->at[i].fragment[k]);
+			hd_json_close(w);
 			hd_json_close(w);
 		}
 		hd_json_close(w);
@@ -32,8 +36,11 @@ static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_r
 		return;
 	}
 	printf("%-8s %s\n", report->total ? "refused" : "accepted", what);
-	for (uint32_t i = 0; i < report->len; i++)
+	for (uint32_t i = 0; i < report->len; i++) {
 		printf("  %-4s %s\n", report->at[i].rule, report->at[i].text);
+		for (int k = 0; k < HD_FRAGMENTS && *report->at[i].fragment[k]; k++)
+			printf("         %s\n", report->at[i].fragment[k]);
+	}
 	if (report->total > report->len)
 		printf("  and %llu more\n", (unsigned long long)(report->total - report->len));
 }

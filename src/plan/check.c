@@ -45,12 +45,28 @@ struct walk {
 };
 #define NO_VN UINT32_MAX
 
+void hd_fragment_draw(char *out, size_t cap, const struct hd_ilist *list, uint32_t rank, uint32_t at)
+{
+	enum { AROUND = 5 };
+	uint32_t first = at > AROUND ? at - AROUND : 0;
+	struct hd_text text;
+
+	hd_text_fixed(&text, out, cap);
+	hd_text_addf(&text, "rank %u from #%u:", rank, first);
+	for (uint32_t i = first; i < list->len && i <= at + AROUND; i++) {
+		hd_text_add(&text, i == at ? " [" : " ");
+		hd_ins_print(&list->at[i], &text);
+		hd_text_add(&text, i == at ? "]" : "");
+	}
+}
+
 static void put_finding(struct hd_report *report, enum rule rule, const char *place, const char *fmt, va_list args)
 {
 	if (report->total++ >= HD_MAX_FINDINGS)
 		return;
 	struct hd_finding *f = &report->at[report->len++];
 	f->rule = rule_names[rule];
+	f->fragment[0][0] = f->fragment[1][0] = '\0';
 	int n = snprintf(f->text, sizeof f->text, "plan: %s", place);
 	vsnprintf(f->text + n, sizeof f->text - (size_t)n, fmt, args);
 }
@@ -79,6 +95,8 @@ static void say_here(const struct walk *w, enum rule rule, const char *fmt, ...)
 	va_start(args, fmt);
 	put_finding(w->report, rule, place, fmt, args);
 	va_end(args);
+	if (w->report->total <= HD_MAX_FINDINGS)
+		hd_fragment_draw(w->report->at[w->report->len - 1].fragment[0], sizeof w->report->at[0].fragment[0], &w->plan->list[w->rank], w->rank, w->at);
 }
 
 __attribute__((format(printf, 3, 4)))
@@ -308,8 +326,8 @@ static void step(struct walk *w, const struct hd_ins *ins)
 	struct stage *s = &w->stage[ins->stage];
 
 	if (ins->ver != HD_VER_RULE && ins->ver != 1)
-		say_here(w, K17, ins->ver ? "version %u is made before version %u" : "version %u was there before the step (%u)", ins->ver,
-			ins->ver ? ins->ver - 1 : 0);
+		say_here(w, K17, hd_ver_value(ins->ver) > 0 ? "version %d is made before version %d" : "version %d was there before the step (%d)",
+			hd_ver_value(ins->ver), hd_ver_value(ins->ver) - (hd_ver_value(ins->ver) > 0));
 	if (s->updated)
 		say_here(w, K16, "update 1 of stage %u happens twice", ins->stage);
 	if (s->ngrads < w->nhere)

@@ -16,15 +16,19 @@
 
 #include "plan/plan.h"
 
-enum { HD_MAX_FINDINGS = 20 };
+enum { HD_MAX_FINDINGS = 20, HD_FRAGMENTS = 2 };
 
-struct hd_finding { const char *rule; char text[240]; };
+/* A fragment draws five instructions before and after each that the finding names ("" where there is none). */
+struct hd_finding { const char *rule; char text[400], fragment[HD_FRAGMENTS][256]; };
 
 struct hd_report {
 	struct hd_finding at[HD_MAX_FINDINGS];
 	uint32_t len;                     /* listed */
 	uint64_t total;                   /* found */
 };
+
+/* "rank 2 from #9: F1.0 B1.0 [F1.3] B1.1". */
+void hd_fragment_draw(char *out, size_t cap, const struct hd_ilist *list, uint32_t rank, uint32_t at);
 
 /* HD_OK, or HD_E_BADPLAN with the first finding in diag and all of them in report (which may be NULL). */
 HD_MUST_USE enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *job,

@@ -7,33 +7,77 @@
 #include "plan/schedule_check_int.h"
 #include "plan/simulate.h"
 
+#define NOWHERE UINT32_MAX
+
 const char *const hd_transport_names[HD_NTRANSPORTS] = {
 #define X(id, name) [HD_TRANSPORT_##id] = (name),
 	HD_TRANSPORTS(X)
 #undef X
 };
 
-static void put(struct hd_report *report, const char *rule, const char *place, const char *fmt, va_list args)
+/* NULL: there are enough. */
+static struct hd_finding *begin_finding(struct hd_report *report, const char *rule)
 {
 	if (report->total++ >= HD_MAX_FINDINGS)
-		return;
+		return NULL;
 	struct hd_finding *f = &report->at[report->len++];
-	f->rule = rule;
-	int n = snprintf(f->text, sizeof f->text, "plan: %s", place);
-	vsnprintf(f->text + n, sizeof f->text - (size_t)n, fmt, args);
+	*f = (struct hd_finding){ .rule = rule };
+	return f;
+}
+
+/* "rank 2, #14 F1.3" */
+static void put_place(struct hd_text *text, const struct hd_schedule *s, uint32_t rank, uint32_t at)
+{
+	hd_text_addf(text, "rank %u, #%u ", rank, at);
+	hd_ins_print(&s->list[rank].at[at], text);
+}
+
+static void put_sentence(struct hd_text *text, const char *fmt, va_list args)
+{
+	char sentence[300];
+
+	vsnprintf(sentence, sizeof sentence, fmt, args);
+	hd_text_add(text, sentence);
+}
+
+static void say_at(const struct hd_lists *l, const char *rule, const struct hd_at place[2], const char *fmt, va_list args)
+{
+	struct hd_finding *f = begin_finding(l->report, rule);
+	uint32_t n = place[0].at == NOWHERE ? 0 : place[1].at == NOWHERE ? 1 : 2;
+	struct hd_text text;
+
+	if (!f)
+		return;
+	hd_text_fixed(&text, f->text, sizeof f->text);
+	hd_text_add(&text, "plan: ");
+	if (n)
+		put_place(&text, l->s, place[0].rank, place[0].at);
+	hd_text_add(&text, n ? ": " : "");
+	put_sentence(&text, fmt, args);
+	if (n == 2) {
+		hd_text_add(&text, " [");
+		put_place(&text, l->s, place[1].rank, place[1].at);
+		hd_text_add(&text, "]");
+	}
+	for (uint32_t i = 0; i < n; i++)
+		hd_fragment_draw(f->fragment[i], sizeof f->fragment[i], &l->s->list[place[i].rank], place[i].rank, place[i].at);
 }
 
 void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, const char *fmt, ...)
 {
-	char place[96], word[48];
-	struct hd_text text;
 	va_list args;
 
-	hd_text_fixed(&text, word, sizeof word);
-	hd_ins_print(&l->s->list[rank].at[at], &text);
-	snprintf(place, sizeof place, "rank %u, #%u %s: ", rank, at, word);
 	va_start(args, fmt);
-	put(l->report, rule, place, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { NOWHERE, 0 } }, fmt, args);
+	va_end(args);
+}
+
+void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, fmt, args);
 	va_end(args);
 }
 
@@ -42,18 +86,21 @@ void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fm
 	va_list args;
 
 	va_start(args, fmt);
-	put(l->report, rule, "", fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { NOWHERE, 0 }, { NOWHERE, 0 } }, fmt, args);
 	va_end(args);
 }
 
 #define HERE(l, rule, ...) hd_lists_say(l, rule, rank, at, __VA_ARGS__)
+#define HERE_AND(l, rule, place, ...) hd_lists_say_both(l, rule, rank, at, (place).rank, (place).at, __VA_ARGS__)
 
 /* ---- first walk: what each rank computes, in its own order */
 
 static void forward(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
 {
 	if (d->seen & HD_DID_F)
-		HERE(l, "K1", "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", x->stage, x->vn, d->f.rank, d->f.at, rank, at);
+		HERE_AND(l, "K1", d->f, "forward of %u.%u appears twice (ranks %u #%u and %u #%u)", x->stage, x->vn, d->f.rank, d->f.at, rank, at);
+	else if (d->seen & HD_LOADED && d->f.rank != rank)
+		HERE_AND(l, "K3", d->f, "what stage %u needs of virtual node %u is read on rank %u, not here", x->stage, x->vn, d->f.rank);
 	d->f = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= (uint16_t)(HD_DID_F | (x->flags & HD_INS_CHECKPOINT ? HD_KEPT_INPUT : 0));
 }
@@ -61,7 +108,7 @@ static void forward(const struct hd_lists *l, uint32_t rank, uint32_t at, const 
 static void need_activations(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, const struct hd_done *d)
 {
 	if (d->seen & HD_KEPT_INPUT)
-		HERE(l, "K23", "activations of %u.%u were not kept; insert R or drop the flag c", x->stage, x->vn);
+		HERE_AND(l, "K23", d->f, "activations of %u.%u were not kept; insert R or drop the flag c", x->stage, x->vn);
 	if (d->seen & HD_ON_HOST)
 		HERE(l, "K24", "activations of %u.%u are on the host at #%u", x->stage, x->vn, at);
 }
@@ -71,13 +118,13 @@ static void back(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 	bool whole = x->op == HD_INS_B;
 
 	if (d->seen & (whole ? HD_DID_B : HD_DID_I))
-		HERE(l, "K2", whole ? "%u.%u has two backwards" : "%u.%u has I twice", x->stage, x->vn);
+		HERE_AND(l, "K2", d->b, whole ? "%u.%u has two backwards" : "%u.%u has I twice", x->stage, x->vn);
 	else if (d->seen & (whole ? HD_DID_I | HD_DID_W : HD_DID_B))
-		HERE(l, "K2", "%u.%u has both a full and a split backward", x->stage, x->vn);
+		HERE_AND(l, "K2", d->b, "%u.%u has both a full and a split backward", x->stage, x->vn);
 	else if (!(d->seen & HD_DID_F))
 		HERE(l, "K6", "backward before forward");
 	else if (d->f.rank != rank)
-		HERE(l, "K3", "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->f.rank, x->vn);
+		HERE_AND(l, "K3", d->f, "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->f.rank, x->vn);
 	need_activations(l, rank, at, x, d);
 	d->b = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= whole ? HD_DID_B : HD_DID_I;
@@ -86,13 +133,13 @@ static void back(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 static void weights(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, struct hd_done *d)
 {
 	if (d->seen & HD_DID_W)
-		HERE(l, "K2", "%u.%u has W twice", x->stage, x->vn);
+		HERE_AND(l, "K2", d->w, "%u.%u has W twice", x->stage, x->vn);
 	else if (d->seen & HD_DID_B)
-		HERE(l, "K2", "%u.%u has both a full and a split backward", x->stage, x->vn);
+		HERE_AND(l, "K2", d->b, "%u.%u has both a full and a split backward", x->stage, x->vn);
 	else if (!(d->seen & HD_DID_I))
 		HERE(l, "K6", "W before I");
 	else if (d->b.rank != rank)
-		HERE(l, "K3", "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->b.rank, x->vn);
+		HERE_AND(l, "K3", d->b, "stage %u lives on rank %u for virtual node %u, not here", x->stage, d->b.rank, x->vn);
 	need_activations(l, rank, at, x, d);
 	d->w = (struct hd_at){ at, (uint16_t)rank };
 	d->seen |= HD_DID_W;
@@ -123,6 +170,8 @@ static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 			HERE(l, "K4", "stage %u takes nothing from the reader", x->stage);
 		if (d->seen & HD_LOADED || (d->seen & HD_DID_F))
 			HERE(l, "K6", "LD%u.%u comes twice or after its forward", x->stage, x->vn);
+		else
+			d->f = (struct hd_at){ at, (uint16_t)rank };
 		d->seen |= HD_LOADED;
 	}
 }
@@ -184,9 +233,12 @@ static void walk_compute(const struct hd_lists *l)
 	}
 	for (uint32_t s = 0; s < l->s->nstages; s++)
 		for (uint32_t v = 0; v < l->s->nvns; v++) {
-			uint16_t seen = hd_done_of(l, s, v)->seen;
+			const struct hd_done *d = hd_done_of(l, s, v);
+			uint16_t seen = d->seen;
 			if (!(seen & HD_DID_F))
 				hd_lists_say_all(l, "K1", "stage %u never runs forward for virtual node %u", s, v);
+			else if (l->loads && !(seen & HD_LOADED) && (s == 0 || s + 1 == l->s->nstages))
+				hd_lists_say(l, "K10", d->f.rank, d->f.at, "nothing reads virtual node %u for stage %u: LD%u.%u is missing", v, s, s, v);
 			if (!(seen & (HD_DID_B | HD_DID_I | HD_DID_W)))
 				hd_lists_say_all(l, "K2", "%u.%u has no backward", s, v);
 			else if (seen & HD_DID_I && !(seen & HD_DID_W))
@@ -278,68 +330,7 @@ static void walk_transfers(const struct hd_lists *l, uint32_t *nth)
 		}
 }
 
-/* ---- updates and barriers */
-
-struct stage_end { uint32_t last, steps, reds, red_at, step_at; bool here; };
-
-static void check_stage_end(const struct hd_lists *l, uint32_t rank, uint32_t s, const struct stage_end *e, bool copies)
-{
-	uint32_t at = e->step_at;
-
-	if (!e->here)
-		return;
-	if (e->steps == 0) {
-		hd_lists_say_all(l, "K16", "rank %u: update 1 of stage %u never happens", rank, s);
-		return;
-	}
-	if (e->steps > 1)
-		HERE(l, "K16", "update 1 of stage %u happens twice", s);
-	if (at < e->last)
-		HERE(l, "K16", "update 1 of stage %u happens before the gradient of virtual node %u", s, l->s->list[rank].at[e->last].vn);
-	if (copies && !e->reds)
-		hd_lists_say_all(l, "K18", "rank %u: stage %u has copies on other ranks and no RED", rank, s);
-	else if (e->reds && (e->red_at < e->last || e->red_at > at))
-		hd_lists_say(l, "K16", rank, e->red_at, "the reduction of stage %u must stand between its last gradient (#%u) and its update (#%u)",
-			s, e->last, at);
-}
-
-static void walk_updates(const struct hd_lists *l, struct stage_end *end, uint32_t *nholders)
-{
-	bool any = false;
-
-	for (uint32_t rank = 0; rank < l->s->nranks; rank++)
-		for (uint32_t at = 0; at < l->s->list[rank].len; at++)
-			any |= l->s->list[rank].at[at].op == HD_INS_STEP;
-	if (!any)
-		return;
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t rank = 0; rank < l->s->nranks; rank++) {
-			const struct hd_ilist *list = &l->s->list[rank];
-			memset(end, 0, l->s->nstages * sizeof *end);
-			for (uint32_t at = 0; at < list->len; at++) {
-				const struct hd_ins *x = &list->at[at];
-				struct stage_end *e = &end[x->stage < l->s->nstages ? x->stage : 0];
-				if (x->op == HD_INS_F && !e->here) {
-					e->here = true;
-					nholders[x->stage] += pass == 0;
-				}
-				if (x->op == HD_INS_B || x->op == HD_INS_W)
-					e->last = at;
-				if (x->op == HD_INS_STEP) {
-					e->steps++;
-					e->step_at = at;
-					if (pass && x->ver != HD_VER_RULE && x->ver != 1)
-						HERE(l, "K17", "version %u is made before version %u", x->ver, x->ver ? x->ver - 1 : 0);
-				}
-				if (x->op == HD_INS_RED) {
-					e->reds++;
-					e->red_at = at;
-				}
-			}
-			for (uint32_t s = 0; pass && s < l->s->nstages; s++)
-				check_stage_end(l, rank, s, &end[s], nholders[s] > 1);
-		}
-}
+/* ---- barriers */
 
 static const struct hd_ins *next_bar(const struct hd_ilist *list, uint32_t *at)
 {
@@ -369,13 +360,32 @@ static void check_bars(const struct hd_lists *l)
 
 /* ---- all of it */
 
-static bool has_transfers(const struct hd_schedule *s)
+static void look_for_transfers(struct hd_lists *l)
 {
-	for (uint32_t r = 0; r < s->nranks; r++)
-		for (uint32_t i = 0; i < s->list[r].len; i++)
-			if (hd_is_transfer(s->list[r].at[i].op))
-				return true;
-	return false;
+	l->transfers = l->loads = false;
+	for (uint32_t r = 0; r < l->s->nranks; r++)
+		for (uint32_t i = 0; i < l->s->list[r].len; i++) {
+			const struct hd_ins *x = &l->s->list[r].at[i];
+			l->transfers |= hd_is_transfer(x->op);
+			l->loads |= x->op == HD_INS_LD && (x->stage == 0 || x->stage + 1u == l->s->nstages);
+		}
+}
+
+/* [stages] ranks with a forward of each. */
+static bool count_holders(struct hd_lists *l)
+{
+	uint32_t *last = hd_arena_take(l->arena, (size_t)l->s->nstages + 1, sizeof *last);
+
+	l->holders = hd_arena_take(l->arena, (size_t)l->s->nstages + 1, sizeof *l->holders);
+	for (uint32_t r = 0; last && l->holders && r < l->s->nranks; r++)
+		for (uint32_t i = 0; i < l->s->list[r].len; i++) {
+			const struct hd_ins *x = &l->s->list[r].at[i];
+			if (x->op != HD_INS_F || x->stage >= l->s->nstages || last[x->stage] == r + 1)
+				continue;
+			l->holders[x->stage]++;
+			last[x->stage] = r + 1;
+		}
+	return last && l->holders;
 }
 
 static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory to check a schedule"); }
@@ -391,67 +401,86 @@ static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rule
 		hd_lists_say_all(l, "K1", "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns, (unsigned long long)nins);
 		return HD_OK;
 	}
-	uint32_t *nth = hd_arena_take(l->arena, s->nranks, sizeof *nth), *nholders = hd_arena_take(l->arena, (size_t)s->nstages + 1, sizeof *nholders);
-	struct stage_end *end = hd_arena_take(l->arena, (size_t)s->nstages + 1, sizeof *end);
+	uint32_t *nth = hd_arena_take(l->arena, s->nranks, sizeof *nth);
 	l->done = hd_arena_take(l->arena, (size_t)s->nstages * s->nvns + 1, sizeof *l->done);
-	if (!nth || !nholders || !end || !l->done)
+	if (!nth || !l->done || !count_holders(l))
 		return no_memory(diag);
-	l->transfers = has_transfers(s);
+	look_for_transfers(l);
 	walk_compute(l);
 	if (!l->report->total && l->transfers)
 		walk_transfers(l, nth);
-	if (!l->report->total) {
-		walk_updates(l, end, nholders);
+	enum hd_err err = l->report->total ? HD_OK : hd_lists_versions(l, diag);
+	if (!err && !l->report->total)
 		check_bars(l);
-	}
-	return l->report->total ? HD_OK : hd_lists_run(l, rules, diag);
+	return err || l->report->total ? err : hd_lists_run(l, rules, diag);
 }
 
-static enum hd_err check_with(const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_report *report,
-	struct hd_arena *arena, struct hd_diag *diag)
+/* `s`: lists of one section. */
+static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
-	struct hd_lists l = { .s = s, .report = report, .arena = arena };
 	const struct hd_schedule_rules eager = { HD_TRANSPORT_EAGER, 0 };
+	struct hd_lists flat = *l;
 	struct hd_schedule whole;
-	enum hd_err err = check_flush(&l, &eager, diag);
 
-	if (err || report->total || rules->transport == HD_TRANSPORT_EAGER)
+	flat.s = s;
+	enum hd_err err = check_flush(&flat, &eager, diag);
+	if (err || l->report->total || rules->transport == HD_TRANSPORT_EAGER)
 		return err;
-	err = hd_schedule_comms(&whole, s, arena, diag);
-	l.s = &whole;
-	return err ? err : check_flush(&l, rules, diag);
+	err = hd_schedule_comms(&whole, s, l->arena, diag);
+	flat.s = &whole;
+	return err ? err : check_flush(&flat, rules, diag);
 }
 
 /* The steps that the prologue covers and two more: what is wrong with the period shows in the second. */
-static enum hd_err check_delayed(const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_report *report,
-	struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
-	struct hd_lists l = { .s = s, .report = report, .arena = arena };
 	struct hd_diag why = { "" };
 	struct hd_schedule run;
 	uint32_t steps = 2 + (s->nranks + s->nvns) / (s->nvns ? s->nvns : 1);
-	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps, arena, &why) : hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
+	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps, l->arena, &why) : hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
 
 	if (err == HD_E_NOMEM)
 		return no_memory(diag);
 	if (err) {
-		hd_lists_say_all(&l, "K30", "the period does not repeat: %.200s", why.text);
+		hd_lists_say_all(l, "K30", "the period does not repeat: %.200s", why.text);
 		return HD_OK;
 	}
-	return check_with(&run, rules, report, arena, diag);
+	return check_flat(l, &run, rules, diag);
+}
+
+static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
+{
+	struct hd_stage_rule *rule = hd_arena_take(l->arena, (size_t)s->nstages + 1, sizeof *rule);
+	struct hd_diag why = { "" };
+
+	if (!rule)
+		return no_memory(diag);
+	l->rule = rule;
+	if (s->nvns && hd_stage_rules(rule, s, l->job, &why)) {
+		hd_lists_say_all(l, "K16", "%s", why.text);
+		return HD_OK;
+	}
+	return (s->prologue ? check_delayed : check_flat)(l, s, rules, diag);
 }
 
 enum hd_err hd_schedule_check(const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag)
 {
+	return hd_schedule_check_job(s, NULL, rules, report, diag);
+}
+
+enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_schedule_job *job, const struct hd_schedule_rules *rules,
+	struct hd_report *report, struct hd_diag *diag)
+{
 	struct hd_report own;
 	struct hd_arena arena;
+	struct hd_lists l = { .s = s, .job = job, .arena = &arena, .update = s->update, .step_vns = s->nvns };
 	enum hd_err err;
 
-	report = report ? report : &own;
+	l.report = report = report ? report : &own;
 	report->len = 0;
 	report->total = 0;
 	hd_arena_init(&arena, 0);
-	err = (s->prologue ? check_delayed : check_with)(s, rules, report, &arena, diag);
+	err = check_all(&l, s, rules, diag);
 	hd_arena_finish(&arena);
 	if (err)
 		return err;
@@ -515,7 +544,8 @@ enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule 
 
 	if (s->prologue)
 		return hd_fail(diag, HD_E_INVAL, "transfers are added to the steps of delayed updates, not to their sections");
-	if (has_transfers(s)) {
+	look_for_transfers(&l);
+	if (l.transfers) {
 		*out = o;
 		return HD_OK;
 	}
@@ -523,6 +553,7 @@ enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule 
 	o.list = hd_arena_take(arena, (size_t)s->nranks + 1, sizeof *o.list);
 	if (!l.done || !o.list)
 		return no_memory(diag);
+	l.loads = false;
 	walk_compute(&l);
 	if (report.total)
 		return hd_fail(diag, HD_E_BADPLAN, "%s", report.at[0].text);

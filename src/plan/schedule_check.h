@@ -8,8 +8,10 @@
  *	K6      forward before backward, I before W, on the rank's own order
  *	K7      no instructions that wait for each other, however large the buffers
  *	K8      nor under the transport asked for; says how many buffers would do
- *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker
- *	K16-18  one STEP a stage and holder, after its gradients; RED where a stage has copies
+ *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker; all that is read is used
+ *	K12-15  versions: the rule's one, made and not yet released, no more than the rule needs, each pin released
+ *	K16-18  one STEP an update and holder, after its gradients, in order; RED where a stage has copies, in one order
+ *	K19-21  tied weights summed, clipped gradients normed, eager updates validated
  *	K23 K24 activations: recomputed where only the input was kept, back from the host where used
  *	K25 K27 pairs are independent; barriers stand in one order
  *	K30     of delayed updates: the period repeats
@@ -19,14 +21,17 @@
  * 2. An accepted schedule computes every (stage, virtual node) once each way and ends.
  * 3. Linear in the number of instructions; all findings up to HD_MAX_FINDINGS are listed.
  *
- * Not here: what needs a job or costs (K5, K12 - K15, K19 - K22, K26, K28), slots (K11); generators say K29.
+ * 4. Lists without any update are skeletons: their updates are implied, directly after the last gradient.
+ * 5. A finding about two instructions names the second after the sentence, and draws both.
+ *
+ * Not here: what needs a graph, costs or devices (K5, K22, K26, K28), slots (K11); generators say K29.
  *
  * Pure. */
 #ifndef HD_PLAN_SCHEDULE_CHECK_H
 #define HD_PLAN_SCHEDULE_CHECK_H
 
 #include "plan/check.h"
-#include "plan/schedule.h"
+#include "plan/schedule_job.h"
 
 /*        id          name           */
 #define HD_TRANSPORTS(X)                                                                     \
@@ -49,6 +54,10 @@ struct hd_schedule_rules { enum hd_transport transport; uint32_t credits; };    
 
 HD_MUST_USE enum hd_err hd_schedule_check(const struct hd_schedule *schedule, const struct hd_schedule_rules *rules,
 	struct hd_report *report, struct hd_diag *diag);
+
+/* The same, held against a job (schedule_job.h). */
+HD_MUST_USE enum hd_err hd_schedule_check_job(const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+	const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag);
 
 /* The pass that adds transfers: receives directly before what needs them, sends directly after what makes them,
  * LD before the F that reads it. A schedule that has transfers already is left as it is. The schedule is complete (K1 - K4). */

@@ -11,12 +11,17 @@ enum hd_seen {
 
 /* Of a (stage, virtual node). GOT_A, GOT_G: its output of F, its input gradient have arrived where they are used. */
 struct hd_at { uint32_t at; uint16_t rank; };
-struct hd_done { uint16_t seen; struct hd_at f, b, w; uint32_t nth_a, nth_g; };      /* nth: place in its channel */
+struct hd_done { uint16_t seen; struct hd_at f, b, w; uint32_t nth_a, nth_g; uint16_t slot_a, slot_g; };     /* nth: place in its channel */
 
 struct hd_lists {
 	const struct hd_schedule *s;
 	struct hd_done *done;                     /* [stages * vns] */
-	bool transfers;                           /* they stand in the lists */
+	bool transfers, loads;                    /* transfers, LD stand in the lists */
+	const struct hd_schedule_job *job;        /* or NULL */
+	const struct hd_stage_rule *rule;         /* [stages] settled */
+	uint32_t *holders;                        /* [stages] ranks with a forward of it */
+	enum hd_update update;                    /* of the schedule as it was given, */
+	uint32_t step_vns;                        /* and its m */
 	struct hd_report *report;
 	struct hd_arena *arena;
 };
@@ -26,9 +31,14 @@ static inline bool hd_is_transfer(uint8_t op) { return op == HD_INS_SA || op == 
 
 __attribute__((format(printf, 5, 6)))
 void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, const char *fmt, ...);
+/* Two instructions: the second is named after the sentence. `other_at` UINT32_MAX: there is none. */
+__attribute__((format(printf, 7, 8)))
+void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...);
 __attribute__((format(printf, 3, 4)))
 void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fmt, ...);
 
+/* K12 - K21: versions, gradients, updates. Of lists without findings. */
+HD_MUST_USE enum hd_err hd_lists_versions(const struct hd_lists *l, struct hd_diag *diag);
 /* K7 and K8: executes lists that have no findings. */
 HD_MUST_USE enum hd_err hd_lists_run(const struct hd_lists *l, const struct hd_schedule_rules *rules, struct hd_diag *diag);
 

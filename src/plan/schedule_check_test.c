@@ -78,7 +78,38 @@ static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "0: F0.0 B0.0 STEP0\n1: F1.0 B1.0\n", "K16", "plan: rank 1: update 1 of stage 1 never happens" },
 	{ "0: F0.0 B0.0 STEP0 RED0\n", "K16", "plan: rank 0, #3 RED0: the reduction of stage 0 must stand between" },
 	{ "0: F0.0 B0.0 STEP0@3\n", "K17", "plan: rank 0, #2 STEP0@3: version 3 is made before version 2" },
-	{ "0: F0.0 B0.0 STEP0\n1: F0.1 B0.1 STEP0\n", "K18", "plan: rank 0: stage 0 has copies on other ranks and no RED" },
+	{ "0: F0.0 B0.0 STEP0\n1: F0.1 B0.1 STEP0\n", "K18", "plan: rank 0, #2 STEP0: stage 0 has 2 replicas and no RED" },
+	{ "0: F0.0 B0.0 RED0#1 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", "K4", "plan: rank 0, #2 RED0#1: bucket 1 of stage 0 does not exist (there are 1)" },
+	{ "0: F0.0 B0.0 RED0 RED0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", "K18", "plan: rank 0, #3 RED0: stage 0 is reduced twice for update 1 [rank 0, #2 RED0]" },
+	{ "0: F0.0 RED0 B0.0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", "K16",
+	  "plan: rank 0, #1 RED0: the reduction of stage 0 must stand between its last gradient (#2) and its update [rank 0, #2 B0.0]" },
+	{ "0: F0.0 F1.0 B1.0 B0.0 RED0 RED1 STEP0 STEP1\n1: F0.1 F1.1 B1.1 B0.1 RED1 RED0 STEP0 STEP1\n", "K18",
+	  "plan: rank 1, #4 RED1: replicas reduce buckets in different order: rank 0 starts with stage 0, rank 1 with stage 1 [rank 0, #4 RED0]" },
+	{ "0: F0.0 B0.0 STEP0\n1: F1.0 B1.0 STEP1 STEP0\n", "K3", "plan: rank 1, #3 STEP0: stage 0 lives on rank 0, not here" },
+	{ "0: F0.0@0 B0.0@0\n", NULL, "" },
+	{ "0: F0.0@1 B0.0\n", "K12", "plan: rank 0, #0 F0.0@1: virtual node 0 must use version 0 of stage 0, the list uses 1" },
+	{ "0: F0.0 B0.0@-1\n", "K12", "plan: rank 0, #1 B0.0@-1: virtual node 0 must use version 0 of stage 0, the list uses -1" },
+	{ "0: PIN0@0 F0.0 B0.0 REL0@0 STEP0@1\n", NULL, "" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP0@1 REL0@0\n", "K14", "plan: rank 0, #3 STEP0@1: stage 0 would keep 2 versions at #3, the job allows 1" },
+	{ "0: PIN0@0 F0.0 B0.0\n", "K15", "plan: rank 0: version 0 of stage 0 is never released" },
+	{ "0: F0.0 B0.0 REL0@0 STEP0\n", "K15", "plan: rank 0, #2 REL0@0: version 0 of stage 0 is released and not pinned" },
+	{ "0: F0.0 B0.0 STEP0 PIN0@0\n", "K15", "plan: rank 0, #3 PIN0@0: version 0 of stage 0 is used after its release at #2 [rank 0, #2 STEP0]" },
+	{ "0: PIN0@1 F0.0 B0.0 STEP0\n", "K13", "plan: rank 0, #0 PIN0@1: version 1 of stage 0 is not made yet: its update comes after #0 [rank 0, #3 STEP0]" },
+	{ "0: PIN0 F0.0 B0.0 STEP0\n", "K15", "plan: rank 0, #0 PIN0: which version? write PIN0@VERSION" },
+	{ "0: PIN0@-1 F0.0 B0.0 STEP0\n", "K13", "plan: rank 0, #0 PIN0@-1: version -1 of stage 0 is older than the first" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 VAL@1 REL0@0\n", NULL, "" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 REL0@0\n", "K21", "plan: rank 0, #3 STEP!0@1: STEP! of version 1 is never validated" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 REL0@0 VAL@1\n", "K15", "plan: rank 0, #5 VAL@1: version 0 of stage 0 is used after its release at #4 [rank 0, #4 REL0@0]" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 VAL@1 VAL@1 REL0@0\n", "K21", "plan: rank 0, #5 VAL@1: it finds no STEP! to validate" },
+	{ "0: F0.0 B0.0 STEP!0@1 VAL@1\n", "K15", "plan: rank 0, #2 STEP!0@1: an eager update must be able to go back: pin version 0 of stage 0" },
+	{ "0: F0.0 B0.0 NORM STEP0\n1: F1.0 B1.0 STEP1\n", "K20", "plan: rank 1 has 0 NORM, others have 1: it is a meeting of all" },
+	{ "0: F0.0 NORM B0.0 STEP0\n", "K20", "plan: rank 0, #1 NORM: the norm is taken before the gradient of virtual node 0 [rank 0, #2 B0.0]" },
+	{ "0: F0.0 B0.0 NORM NORM STEP0\n", "K20", "plan: rank 0, #3 NORM: the norm of an update is taken twice" },
+	{ "0: LD0.0 F0.0 B0.0 F0.1 B0.1\n", "K10", "plan: rank 0, #3 F0.1: nothing reads virtual node 1 for stage 0: LD0.1 is missing" },
+	{ "0: LD0.0\n1: F0.0 B0.0\n", "K3", "plan: rank 1, #0 F0.0: what stage 0 needs of virtual node 0 is read on rank 0, not here [rank 0, #0 LD0.0]" },
+	{ "0: F0.0 B0.0 RED0 TIE0 STEP0\n1: F0.1 B0.1 TIE0 RED0 STEP0\n", "K7",
+	  "plan: these instructions wait for each other: rank 0 #2 RED0 -> rank 1 #2 TIE0 -> rank 0" },
+
 	{ "0: F0.0 B0.0 RED0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", NULL, "" },
 	{ "0: Fc0.0 R0.0 B0.0\n", NULL, "" },
 	{ "0: Fc0.0 B0.0\n", "K23", "plan: rank 0, #1 B0.0: activations of 0.0 were not kept; insert R or drop the flag c" },
@@ -93,7 +124,10 @@ static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "0: F0.0 BAR3 B0.0\n1: F1.0 B1.0\n", "K27", "plan: BAR 3 is missing on rank 1" },
 	{ "0: F0.0 B0.0\n1: F1.0 B1.0 BAR3\n", "K27", "plan: BAR 3 is missing on rank 0" },
 	{ "0: F0.0 B0.0 BAR1 BAR2\n1: F1.0 B1.0 BAR2 BAR1\n", "K27", "plan: rank 1, #2 BAR2: rank 0 meets at BAR 1 here" },
-	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL, "" },
+	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.0\nsection epilogue\n0:\n", NULL, "" },
+	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K13",
+	  "plan: rank 0, #1 F0.1: version 1 of stage 0 is not made yet: its update comes after #1 [rank 0, #2 B0.0]" },
+	{ "update 2bw\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL, "" },
 	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K2", "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
 	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K2", "plan: 0.3 has no backward" },
 	{ "update stash\nsection prologue\n0: F0.9\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K30", "plan: the period does not repeat" },
@@ -113,6 +147,22 @@ static void each_rule_has_its_sentence(void **state)
 		CHECK(!strcmp(report.at[0].rule, broken[i].rule), "%s%s %s", broken[i].text, report.at[0].rule, report.at[0].text);
 		CHECK(!strncmp(report.at[0].text, broken[i].want, strlen(broken[i].want)), "%s%s", broken[i].text, report.at[0].text);
 	}
+}
+
+/* Five on each side of both instructions, the one that is meant in brackets. */
+static void a_finding_draws_where_it_is(void **state)
+{
+	struct hd_schedule s = parse("0: F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 F0.0 B0.0 B0.1 B0.2 B0.3 B0.4 B0.5 B0.6\n");
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].text, "plan: rank 0, #7 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #7) [rank 0, #0 F0.0]");
+	assert_string_equal(report.at[0].fragment[0], "rank 0 from #2: F0.2 F0.3 F0.4 F0.5 F0.6 [F0.0] B0.0 B0.1 B0.2 B0.3 B0.4");
+	assert_string_equal(report.at[0].fragment[1], "rank 0 from #0: [F0.0] F0.1 F0.2 F0.3 F0.4 F0.5");
+	s = parse("0: F0.0\n");
+	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].fragment[0], "");
 }
 
 /* "blocking": rendezvous in program order, a receive just before, a send just after its instruction. */
@@ -328,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_has_its_sentence),
+		cmocka_unit_test(a_finding_draws_where_it_is),
 		cmocka_unit_test(blocking_transfers_end_or_not_as_documented),
 		cmocka_unit_test(generated_schedules_are_accepted),
 		cmocka_unit_test(enough_buffers_are_enough_and_one_less_is_not),

@@ -14,8 +14,15 @@ struct rank {
 	bool posted;                              /* the group of transfers at `at` is issued */
 };
 
+/* Ranks that do something together, time after time: RED of a stage, TIE of a group, NORM, VAL. */
+struct meeting { uint32_t first, n, here, began; };       /* members: who[first .. first + n); `here` of them, round `began`, have come */
+struct member { uint32_t rank, came; };                   /* rounds */
+
 struct run {
 	const struct hd_lists *l;
+	struct meeting *meeting;                  /* [stages] RED, then groups, NORM, VAL */
+	struct member *who;
+	uint32_t ngroups;
 	enum hd_transport transport;
 	uint32_t credits;
 	struct rank *rank;
@@ -108,6 +115,52 @@ static uint32_t barrier(struct run *x, uint32_t r, uint32_t *moves)
 	return NOBODY;
 }
 
+static bool is_meeting(uint8_t op) { return op == HD_INS_RED || op == HD_INS_TIE || op == HD_INS_NORM || op == HD_INS_VAL; }
+
+static struct meeting *meeting_of(const struct run *x, const struct hd_ins *ins)
+{
+	uint32_t s = x->l->s->nstages;
+
+	return &x->meeting[ins->op == HD_INS_RED ? ins->stage : ins->op == HD_INS_TIE ? s + ins->stage : s + x->ngroups + (ins->op == HD_INS_VAL)];
+}
+
+/* Members stand in the order of ranks. */
+static struct member *member_of(const struct run *x, const struct meeting *m, uint32_t r)
+{
+	uint32_t low = m->first, high = m->first + m->n;
+
+	while (low + 1 < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (x->who[middle].rank <= r)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &x->who[low];
+}
+
+/* All have come as often as this one. `here` walks over those who have: each round costs as many steps as members. */
+static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
+{
+	struct meeting *m = meeting_of(x, ins);
+	struct member *me = member_of(x, m, r);
+
+	me->came += !x->rank[r].posted;
+	x->rank[r].posted = true;
+	if (me->came > m->began) {
+		m->began++;
+		m->here = 0;
+	}
+	while (me->came == m->began && m->here < m->n) {
+		if (x->who[m->first + m->here].came < m->began)
+			return x->who[m->first + m->here].rank;
+		m->here++;
+	}
+	x->rank[r].posted = false;
+	*moves = 1;
+	return NOBODY;
+}
+
 static uint32_t send_buffered(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	size_t i = moved(x, ins);
@@ -179,6 +232,8 @@ static uint32_t step(struct run *x, uint32_t r, uint32_t *moves)
 
 	if (ins->op == HD_INS_BAR)
 		return barrier(x, r, moves);
+	if (is_meeting(ins->op))
+		return meet_all(x, r, ins, moves);
 	if (!hd_is_transfer(ins->op))
 		return compute(x, r, moves);
 	if (x->transport == HD_TRANSPORT_RENDEZVOUS)
@@ -233,6 +288,52 @@ static void advance(struct run *x, uint32_t r)
 	x->rank[who].first_waiting = r;
 }
 
+static void find_groups(struct run *x)
+{
+	for (uint32_t r = 0; r < x->l->s->nranks; r++)
+		for (uint32_t i = 0; i < x->l->s->list[r].len; i++) {
+			const struct hd_ins *ins = &x->l->s->list[r].at[i];
+			if (ins->op == HD_INS_TIE && ins->stage >= x->ngroups)
+				x->ngroups = ins->stage + 1u;
+		}
+}
+
+/* Whose lists have the instruction is who meets: that all have it who must is for the rules before. Ranks are
+ * walked twice: counted, then written. */
+static bool take_meetings(struct run *x, struct hd_arena *arena)
+{
+	const struct hd_schedule *s = x->l->s;
+	uint32_t *last, nwho = 0;
+
+	find_groups(x);
+	uint32_t n = s->nstages + x->ngroups + 2;
+	x->meeting = hd_arena_take(arena, n, sizeof *x->meeting);
+	last = hd_arena_take(arena, n, sizeof *last);
+	for (int pass = 0; x->meeting && last && pass < 2; pass++) {
+		for (uint32_t r = 0; r < s->nranks; r++)
+			for (uint32_t i = 0; i < s->list[r].len; i++) {
+				const struct hd_ins *ins = &s->list[r].at[i];
+				struct meeting *m = is_meeting(ins->op) ? meeting_of(x, ins) : NULL;
+				if (!m || last[m - x->meeting] == (uint32_t)pass * s->nranks + r + 1)
+					continue;
+				last[m - x->meeting] = (uint32_t)pass * s->nranks + r + 1;
+				if (pass)
+					x->who[m->first + m->here++].rank = r;
+				else
+					m->n++;
+			}
+		for (uint32_t k = 0; k < n && !pass; k++) {
+			x->meeting[k].first = nwho;
+			nwho += x->meeting[k].n;
+		}
+		if (!pass && !(x->who = hd_arena_take(arena, (size_t)nwho + 1, sizeof *x->who)))
+			return false;
+	}
+	for (uint32_t k = 0; x->meeting && k < n; k++)
+		x->meeting[k].here = 0;
+	return x->meeting && last;
+}
+
 static bool take(struct run *x, struct hd_arena *arena)
 {
 	size_t n = (size_t)x->l->s->nstages * x->l->s->nvns, p = x->l->s->nranks;
@@ -241,7 +342,7 @@ static bool take(struct run *x, struct hd_arena *arena)
 	x->seen = hd_arena_take(arena, n + 1, sizeof *x->seen);
 	x->ready = hd_arena_take(arena, 2 * p + 1, sizeof *x->ready);
 	x->counts = x->transport == HD_TRANSPORT_BUFFERED ? hd_arena_take(arena, 2 * p * p, sizeof *x->counts) : NULL;
-	return x->rank && x->seen && x->ready && (x->counts || x->transport != HD_TRANSPORT_BUFFERED);
+	return x->rank && x->seen && x->ready && (x->counts || x->transport != HD_TRANSPORT_BUFFERED) && take_meetings(x, arena);
 }
 
 /* HD_OK and *stuck: some rank that has not ended, or NOBODY. */
