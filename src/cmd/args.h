@@ -29,7 +29,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	/* of some */                                                                                              \
 	X(SET,         's', "set",           REPEAT, "KEY=VALUE", "override a key of the job file, as -s optim.lr=0.1") \
 	X(STEPS,       0,   "steps",         COUNT,  "N",       "stop, with a checkpoint, once step N is committed; schedules still count to job.steps") \
-	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4") \
+	X(DEVICES,     0,   "devices",       TEXT,   "N|SPEC",  "devices of this process: 4, cores:4, cores:2x2, reference:1, null:4; of plans: a count") \
 	X(THREADS,     0,   "threads",       COUNT,  "T",       "threads per device")                              \
 	X(OUT,         0,   "out",           TEXT,   "DIR",     "the run directory itself")                        \
 	X(OUTPUT,      'o', "output",        TEXT,   "FILE",    "where to write")                                  \
@@ -55,7 +55,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LIMITS,      0,   "limits",        FLAG,   "",        "print every limit of this build")                 \
 	X(COUNT_,      0,   "count",         COUNT,  "N",       "how many")                                        \
 	X(SAFETENSORS, 0,   "safetensors",   TEXT,   "FILE",    "write the parameters as one safetensors file")    \
-	X(MODEL,       0,   "model",         TEXT,   "NAME",    "built-in model that the weights are of")             \
+	X(MODEL,       0,   "model",         TEXT,   "NAME",    "built-in model that the weights are of; plan ptdp: layers,hidden,heads,vocabulary,sequence") \
 	X(NAMES,       0,   "names",         WORD,   "torch|heddle", "public names of the tensors, or ours")             \
 	X(DTYPE,       0,   "dtype",         WORD,   "f32|bf16", "what floats are written as; bf16 rounds to nearest even") \
 	X(TIED,        0,   "tied",          WORD,   "once|both", "a tensor of two names: once and named in the metadata, or under both") \
@@ -79,7 +79,12 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(STRAIGHT,    0,   "straight",      FLAG,   "",        "one machine a stage, as many stages as machines") \
 	X(FEWER,       0,   "fewer",         FLAG,   "",        "leave machines idle where that is no slower") \
 	X(ACTIVATIONS, 0,   "activations",   TEXT,   "R",       "variant code: count activations, compressed R times (default: not counted)") \
-	X(MEMORY,      0,   "memory",        TEXT,   "BYTES",   "limit on parameters and activations in flight, per machine") \
+	X(MEMORY,      0,   "memory",        TEXT,   "BYTES",   "limit of each machine or device; partition: on parameters and activations in flight") \
+	X(BATCH,       0,   "batch",         COUNT,  "B",       "samples of a step")                               \
+	X(VN_SIZE,     0,   "vn-size",       COUNT,  "b",       "samples of a virtual node (default: chosen)")     \
+	X(RULES,       0,   "rules",         FLAG,   "",        "by the paper's rules, one choice after the other, not by search") \
+	X(AT,          0,   "at",            TEXT,   "t,p,d[,b,v,R]", "judge this split instead; R: none, selective or full (recomputation)") \
+	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 

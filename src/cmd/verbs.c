@@ -102,6 +102,14 @@ const struct hd_verb hd_verbs[] = {
 	  "model each, as the authors' program counts it; the gain compares with it.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
 		  HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
+	{ "plan ptdp", "", 0, 0, "split a transformer over tensor, pipeline and data, by the model of PTD-P",
+	  "Finds the fastest (t, p, d), with samples b of a virtual node, model chunks v of a rank and recomputation, that fits the\n"
+	  "memory; --rules decides one after the other as the paper does; --at judges a split that you name. Devices are A100 of\n"
+	  "80 GB, eight a server with a network card of 200 Gb/s each, half precision, Adam; what of their peak is reached was\n"
+	  "fitted to three published runs (--published shows how well it predicts the others). t lies inside a server. The step is\n"
+	  "that of the simulated schedule. Nothing fits: exit 2, with the least memory that would do.",
+	  OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY, HD_OPT_RULES, HD_OPT_AT, HD_OPT_PUBLISHED),
+	  hd_cmd_plan_ptdp, "program_ptdp.sh" },
 	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
 	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
