@@ -80,6 +80,30 @@ same "$(number predicted_s)" 0.003 "predicted time of a profile"
 says 'left out what this version does not know: mood'
 passed "a profile of ours"
 
+write_jobs 3
+bare() { sed -E 's/"(p50|mean|sd|min|n|optimizer|sum|latency|bytes_per_s)":[0-9.e+-]+//g' "$1"; }      # what is no measurement
+expect 0 heddle profile lenet.yaml --samples 5 -o lenet.json
+says '%0       conv2d conv1.weight'
+says 'of a virtual node: F '
+says 'measured, median of 5'
+expect 0 heddle profile lenet.yaml --samples 5 --json
+json_ok
+bare out >again.bare
+bare lenet.json >lenet.bare
+cmp -s lenet.bare again.bare || failed "two profiles of one job differ in more than times"
+says '"method":"measured"'
+says '"samples":5'
+expect 0 heddle plan partition --graph lenet.json --machines 3 --bandwidth 1e9 --straight --json
+same "$(number states)" 14 "cuts of the profile of a chain"
+expect 0 heddle profile lenet.yaml --samples 2 -s batch.virtual_nodes=4 --devices reference:1
+expect 2 heddle profile lenet.yaml --devices 2
+says 'a profile is of one device'
+expect 2 heddle profile lenet.yaml --samples 0
+says '--samples is from 1'
+expect 2 heddle profile lenet.yaml -s batch.slices=2
+says '-s batch.slices=1'
+passed "a profile of a job, and its partition"
+
 data=${HEDDLE_SHARED:-}/data/pipedream
 [ -f "$data/vgg16.graph.txt" ] || { passed "published profiles: not at hand (HEDDLE_SHARED), left out"; exit 0; }
 expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 --variant paper

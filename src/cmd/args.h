@@ -86,6 +86,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(AT,          0,   "at",            TEXT,   "t,p,d[,b,v,R]", "judge this split instead; R: none, selective or full (recomputation)") \
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
+	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

@@ -77,6 +77,13 @@ const struct hd_verb hd_verbs[] = {
 	  "the measured peak (compute) or copying speed (memory) of a core, whichever is longer, over the best time.\n"
 	  "Last: the sum over a step + the update, and the measured step.",
 	  OPTS(HD_OPT_REPEAT, HD_OPT_SET), hd_cmd_bench_op, "program_bench.sh" },
+	{ "profile", "JOB", 1, 1, "measure what each op of a job costs on one device of this machine, for planners",
+	  "-o FILE: the profile, which `heddle plan` and `heddle plan partition --graph` read; --json: the same on stdout. A node is an\n"
+	  "op, fused ones together, with its forward pass (F), its backward pass for the input (I) and for the weights (W), each\n"
+	  "timed alone in passes of one virtual node of the job; medians are printed. Saved: what the backward pass reads again.\n"
+	  "Of links, memory: two threads that hand tensors to one another. Last: the nodes of all virtual nodes beside steps that\n"
+	  "really ran, in whose waves several virtual nodes may share a call. Nothing of the run is kept.",
+	  OPTS(HD_OPT_SAMPLES, HD_OPT_OUTPUT, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET), hd_cmd_profile, "program_plan.sh" },
 	{ "plan show", "[FILE]", 0, 1, "a schedule as text: a line of instructions a rank",
 	  "Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: every schedule in it, as it is read.\n"
 	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.\n"
