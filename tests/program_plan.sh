@@ -40,6 +40,20 @@ expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --
 says 'straight needs a cut per machine'
 passed "options"
 
+# 8 virtual nodes on 4: fill 0.07, then the first stage's copies have 2 more rounds of 0.06 each (a, b; 3 copies); sums 2*2/3*100 B
+# take no time to speak of; the last stage's 7 more rounds of 0.01 are less.
+expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --variant heddle -m 8 --json
+json_ok
+says '"split":"L1: 0-2 x3 2-3 x1"'
+same "$(number virtual_nodes)" 8 "virtual nodes"
+awk -v t="$(number step_s)" 'BEGIN { exit !(t > 0.19 && t < 0.1901) }' || failed "a step takes $(number step_s) s"
+says '"why":["a step of 8 virtual nodes takes 0.19'
+expect 0 heddle plan partition --graph small.txt --machines 3 --bandwidth 1e8 --variant heddle --straight --json
+says '"split":"L1: 0-1 x1 1-2 x1 2-3 x1"'
+expect 0 heddle plan partition --graph small.txt --machines 4 --bandwidth 1e8 --variant heddle -m 8
+says 'the slowest'
+passed "the variant heddle"
+
 expect 2 heddle plan partition --machines 4 --bandwidth 1
 says 'give --graph FILE'
 expect 2 heddle plan partition --graph small.txt
@@ -52,8 +66,16 @@ expect 2 heddle plan partition --graph small.txt --machines 4, --bandwidth 1,1
 says 'each is from 1 to'
 expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth fast
 says 'bytes per second'
-expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --variant heddle
-says 'not in this build'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --variant heddle --activations 1
+says 'always counts activations'
+expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --variant heddle -m 0
+says '-m is from 1 to'
+expect 2 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory 9
+says 'the nearest that works: --memory '
+need=$(sed -n 's/.*the nearest that works: --memory \([0-9]*\).*/\1/p' err)
+expect 0 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory "$need"
+expect 2 heddle plan partition --graph small.txt --machines 2 --bandwidth 1e8 --variant heddle --memory $((need - 1))
+says "--memory $need"
 expect 2 heddle plan partition --graph small.txt --machines 4 --bandwidth 1 --activations 1
 says 'always counts activations'
 expect 2 heddle plan turn x.plan

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "plan/partition.h"
 #include "cmd/json_line.h"
+#include "cmd/partition_heddle.h"
 #include "cmd/verbs.h"
 
 enum { CUTS_SHOWN = 40 };
@@ -81,21 +82,17 @@ static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 	*how = (struct hd_part_how){ .straight = cmd->args.has[HD_OPT_STRAIGHT], .fewer = cmd->args.has[HD_OPT_FEWER] };
 	while (v < HD_NPART_VARIANTS && strcmp(name, hd_part_variant_name((enum hd_part_variant)v)) != 0)
 		v++;
-	if (v == HD_NPART_VARIANTS)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--variant %s is the automatic planner's own objective, which is not in this build; there are paper, "
-			"printed and code", name);
-	how->variant = (enum hd_part_variant)v;
+	how->variant = (enum hd_part_variant)v;           /* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
 	enum hd_err err = read_levels(cmd, how);
 	if (!err)
 		err = read_positive(cmd, HD_OPT_ACTIVATIONS, &how->activations);
 	return err ? err : read_positive(cmd, HD_OPT_MEMORY, &how->memory_bytes);
 }
 
-static enum hd_err read_cuts(struct hd_cmd *cmd, struct hd_cuts *cuts)
+static enum hd_err read_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts)
 {
 	const char *path = cmd->args.text[HD_OPT_GRAPH];
 	struct hd_cuts_how how = { .compress = cmd->args.has[HD_OPT_COMPRESS] };
-	struct hd_profile profile;
 	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
 	uint8_t *bytes;
 	size_t len;
@@ -107,10 +104,10 @@ static enum hd_err read_cuts(struct hd_cmd *cmd, struct hd_cuts *cuts)
 	how.max = (uint32_t)max;
 	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_PROFILE_BYTES, &bytes, &len, &cmd->diag);
 	if (!err)
-		err = hd_profile_read(&profile, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
-	if (!err && *profile.ignored && !cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path, profile.ignored);
-	return err ? err : hd_cuts_make(cuts, &profile, how, path, &cmd->arena, &cmd->diag);
+		err = hd_profile_read(profile, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
+	if (!err && *profile->ignored && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path, profile->ignored);
+	return err ? err : hd_cuts_make(cuts, profile, how, path, &cmd->arena, &cmd->diag);
 }
 
 static void put_split(struct hd_json_writer *w, const struct hd_cuts *cuts, const struct hd_part_split *split, uint32_t level)
@@ -197,22 +194,29 @@ static void print_table(struct hd_cmd *cmd, const struct hd_cuts *cuts, const st
 	printf("split          %s\n", split_text(cmd, part, how->nlevels));
 }
 
-enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
+static enum hd_err by_recurrence(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_part_how *how)
 {
-	struct hd_part_how how;
-	struct hd_cuts cuts;
 	struct hd_part part;
-	enum hd_err err = read_how(cmd, &how);
+	enum hd_err err = hd_part_solve(&part, cuts, how, &cmd->arena, &cmd->diag);
 
-	if (!err)
-		err = read_cuts(cmd, &cuts);
-	if (!err)
-		err = hd_part_solve(&part, &cuts, &how, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(cmd, &cuts, &how, &part);
+		print_json(cmd, cuts, how, &part);
 	else
-		print_table(cmd, &cuts, &how, &part);
+		print_table(cmd, cuts, how, &part);
 	return HD_OK;
+}
+
+enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
+{
+	struct hd_profile profile;
+	struct hd_part_how how;
+	struct hd_cuts cuts;
+	enum hd_err err = read_how(cmd, &how);
+
+	err = err ? err : read_cuts(cmd, &profile, &cuts);
+	if (err)
+		return err;
+	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) : by_recurrence(cmd, &cuts, &how);
 }

@@ -104,11 +104,14 @@ const struct hd_verb hd_verbs[] = {
 	  "paper    all-reduce as the paper's text counts it: 2(m-1)/m of the weights; activations always counted\n"
 	  "printed  the formula as the paper prints it, without the division by m\n"
 	  "code     what the authors' program computes; activations count only with --activations\n"
+	  "heddle   one step of -m virtual nodes (default: 4 a machine), fill and drain counted; sums of gradients once a step;\n"
+	  "         memory with what is in flight, computing again where it does not fit otherwise; machines may stay idle.\n"
+	  "         predicted_s is the step's time over -m; `why` says what it is made of\n"
 	  "Of equally fast partitions: fewest stages, least traffic between them, then (from the last stage) the earliest cut and\n"
 	  "the fewest machines; so the same input gives the same bytes everywhere. `data parallel` is all machines with the whole\n"
 	  "model each, as the authors' program counts it; the gain compares with it.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
-		  HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
+		  HD_OPT_VNS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
 	{ "plan ptdp", "", 0, 0, "split a transformer over tensor, pipeline and data, by the model of PTD-P",
 	  "Finds the fastest (t, p, d), with samples b of a virtual node, model chunks v of a rank and recomputation, that fits the\n"
 	  "memory; --rules decides one after the other as the paper does; --at judges a split that you name. Devices are A100 of\n"
