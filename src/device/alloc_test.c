@@ -10,6 +10,8 @@ static uint64_t count_step(struct hd_stage *stage, struct hd_device *device)
 	const struct hd_step_scalars scalars = { .optim = { .kind = HD_OPTIM_SGD }, .lr = 0.1f, .scale = 1, .clip = 1 };
 	const struct hd_update update = { .kind = HD_OPTIM_SGD, .param = stage->params, .grad = stage->grad, .len = stage->layout.elems, .scalars = &scalars };
 	double partial[64];
+	const struct hd_flat_join join = { stage->grad, stage->grad, stage->params };
+	const struct hd_reduction reduction = { &join, 1, stage->grad, stage->layout.segment, stage->layout.nsegments, partial };
 	uint64_t token;
 
 	hd_guard_arm();
@@ -19,7 +21,7 @@ static uint64_t count_step(struct hd_stage *stage, struct hd_device *device)
 		hd_stage_run(stage, device, HD_RUN_F);
 		hd_stage_run(stage, device, HD_RUN_I);
 		hd_stage_run(stage, device, HD_RUN_W);
-		(void)device->ops->sumsq(device, stage->grad, stage->layout.segment, stage->layout.nsegments, partial, &token, NULL);
+		(void)device->ops->reduce(device, &reduction, &token, NULL);
 		(void)device->ops->add(device, stage->grad, stage->grad, stage->params, stage->layout.elems, &token, NULL);
 		(void)device->ops->update(device, &update, &token, NULL);
 	}

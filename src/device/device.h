@@ -92,6 +92,16 @@ struct hd_update {
 	const struct hd_step_scalars *scalars;
 };
 
+/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst may be a), then the
+ * sums of squares of `flat`, which is where the last join leaves the result. Pointers are those of whole flat vectors. */
+struct hd_flat_join { float *dst; const float *a, *b; };
+struct hd_reduction {
+	const struct hd_flat_join *join; uint32_t njoins;
+	const float *flat;
+	const struct hd_segment *segment; uint32_t nsegments;     /* what lies between segments is not touched */
+	double *partial;                  /* [nsegments] of each segment: order of lanes.h, f64 */
+};
+
 struct hd_device_ops {
 	const char *name, *about;
 	uint32_t powers;
@@ -113,9 +123,7 @@ struct hd_device_ops {
 	/* dst = a + b, elementwise, over `len` floats; a may be dst. One addition per element, no contraction. */
 	enum hd_err (*add)(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
 		struct hd_diag *diag);
-	/* partial[i] = sum of squares of segment i of [first, first+n) : order of lanes.h, f64. */
-	enum hd_err (*sumsq)(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-		double *partial, uint64_t *token, struct hd_diag *diag);
+	enum hd_err (*reduce)(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag);
 	/* First pass of an optimizer of unit TENSOR over segments [0, n): moves their slots, sums the squares of parameters and
 	 * of directions per segment, f64, order of lanes.h. The pointers of `update` are those of the whole flat vectors. */
 	enum hd_err (*measure)(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,

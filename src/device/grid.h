@@ -53,8 +53,7 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 	const struct hd_bind *bind, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, const float *b, uint64_t len, uint64_t *token,
 	struct hd_diag *diag);
-enum hd_err hd_grid_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token, struct hd_diag *diag);
+enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_measure(struct hd_device *device, const struct hd_update *update, const struct hd_segment *segment, uint32_t n,
 	double *param_sumsq, double *move_sumsq, uint64_t *token, struct hd_diag *diag);
 enum hd_err hd_grid_update(struct hd_device *device, const struct hd_update *update, uint64_t *token, struct hd_diag *diag);
@@ -63,7 +62,7 @@ void hd_grid_close(struct hd_device *device);
 
 #define HD_GRID_OPS \
 	.size = sizeof(struct hd_grid), .take = hd_grid_take, .give = hd_grid_give, .write = hd_grid_move, .read = hd_grid_move, \
-	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .sumsq = hd_grid_sumsq, .measure = hd_grid_measure, \
+	.load = hd_grid_load, .run = hd_grid_run, .add = hd_grid_add, .reduce = hd_grid_reduce, .measure = hd_grid_measure, \
 	.update = hd_grid_update, .wait = hd_grid_wait, .close = hd_grid_close
 
 /* Rows of hd_devices. */

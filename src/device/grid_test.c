@@ -213,7 +213,7 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 			before = token;
 			for (uint32_t i = 0; i < LEN; i++)
 				CHECK(sum[i] == a[i] + b[i], "%s, element %u", kinds[k], i);
-			assert_int_equal(device->ops->sumsq(device, a, segment, 3, partial, &token, NULL), HD_OK);
+			assert_int_equal(device->ops->reduce(device, &(struct hd_reduction){ NULL, 0, a, segment, 3, partial }, &token, NULL), HD_OK);
 			assert_true(token > before);
 			for (uint32_t i = 0; i < 3; i++)
 				CHECK(partial[i] == hd_lanes_sumsq(a + segment[i].at, segment[i].len), "%s, segment %u", kinds[k], i);
@@ -225,6 +225,37 @@ static void vectors_are_added_squared_and_updated_as_their_headers_say(void **st
 			assert_memory_equal(param, plain, sizeof param);
 			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
 			assert_int_equal(device->ops->wait(device, token + 1, NULL), HD_E_BUG);
+			hd_device_destroy(device);
+		}
+}
+
+/* Two joins, the second over the first's place; what lies between the segments stays as it is. */
+static void joins_are_made_segment_by_segment_before_the_squares(void **state)
+{
+	enum { LEN = 70000 };
+	static float x[3][LEN], was[LEN];
+	const struct hd_segment segment[] = { { 0, 65536, 0, 0 }, { 65552, 4001, 0, 1 }, { 69999, 1, 1, 1 } };
+	const struct hd_flat_join join[] = { { x[1], x[1], x[2] }, { x[0], x[0], x[1] } };
+	(void)state;
+
+	for (uint32_t k = 0; k < 2; k++)
+		for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
+			struct hd_device *device = hd_stage_device(kinds[k], nthreads);
+			double partial[3];
+			uint64_t token = 0;
+			for (uint32_t i = 0; i < 3 * LEN; i++)
+				x[i / LEN][i % LEN] = hd_stage_number(1, i / LEN, i % LEN);
+			memcpy(was, x[0], sizeof was);
+			assert_int_equal(device->ops->reduce(device, &(struct hd_reduction){ join, 2, x[0], segment, 3, partial }, &token, NULL), HD_OK);
+			assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
+			for (uint32_t i = 0, s = 0; i < LEN; i++) {
+				s += s < 2 && i >= segment[s + 1].at;
+				bool inside = i - segment[s].at < segment[s].len;
+				float b = inside ? hd_stage_number(1, 1, i) + hd_stage_number(1, 2, i) : hd_stage_number(1, 1, i);
+				CHECK(x[1][i] == b && x[0][i] == (inside ? was[i] + b : was[i]), "%s, element %u", kinds[k], i);
+			}
+			for (uint32_t s = 0; s < 3; s++)
+				CHECK(partial[s] == hd_lanes_sumsq(x[0] + segment[s].at, segment[s].len), "%s, segment %u", kinds[k], s);
 			hd_device_destroy(device);
 		}
 }
@@ -273,6 +304,7 @@ static void switched_rounding_is_told_by_whatever_computes(void **state)
 	const struct hd_update update = { HD_OPTIM_LAMB, a, b, { slot[0], slot[1] }, 64, &scalars };
 	struct hd_device *device = hd_stage_device("cpu", 1);
 	double sums[2];
+	const struct hd_reduction reduction = { NULL, 0, a, &segment, 1, sums };
 	uint64_t token;
 	(void)state;
 
@@ -282,7 +314,7 @@ static void switched_rounding_is_told_by_whatever_computes(void **state)
 		fesetround(FE_UPWARD);
 		switch (which) {
 		case 0: err = device->ops->add(device, a, a, b, 64, &token, &diag); break;
-		case 1: err = device->ops->sumsq(device, a, &segment, 1, sums, &token, &diag); break;
+		case 1: err = device->ops->reduce(device, &reduction, &token, &diag); break;
 		case 2: err = device->ops->measure(device, &update, &segment, 1, sums, sums + 1, &token, &diag); break;
 		case 3: err = device->ops->update(device, &update, &token, &diag); break;
 		}
@@ -358,6 +390,7 @@ int main(void)
 		cmocka_unit_test(dropout_depends_on_the_place_in_the_virtual_node_only),
 		cmocka_unit_test(a_memory_limit_is_kept_and_told_with_numbers),
 		cmocka_unit_test(vectors_are_added_squared_and_updated_as_their_headers_say),
+		cmocka_unit_test(joins_are_made_segment_by_segment_before_the_squares),
 		cmocka_unit_test(the_first_pass_of_a_tensor_is_taken_by_segments),
 		cmocka_unit_test(switched_rounding_is_told_by_whatever_computes),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),

@@ -13,6 +13,7 @@ struct vector_work {
 	uint64_t len;
 	const struct hd_update *update;
 	const struct hd_segment *segment;
+	const struct hd_reduction *reduction;
 	double *partial, *moves;
 };
 
@@ -62,12 +63,21 @@ static void update_tile(const void *user, uint32_t i, void *scratch)
 		round_bf16(u->param + at, block_len(u->len, i));
 }
 
-static void sumsq_tile(const void *user, uint32_t i, void *scratch)
+/* A segment is joined in runs that stay in the first-level cache from one join to the next. */
+static void reduce_tile(const void *user, uint32_t i, void *scratch)
 {
+	enum { RUN_ELEMS = 2048 };
 	const struct vector_work *w = user;
+	const struct hd_reduction *r = w->reduction;
+	const struct hd_segment *s = &r->segment[i];
 
 	(void)scratch;
-	w->partial[i] = w->vector->sumsq(w->a + w->segment[i].at, w->segment[i].len);
+	for (uint64_t from = 0; r->njoins && from < s->len; from += RUN_ELEMS) {
+		uint64_t at = s->at + from, len = s->len - from < RUN_ELEMS ? s->len - from : RUN_ELEMS;
+		for (uint32_t j = 0; j < r->njoins; j++)
+			w->vector->add(r->join[j].dst + at, r->join[j].a + at, r->join[j].b + at, len);
+	}
+	r->partial[i] = w->vector->sumsq(r->flat + s->at, s->len);
 }
 
 /* Temporary buffers hold one tensor at a time, so its elements start at 0 there. */
@@ -107,13 +117,12 @@ enum hd_err hd_grid_add(struct hd_device *device, float *dst, const float *a, co
 	return hd_grid_done(grid, token);
 }
 
-enum hd_err hd_grid_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token, struct hd_diag *diag)
+enum hd_err hd_grid_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_grid *grid = hd_grid_of(device);
-	const struct vector_work work = { .vector = grid->kernels.vector, .a = flat, .segment = segment, .partial = partial };
+	const struct vector_work work = { .vector = grid->kernels.vector, .reduction = reduction };
 
-	if (!hd_team_run(grid->team, n, false, sumsq_tile, &work))
+	if (!hd_team_run(grid->team, reduction->nsegments, false, reduce_tile, &work))
 		return hd_grid_arithmetic(false, grid, diag);
 	return hd_grid_done(grid, token);
 }

@@ -97,8 +97,9 @@ static enum hd_err join_of(struct hd_worker *w, const struct hd_plan *plan, stru
 	struct hd_tnode *root = hd_arena_take(&w->plan_arena, nroots + 1, sizeof *root);
 	w->item = hd_arena_take(&w->plan_arena, cap, sizeof *w->item);
 	w->join = hd_arena_take(&w->plan_arena, cap, sizeof *w->join);
+	w->flat_join = hd_arena_take(&w->plan_arena, cap, sizeof *w->flat_join);
 	w->leaf = hd_arena_take(&w->plan_arena, plan->nvns, sizeof *w->leaf);
-	if (!root || !w->item || !w->join || !w->leaf)
+	if (!root || !w->item || !w->join || !w->flat_join || !w->leaf)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u virtual nodes", plan->nvns);
 	for (uint32_t r = 0; r < plan->nranks; r++)
 		for (uint32_t i = 0; i < w->rank[r].script.nroots; i++, n++) {
@@ -106,8 +107,11 @@ static enum hd_err join_of(struct hd_worker *w, const struct hd_plan *plan, stru
 			w->item[n] = w->rank[r].buffer[w->rank[r].script.root_buffer[i]];
 		}
 	enum hd_err err = hd_join_make(plan->nvns, root, nroots, w->join, cap, &w->njoins, &w->result, diag);
-	for (uint32_t j = 0; j < w->njoins && !err; j++)
-		w->item[w->join[j].dst] = w->item[w->join[j].a];
+	for (uint32_t j = 0; j < w->njoins && !err; j++) {
+		const struct hd_join *join = &w->join[j];
+		w->item[join->dst] = w->item[join->a];
+		w->flat_join[j] = (struct hd_flat_join){ w->item[join->dst], w->item[join->a], w->item[join->b] };
+	}
 	w->nitems = nroots + w->njoins;
 	return err;
 }

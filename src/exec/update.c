@@ -19,7 +19,7 @@ static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars
 	};
 }
 
-static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token,
+static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token,
 	struct hd_diag *diag)
 {
 	struct hd_update u = whole(rank, scalars);
@@ -32,48 +32,48 @@ static enum hd_err update_run(struct hd_rank *rank, const struct hd_step_scalars
 	return rank->device->ops->update(rank->device, &u, token, diag);
 }
 
-static enum hd_err measure_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
+static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_update u = whole(rank, &rank->scalars);
-	uint32_t first = chunk->first_segment;
+	uint32_t first = run->first_segment;
 
-	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, chunk->nsegments,
+	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, run->nsegments,
 		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token, diag);
 }
 
-static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
+static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
 	struct hd_step_scalars scalars = rank->scalars;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < chunk->nsegments && !err; i++) {
-		const struct hd_segment *s = &layout->segment[chunk->first_segment + i];
+	for (uint32_t i = 0; i < run->nsegments && !err; i++) {
+		const struct hd_segment *s = &layout->segment[run->first_segment + i];
 		uint32_t first = layout->first_segment[s->param];
 		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, layout->first_segment[s->param + 1] - first);
-		err = update_run(rank, &scalars, s->at, s->len, token, diag);
+		err = update_span(rank, &scalars, s->at, s->len, token, diag);
 	}
 	return err;
 }
 
-static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag)
+static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
 {
-	return update_run(rank, &rank->scalars, chunk->at, chunk->len, token, diag);
+	return update_span(rank, &rank->scalars, run->at, run->len, token, diag);
 }
 
-typedef enum hd_err per_chunk(struct hd_rank *rank, const struct hd_chunk *chunk, uint64_t *token, struct hd_diag *diag);
+typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag);
 
-static enum hd_err for_chunks(struct hd_rank *rank, per_chunk *act, struct hd_diag *diag)
+static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *diag)
 {
-	const struct hd_layout *layout = &rank->worker->task->layout;
+	struct hd_chunk run;
 	uint64_t token = 0;
+	uint32_t next = 0;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t c = 0; c < layout->nchunks && !err; c++)
-		if (rank->worker->plan->owner[c] == rank->id)
-			err = act(rank, &layout->chunk[c], &token, diag);
+	while (!err && hd_rank_owned(rank, &next, &run))
+		err = act(rank, &run, &token, diag);
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 
@@ -84,14 +84,14 @@ enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	if (tensors && !idle && !rank->scalars.skip)
-		err = for_chunks(rank, measure_chunk, diag);
+		err = for_runs(rank, measure_run, diag);
 	if (tensors)
 		hd_barrier_wait(&w->barrier);
 	if (idle || rank->scalars.skip)
 		return HD_OK;
 	hd_moments_move(rank);
 	if (!err)
-		err = for_chunks(rank, tensors ? update_tensors : update_elements, diag);
+		err = for_runs(rank, tensors ? update_tensors : update_elements, diag);
 	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
 	if (!err && error)
 		err = hd_fail_errno(diag, error, "finish updating", "the parameters");

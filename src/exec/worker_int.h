@@ -89,6 +89,7 @@ struct hd_worker {
 	/* the adopted plan */
 	const struct hd_plan *plan;       /* borrowed; NULL: none, or the last one could not be adopted */
 	struct hd_join *join;
+	struct hd_flat_join *flat_join;   /* [njoins] the same, as addresses */
 	uint32_t njoins, nitems, result;
 	float **item;                     /* [nitems] roots, then joins (in place of their left operand) */
 	struct hd_leaf *leaf;             /* [nvns] */
@@ -143,6 +144,7 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS]);
 void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);      /* loss, weight, hits, moments */
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
+bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run);      /* reduce.c */
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);

@@ -53,13 +53,10 @@ static enum hd_err null_add(struct hd_device *device, float *dst, const float *a
 	return null_done(device, token);
 }
 
-static enum hd_err null_sumsq(struct hd_device *device, const float *flat, const struct hd_segment *segment, uint32_t n,
-	double *partial, uint64_t *token, struct hd_diag *diag)
+static enum hd_err null_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag)
 {
 	(void)diag;
-	(void)flat;
-	(void)segment;
-	memset(partial, 0, n * sizeof *partial);
+	memset(reduction->partial, 0, reduction->nsegments * sizeof *reduction->partial);
 	return null_done(device, token);
 }
 
@@ -86,5 +83,5 @@ const struct hd_device_ops hd_device_null = {
 	.powers = HD_DEVICE_HOST_MEMORY | HD_DEVICE_NO_RESULT,
 	.size = sizeof(struct hd_grid), .open = null_open, .take = hd_grid_take, .give = hd_grid_give,
 	.write = hd_grid_move, .read = hd_grid_move, .load = null_load, .run = null_run, .add = null_add,
-	.sumsq = null_sumsq, .measure = null_measure, .update = null_update, .wait = hd_grid_wait, .close = hd_grid_close,
+	.reduce = null_reduce, .measure = null_measure, .update = null_update, .wait = hd_grid_wait, .close = hd_grid_close,
 };
