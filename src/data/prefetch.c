@@ -25,6 +25,7 @@ struct hd_prefetch {
 	struct place *place;                             /* [depth, nvns], owned */
 	struct hd_lock lock;
 	struct hd_cond freed, filled;
+	uint64_t nplaces, nfree;                         /* nfree: that are FREE */
 	uint64_t next_step; uint32_t next_vn;            /* the next to be claimed: readers go in this order */
 	enum hd_err err;                                 /* of the first failed read */
 	struct hd_diag diag;
@@ -63,6 +64,10 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 	return step % p->spec.depth * p->spec.nvns + vn;
 }
 
+/* Readers who found nothing free sleep until half of the places are, or until somebody waits for rows: each waking
+ * takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
+static uint64_t wakes_at(const struct hd_prefetch *p) { return (p->nplaces + 1) / 2; }
+
 static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint32_t field)
 {
 	uint64_t before = vn * p->spec.per_vn * p->spec.set->field[field].sample_bytes;
@@ -98,6 +103,7 @@ static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 		struct place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
 		if (place->state == FREE) {
 			place->state = FILLING;
+			p->nfree--;
 			place->step = *step = p->next_step;
 			*vn = p->next_vn;
 			p->next_vn = (p->next_vn + 1) % p->spec.nvns;
@@ -159,6 +165,7 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 {
 	uint64_t nplaces = (uint64_t)p->spec.depth * p->spec.nvns;
 
+	p->nplaces = p->nfree = nplaces;
 	p->place = hd_alloc(nplaces * sizeof *p->place);
 	if (!p->place)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
@@ -221,6 +228,8 @@ static enum hd_err wait_filled(struct hd_prefetch *p, const struct place *place,
 {
 	int64_t until_ns = hd_clock_now_ns(&p->clock) + (int64_t)p->spec.limit_ms * HD_NS_PER_MS;
 
+	if (place->state != FULL || place->step != step)
+		hd_cond_wake(&p->freed);                 /* whatever is free is wanted now */
 	while (place->state != FULL || place->step != step) {
 		if (p->err != HD_OK)
 			return hd_fail(diag, p->err, "%s", p->diag.text);
@@ -257,7 +266,8 @@ void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 	hd_lock_take(&p->lock);
 	assert(place->state == FULL && place->step == step);
 	place->state = FREE;
-	hd_cond_wake(&p->freed);
+	if (++p->nfree >= wakes_at(p))
+		hd_cond_wake(&p->freed);
 	hd_lock_give(&p->lock);
 }
 
