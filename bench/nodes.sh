@@ -3,17 +3,17 @@
 #
 #	bench/nodes.sh >docs/results/virtual-nodes.md
 #
-#	HD_BENCH_STEPS (default 50; of small jobs ten times as many), HD_BENCH_JOBS (default: all five), HD_BENCH_ROUNDS (default 3)
+#	HD_BENCH_STEPS (default 50; of lenet ten times as many), HD_BENCH_JOBS (default: all five), HD_BENCH_ROUNDS (default 5)
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "nodes: $heddle is missing; run ./dev build first" >&2; exit 2; }
-steps=${HD_BENCH_STEPS:-50} rounds=${HD_BENCH_ROUNDS:-3}
+steps=${HD_BENCH_STEPS:-50} rounds=${HD_BENCH_ROUNDS:-5}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 member() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$2"; }
 
-# row JOB STEPS MORE...: the round of the least excess and of the largest; neighbours on the machine make the difference.
+# row JOB STEPS MORE...: of several processes; where its pages lie makes a difference to each.
 row()
 {
 	local job=$1 n=$2
@@ -29,7 +29,7 @@ row()
 echo '# What virtual nodes cost'
 echo
 echo "Made by \`bench/nodes.sh\` on $(date -u +%F) with $("$heddle" version | sed -n 1p), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)."
-echo "One device of one thread, least times in ms of $steps steps (lenet ten times, the larger models a tenth as many), $rounds rounds: the middle one, and the range of the excess."
+echo "One device of one thread, ms. A step of 8 nodes, one pass of folds over its gradients and 8 steps of one node take turns, $steps times (at most 101; the larger models a fifth as often): of these the turn of the middle excess. Of $rounds processes the middle one, and the range of the excess."
 echo 'Excess: 8 nodes over 8 x one alone + folds + joins and update. Below zero: waves share what one alone pays for itself.'
 echo
 echo '| job | 8 nodes | one alone | folds | joins, update | excess % | range |'
@@ -38,6 +38,6 @@ for job in ${HD_BENCH_JOBS:-mlp lenet resnet18 gpt-byte gpt-50k}; do
 	case $job in
 	lenet) for batch in 64 32 16 8; do row "$job" $((10 * steps)) -s batch.global=$batch; done ;;
 	mlp)   row "$job" "$steps" ;;
-	*)     row "$job" $(((steps + 9) / 10)) ;;              # their steps are hundreds of times as long
+	*)     row "$job" $(((steps + 4) / 5)) ;;              # their steps are hundreds of times as long
 	esac
 done

@@ -1,5 +1,7 @@
 #include "cmd/bench.h"
 
+#include <stdlib.h>
+
 #include "base/json_writer.h"
 #include "sys/thread.h"
 #include "device/peak.h"
@@ -37,12 +39,13 @@ static const struct { uint8_t ins, phase; } phase_of[] = {
 
 struct bench {
 	struct hd_times times, phase[NPHASES];
-	struct hd_times node, rest;       /* forward and backward; joins and update */
 	double first, last; uint64_t n;
 	double *loss;                     /* [steps]; NULL: not asked for */
+	char digest[HD_HASH_HEX];         /* of the state after the timed steps */
 };
 
-/* What V virtual nodes on one device cost beyond V times one alone. */
+/* What V virtual nodes on one device cost beyond V times one alone. Measured in rounds, a step of V and then V steps of one,
+ * so that both meet the same neighbours on the machine: the round of the middle excess. */
 struct overhead { bool measured; double step_ms, one_ms, rest_ms, folds_ms, excess; };
 
 static void add_phases(struct bench *b, const struct hd_progress *p)
@@ -56,8 +59,6 @@ static void add_phases(struct bench *b, const struct hd_progress *p)
 	ms[PHASE_OTHER] = p->step_ms > sum ? p->step_ms - sum : 0;
 	for (int i = 0; i < NPHASES; i++)
 		hd_times_add(&b->phase[i], ms[i]);
-	hd_times_add(&b->node, ms[PHASE_FORWARD] + ms[PHASE_BACKWARD]);
-	hd_times_add(&b->rest, ms[PHASE_JOINS] + ms[PHASE_UPDATE]);
 }
 
 static void on_step(void *user, const struct hd_progress *p)
@@ -75,6 +76,8 @@ static void on_step(void *user, const struct hd_progress *p)
 	add_phases(b, p);
 }
 
+enum { MAX_ROUNDS = 101 };
+
 struct memory { double predicted_mib, peak_growth_mib, files_mib; };
 
 static void print_text(const struct bench *b, const struct overhead *o, const struct memory *m, uint32_t nvns)
@@ -84,7 +87,7 @@ static void print_text(const struct bench *b, const struct overhead *o, const st
 		printf(" %s %.3f%s", phases[i].text, hd_times_quantile(&b->phase[i], 0.5), i + 1 < NPHASES ? "," : " ms, medians\n");
 	if (o->measured)
 		printf("nodes     %.3f ms for %u virtual nodes; %u x %.3f ms alone + %.3f ms folds + %.3f ms joins and update = %.3f ms: "
-			"excess %.1f %%, least times\n", o->step_ms, nvns, nvns, o->one_ms, o->folds_ms, o->rest_ms,
+			"excess %.1f %%, the middle round\n", o->step_ms, nvns, nvns, o->one_ms, o->folds_ms, o->rest_ms,
 			nvns * o->one_ms + o->folds_ms + o->rest_ms, o->excess * 100);
 	else
 		printf("nodes     cost of virtual nodes not measured: it is on one device, --devices 1\n");
@@ -113,16 +116,14 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	const struct hd_worker_spec *spec = hd_run_spec(run);
 	double flops = hd_task_flops(hd_run_task(run)), median = hd_times_quantile(&b->times, 0.5), least = hd_times_quantile(&b->times, 0);
 	double rate = median > 0 ? flops / (median * 1e-3) : 0;
-	char hex[HD_HASH_HEX];
 
-	hd_hash_hex(hd_worker_digest(hd_run_worker(run)), hex);
 	if (!cmd->args.has[HD_OPT_JSON]) {
 		printf("step      %.3f ms median, %.3f least, %.3f p90 of %llu\n", median, least, hd_times_quantile(&b->times, 0.9),
 			(unsigned long long)b->times.n);
 		printf("work      %.3f GFLOP a step, %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s these cores reach\n", flops * 1e-9, rate * 1e-9,
 			rate / peak * 100, peak * 1e-9);
 		printf("devices   %u x %u threads, %s\nloss      %.6f first, %.6f last\nstate     %s\n", spec->ndevices, spec->nthreads,
-			hd_worker_path(hd_run_worker(run)), b->first, b->last, hex);
+			hd_worker_path(hd_run_worker(run)), b->first, b->last, b->digest);
 		print_text(b, o, m, hd_run_task(run)->job->nvns);
 		return;
 	}
@@ -150,7 +151,7 @@ static void print(struct hd_cmd *cmd, const struct bench *b, struct hd_run *run,
 	hd_json_put_i64(&w, "devices", spec->ndevices);
 	hd_json_put_i64(&w, "threads", spec->nthreads);
 	hd_json_put_text(&w, "kernels", hd_worker_path(hd_run_worker(run)));
-	hd_json_put_text(&w, "digest", hex);
+	hd_json_put_text(&w, "digest", b->digest);
 	hd_json_put_i64(&w, "virtual_nodes", hd_run_task(run)->job->nvns);
 	print_members(&w, b, o, m);
 	hd_json_close(&w);
@@ -197,47 +198,84 @@ static enum hd_err job_of_one(struct hd_cmd *cmd, const struct hd_job *whole, st
 	return err;
 }
 
-static enum hd_err time_one(struct hd_cmd *cmd, const struct hd_job *whole, const struct hd_worker_spec *spec, uint64_t nsteps, struct bench *alone)
+static enum hd_err run_of_one(struct hd_cmd *cmd, const struct hd_job *whole, const struct hd_worker_spec *spec, uint64_t nsteps, struct hd_run **run)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_run_options options = { .quiet_disk = true, .stop_at = nsteps, .watch = { .user = alone, .step = on_step }, .worker = *spec };
-	struct hd_run *run = NULL;
+	struct hd_run_options options = { .quiet_disk = true, .stop_at = HD_BENCH_WARMUP, .worker = *spec };
 	enum hd_err err = job ? job_of_one(cmd, whole, job) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 
 	options.worker.wave = 0;
-	if (!err) {
-		hd_bench_take_steps(job, nsteps);
-		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
+	if (err)
+		return err;
+	hd_bench_take_steps(job, nsteps + HD_BENCH_WARMUP);
+	err = hd_run_create(run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
+	return err ? err : hd_run_train(*run, &cmd->diag);
+}
+
+/* Times of `n` steps, in ms: of their virtual nodes (F and B), and of joins and updates. */
+static enum hd_err time_steps(struct hd_worker *worker, uint32_t n, double *nodes_ms, double *rest_ms, struct hd_diag *diag)
+{
+	struct hd_step_record record;
+	enum hd_err err = HD_OK;
+
+	*nodes_ms = *rest_ms = 0;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		err = hd_worker_step(worker, false, &record, diag);
+		for (size_t k = 0; k < sizeof phase_of / sizeof *phase_of && !err; k++) {
+			bool node = phase_of[k].phase == PHASE_FORWARD || phase_of[k].phase == PHASE_BACKWARD;
+			if (node || phase_of[k].phase != PHASE_WAIT)
+				*(node ? nodes_ms : rest_ms) += (double)record.ins_ns[phase_of[k].ins] * 1e-6;
+		}
 	}
-	if (!err)
-		err = hd_run_train(run, &cmd->diag);
-	hd_run_destroy(run);
 	return err;
 }
 
-static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run, uint64_t nsteps, const struct bench *b,
-	struct overhead *o)
+static int by_excess(const void *a, const void *b)
 {
-	const struct hd_worker_spec *spec = hd_run_spec(run);
-	struct bench *alone = hd_arena_take(&cmd->arena, 1, sizeof *alone);
+	double x = ((const struct overhead *)a)->excess, y = ((const struct overhead *)b)->excess;
+
+	return (x > y) - (x < y);
+}
+
+static enum hd_err time_round(struct hd_worker *whole, struct hd_worker *one, uint32_t nvns, struct overhead *round, struct hd_diag *diag)
+{
+	double nodes_ms, alone_ms, unused_ms;
 	struct hd_fold_times folds;
 	enum hd_err err;
 
-	if (spec->ndevices != 1)
-		return HD_OK;
-	if (!alone)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
-	*alone = (struct bench){ 0 };
-	err = hd_worker_fold_times(hd_run_worker(run), nsteps, &folds, &cmd->diag);
+	*round = (struct overhead){ .measured = true };
+	err = time_steps(whole, 1, &nodes_ms, &round->rest_ms, diag);
 	if (!err)
-		err = time_one(cmd, job, spec, nsteps, alone);
+		err = hd_worker_fold_times(whole, 1, &folds, diag);
+	if (!err)
+		err = time_steps(one, nvns, &alone_ms, &unused_ms, diag);
 	if (err)
 		return err;
-	*o = (struct overhead){ .measured = true, .one_ms = hd_times_quantile(&alone->node, 0), .rest_ms = hd_times_quantile(&b->rest, 0),
-		.folds_ms = (double)folds.nadds * folds.best_s * 1e3 };
-	o->step_ms = hd_times_quantile(&b->node, 0) + o->rest_ms;
-	o->excess = o->step_ms / (job->nvns * o->one_ms + o->folds_ms + o->rest_ms) - 1;
+	round->one_ms = alone_ms / nvns;
+	round->step_ms = nodes_ms + round->rest_ms;
+	round->folds_ms = (double)folds.nadds * folds.best_s * 1e3;
+	round->excess = round->step_ms / (nvns * round->one_ms + round->folds_ms + round->rest_ms) - 1;
 	return HD_OK;
+}
+
+/* The run has trained to its stop, and its job has `nrounds` steps more. */
+static enum hd_err find_overhead(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run *run, uint32_t nrounds, struct overhead *o)
+{
+	struct overhead *round = hd_arena_take(&cmd->arena, nrounds + 1, sizeof *round);
+	struct hd_run *one = NULL;
+	enum hd_err err;
+
+	if (!round)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
+	err = run_of_one(cmd, job, hd_run_spec(run), (uint64_t)nrounds * job->nvns, &one);
+	for (uint32_t i = 0; i < nrounds && !err; i++)
+		err = time_round(hd_run_worker(run), hd_run_worker(one), job->nvns, &round[i], &cmd->diag);
+	hd_run_destroy(one);
+	if (!err) {
+		qsort(round, nrounds, sizeof *round, by_excess);
+		*o = round[nrounds / 2];
+	}
+	return err;
 }
 
 static void look_at_memory(struct hd_run *run, struct memory *m)
@@ -277,8 +315,9 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
+	uint32_t nrounds = (uint32_t)(hd_bench_repeat(cmd) < MAX_ROUNDS ? hd_bench_repeat(cmd) : MAX_ROUNDS);
 	if (!err) {
-		hd_bench_take_steps(job, options.stop_at);
+		hd_bench_take_steps(job, options.stop_at + nrounds);
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	}
 	if (!err && cmd->args.has[HD_OPT_SAVE])
@@ -287,8 +326,10 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 		err = hd_run_train(run, &cmd->diag);
 	if (!err) {
 		look_at_memory(run, &memory);
+		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), b->digest);
 		peak = hd_core_peak(hd_worker_path(hd_run_worker(run)), &cmd->clock) * cores_used(hd_run_spec(run));
-		err = find_overhead(cmd, job, run, options.stop_at, b, &overhead);
+		if (hd_run_spec(run)->ndevices == 1)
+			err = find_overhead(cmd, job, run, nrounds, &overhead);
 	}
 	if (!err)
 		print(cmd, b, run, &overhead, &memory, peak);
