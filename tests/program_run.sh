@@ -123,3 +123,12 @@ for kind in reference null; do
 	says "kernels: those of the $kind device"
 done
 passed "the step line shows the last step and the adopted plan; each kind of device has its own kernels"
+
+expect 0 heddle run mlp.yaml --devices 2 -s parallel.mode=explicit -s parallel.plan=uneven.plan --out by-key
+says '(13 vn: 9/4)'
+expect 2 heddle run mlp.yaml -s parallel.mode=pipeline --out piped
+says 'parallel.mode pipeline can be planned and not yet run: `heddle plan mlp.yaml` predicts it'
+[ ! -e piped ] || failed "a run that was refused left a folder"
+expect 2 heddle bench step mlp.yaml -s parallel.stages=2
+says 'to train now, leave it out'
+passed "a plan may be the job's; what can only be planned is refused by its key"

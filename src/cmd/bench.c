@@ -313,6 +313,8 @@ enum hd_err hd_cmd_bench_step(struct hd_cmd *cmd)
 	*b = (struct bench){ 0 };
 	err = hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL);
 	if (!err)
+		err = hd_job_trains(job, &cmd->diag);
+	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	options.stop_at = hd_bench_repeat(cmd) + HD_BENCH_WARMUP;
 	uint32_t nrounds = (uint32_t)(hd_bench_repeat(cmd) < MAX_ROUNDS ? hd_bench_repeat(cmd) : MAX_ROUNDS);

@@ -30,12 +30,18 @@ static void show_config(struct hd_cmd *cmd, const struct hd_job *job)
 	printf("%s\n", text.at);
 }
 
-static enum hd_err take_options(struct hd_cmd *cmd, struct hd_run_options *options)
+/* The plan of the job, unless an option names another one. */
+static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options)
 {
+	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
+	enum hd_err err = hd_job_trains(job, &cmd->diag);
+
+	if (err)
+		return err;
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;
-	options->map = cmd->args.text[HD_OPT_PLAN];
+	options->map = cmd->args.has[HD_OPT_PLAN] ? cmd->args.text[HD_OPT_PLAN] : plan->is_none ? NULL : plan->text;
 	options->stop = hd_session_wish;
 	return HD_OK;
 }
@@ -77,7 +83,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	}
 	err = hd_session_devices(cmd, job, &options);
 	if (!err)
-		err = take_options(cmd, &options);
+		err = take_options(cmd, job, &options);
 	if (err)
 		return err;
 	hd_ui_init(&ui, cmd);
@@ -131,7 +137,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
-		err = take_options(cmd, &options);
+		err = take_options(cmd, job, &options);
 	if (!err) {
 		hd_ui_init(&ui, cmd);
 		options.watch = hd_ui_watch(&ui);

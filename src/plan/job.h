@@ -52,6 +52,10 @@ enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
 enum hd_log_level  { HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG };
 enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
 
+enum hd_par_mode   { HD_PAR_AUTO, HD_PAR_DATA, HD_PAR_PIPELINE, HD_PAR_TENSOR, HD_PAR_EXPLICIT };
+enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_PLANNER_PTDP };
+enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE };
+
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16, HD_JOB_MAX_PARAMS = 8,
        HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
 
@@ -115,6 +119,9 @@ void hd_job_json(const struct hd_job *job, bool origins, struct hd_text *text);
 void hd_job_canonical(const struct hd_job *job, struct hd_text *text);
 void hd_job_schema(struct hd_text *text);                 /* JSON Schema of a job file */
 void hd_job_template(struct hd_text *text);               /* a commented job file with every key (`run --new`) */
+
+/* What of `parallel:` this build plans for and does not run: HD_E_INVAL with the place, and what to do. Verbs that train ask. */
+HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
 
 static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
 static inline double hd_job_num(const struct hd_job *job, enum hd_job_key key) { return job->value[key].f; }

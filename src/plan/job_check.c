@@ -326,7 +326,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
-		check_ckpt_dir, check_weights, check_lora, check_model,
+		hd_job_check_parallel, check_ckpt_dir, check_weights, check_lora, check_model,
 	};
 	enum hd_err err = HD_OK;
 

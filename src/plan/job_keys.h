@@ -65,6 +65,15 @@ X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "sto
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
+X(PAR_MODE,   "parallel", "mode",   WORD, 0, "auto",   "auto|data|pipeline|tensor|explicit", 0, 0, "how the model is spread over devices; explicit: by parallel.plan")
+X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")
+X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "who makes the plan (heddle plan)")
+X(PAR_STAGES, "parallel", "stages", INT,  0, "auto",   "auto", 1, 4096, "parts that the model is cut into")
+X(PAR_SCHEDULE, "parallel", "schedule", TEXT, 0, "auto", "auto", 0, 0, "order of a pipeline's work: gpipe, 1f1b, zb-v, ... (heddle plan show --schedule help)")
+X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chunks of a device, for schedules that have several")
+X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices that share an op; divides model.shards")
+X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
+
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duration, or steps: 200 steps")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")

@@ -186,6 +186,17 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {schedule: step}\n", "tiny.yaml:5:19: optim.schedule is a table: write its keys below it, each as key: value" },
 	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
 	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:1: elastic is not available in this build; leave the table out" },
+	{ SMALLEST "parallel: {mode: pipelined}\n", "tiny.yaml:5:18: parallel.mode: \"pipelined\" is none of auto, data, pipeline, tensor, explicit; did you mean pipeline?" },
+	{ SMALLEST "parallel: {mode: explicit}\n", "tiny.yaml:5:18: parallel.mode explicit needs parallel.plan: a plan file" },
+	{ SMALLEST "parallel: {plan: a.plan}\n", "tiny.yaml:5:18: parallel.plan has no meaning with parallel.mode auto; write mode: explicit" },
+	{ SMALLEST "parallel: {mode: data, stages: 2}\n", "tiny.yaml:5:32: parallel.stages has no meaning with parallel.mode data; leave one of them out" },
+	{ SMALLEST "parallel: {mode: tensor, schedule: gpipe}\n", "tiny.yaml:5:36: parallel.schedule has no meaning with parallel.mode tensor" },
+	{ SMALLEST "parallel: {mode: explicit, plan: a, recompute: stage}\n", "tiny.yaml:5:48: parallel.recompute has no meaning with parallel.mode explicit" },
+	{ SMALLEST "parallel: {mode: pipeline, stages: 1}\n", "tiny.yaml:5:36: parallel.stages is 1, which is no pipeline" },
+	{ SMALLEST "parallel: {schedule: gpip}\n", "tiny.yaml:5:22: parallel.schedule: there is no schedule \"gpip\"; did you mean gpipe?" },
+	{ SMALLEST "parallel: {schedule: 2bw}\n", "tiny.yaml:5:22: parallel.schedule: 2bw delays updates, which is another algorithm" },
+	{ SMALLEST "parallel: {schedule: zb-v, chunks: 3}\n", "tiny.yaml:5:36: parallel.chunks is 3; zb-v has 2 to 2 model chunks a device" },
+	{ SMALLEST "parallel: {tensor: 2}\n", "tiny.yaml:5:20: parallel.tensor is 2, which does not divide model.shards 1" },
 	{ SMALLEST "workers: {min: 2}\n", "tiny.yaml:5:11: workers.min is not available in this build; leave it out" },
 	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
 	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },
@@ -399,6 +410,8 @@ static void the_hash_does_not_see_how_a_job_was_written(void **state)
 		"{\"job\":{\"steps\":10},\"model\":{\"use\":\"builtin:mlp\"},\"data\":{\"kind\":\"synthetic\"},\"batch\":{\"global\":64}}",
 		SMALLEST "optim: {lr: 0.0003, weight_decay: 1e-2, schedule: {every: 1k}}\n",
 		SMALLEST "log: {level: debug}\ncheckpoint: {keep: 9}\nworkers: {devices: 3}\neval: {every: 0}\n",
+		SMALLEST "parallel: {mode: pipeline, planner: ptdp, stages: 4, schedule: interleaved, chunks: 2, recompute: stage}\n",
+		SMALLEST "parallel: {mode: explicit, plan: a.plan, tensor: 1}\n",
 	};
 
 	(void)state;
@@ -486,6 +499,30 @@ static void a_printed_job_parses_to_the_same_job(void **state)
 		must(once);
 		assert_string_equal(json_of(&job), once);
 		assert_true(hd_hash_same(job.hash, hash));
+	}
+}
+
+/* What can be planned and not be run is told apart from what is wrong. */
+static void what_is_only_planned_is_not_trained(void **state)
+{
+	static const struct { const char *text, *says; } cases[] = {
+		{ SMALLEST, NULL },
+		{ SMALLEST "parallel: {mode: data, stages: 1, chunks: 1, recompute: none}\n", NULL },
+		{ SMALLEST "parallel: {mode: explicit, plan: a.plan}\n", NULL },
+		{ SMALLEST "parallel: {mode: pipeline}\n", "tiny.yaml:5:18: parallel.mode pipeline can be planned and not yet run: `heddle plan tiny.yaml` predicts it; "
+			"to train now, write mode: data" },
+		{ SMALLEST "parallel: {stages: 2}\n", "tiny.yaml:5:20: parallel.stages: 2 asks for more than data parallelism" },
+		{ SMALLEST "parallel: {schedule: zb-h1}\n", "tiny.yaml:5:22: parallel.schedule: zb-h1 asks" },
+		{ SMALLEST "parallel: {recompute: stage}\n", "tiny.yaml:5:23: parallel.recompute: stage asks" },
+		{ SMALLEST "parallel: {planner: ptdp}\n", "tiny.yaml:5:21: parallel.planner: ptdp asks" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag why = { "" };
+		must(cases[i].text);
+		enum hd_err err = hd_job_trains(&job, &why);
+		CHECK(err == (cases[i].says ? HD_E_INVAL : HD_OK) && (!cases[i].says || strstr(why.text, cases[i].says)), "case %zu: %s", i, why.text);
 	}
 }
 
@@ -586,6 +623,7 @@ int main(void)
 		cmocka_unit_test(a_graph_file_brings_its_own_loss),
 		cmocka_unit_test(the_hash_of_a_job_is_what_it_was),
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
+		cmocka_unit_test(what_is_only_planned_is_not_trained),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),
 		cmocka_unit_test(the_hash_says_that_there_are_weights_and_not_where),
 		cmocka_unit_test(a_printed_job_parses_to_the_same_job),
