@@ -1,12 +1,13 @@
 /* A plan or a file of schedules that is read prints to a text that is read again and prints
  * to the same bytes; the checker survives every plan, whatever job it is held against; the
  * simulator survives every schedule and its figures agree with each other; what the checker of schedules accepts,
- * it runs to its end. */
+ * it runs to its end, and the passes complete it to something that is accepted too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/check.h"
+#include "plan/passes.h"
 #include "plan/schedule_check.h"
 #include "plan/simulate.h"
 
@@ -57,6 +58,29 @@ static void try_plan(const char *text, size_t len, struct hd_arena *arena, struc
 	check_against_jobs(&plan);
 }
 
+/* What is accepted can be completed, or the reason is told, and is accepted then; completed, it stays as it is. */
+static void complete(const struct hd_schedule *schedule, struct hd_arena *arena)
+{
+	struct hd_schedule whole, again;
+	struct hd_text once, twice;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_schedule_complete(&whole, schedule, &(struct hd_passes){ .merge = true }, arena, &diag);
+
+	if (err && !diag.text[0])
+		abort();
+	if (err)
+		return;
+	if (hd_schedule_check(&whole, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, NULL, NULL) == HD_E_BADPLAN)
+		abort();
+	hd_text_init(&once, arena);
+	hd_text_init(&twice, arena);
+	hd_schedule_print(&whole, &once);
+	if (hd_schedule_complete(&again, &whole, &(struct hd_passes){ .merge = true }, arena, NULL))
+		abort();
+	hd_schedule_print(&again, &twice);
+	same(&once, &twice);
+}
+
 static void simulate(const struct hd_schedule *schedule, struct hd_arena *arena)
 {
 	struct hd_sim sim;
@@ -71,6 +95,8 @@ static void simulate(const struct hd_schedule *schedule, struct hd_arena *arena)
 		enum hd_err checked = hd_schedule_check(schedule, &(struct hd_schedule_rules){ (enum hd_transport)t, 1 }, &report, NULL);
 		if ((checked == HD_E_BADPLAN) != (report.total != 0) || (checked == HD_OK && err == HD_E_BADPLAN))
 			abort();
+		if (checked == HD_OK && t == HD_TRANSPORT_EAGER)
+			complete(schedule, arena);
 	}
 	for (uint32_t r = 0; !err && r < sim.ran.nranks; r++)
 		if (sim.rank[r].busy > sim.busiest || sim.rank[r].last > sim.makespan || sim.rank[r].last - sim.rank[r].first < sim.rank[r].busy)

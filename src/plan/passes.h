@@ -1,20 +1,51 @@
-/* passes.h -- what a skeleton lacks, added step by step: recomputation, then (schedule_check.h) transfers, then updates.
+/* passes.h -- what a skeleton lacks, added step by step.
  *
- * 1. Each pass is a pure function of its schedule; applied twice it does what it does once.
- * 2. A schedule that the checker accepts stays accepted.
- * 3. Schedules of delayed updates are refused: their sections have no end of a step. HD_E_INVAL.
+ * In this order, each a pure function of its schedule, doing nothing the second time:
  *
- * Not here: offloading, versions (PIN, REL), clipping (NORM), tied groups (TIE): they need a job. */
+ *	merge      adjacent I and W of one stage and virtual node become B
+ *	recompute  F keeps its input alone, R stands directly before the backward
+ *	offload    OFF directly after F, ON directly before R or the backward
+ *	comms      (schedule_check.h) LD and receives directly before what needs them, sends directly after what makes them
+ *	slots      receives name the buffers of their channel in turn
+ *	versions   PIN of what a list begins with or makes, REL after the last use; compute instructions of delayed updates say their version
+ *	updates    RED after the last gradient, bucket by bucket; TIE after the last member's; then NORM and STEP, or STEP! and VAL
+ *
+ * 1. A schedule that the checker accepts stays accepted.
+ * 2. Of delayed updates all sections are completed. A rank's stages end a block of virtual nodes in one order, in the
+ *    prologue as in the period; else the checker says what is too early.
+ * 3. Versions are relative to the first step of their section. A prologue begins by pinning the delay + 1 versions that a
+ *    committed state holds, an epilogue releases as many.
+ * 4. With eager updates (schedule_job.h) version 0 is released after VAL.
+ *
+ * Pure; results lie in the arena, and share lists with what they were made of. */
 #ifndef HD_PLAN_PASSES_H
 #define HD_PLAN_PASSES_H
 
-#include "plan/schedule.h"
+#include "plan/schedule_job.h"
 
-/* Stages with recompute[s] keep only their input in F (flag c) and have R directly before B or I. */
-HD_MUST_USE enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *schedule, const bool *recompute,
+/* Zeroed: transfers, versions and updates as the schedule's `update` asks. */
+struct hd_passes {
+	bool merge;
+	const bool *recompute, *offload;          /* [stages]; NULL: none */
+	const struct hd_schedule_job *job;        /* or NULL */
+};
+
+HD_MUST_USE enum hd_err hd_schedule_complete(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_passes *passes,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* After the last B or W of a stage on a rank: RED if other ranks hold it too. Then a STEP of each, in the same order. */
-HD_MUST_USE enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_merge(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_recompute(struct hd_schedule *out, const struct hd_schedule *schedule, const bool *recompute,
+	struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_offload(struct hd_schedule *out, const struct hd_schedule *schedule, const bool *offload,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* slots 0: none is named. */
+HD_MUST_USE enum hd_err hd_schedule_slots(struct hd_schedule *out, const struct hd_schedule *schedule, uint32_t slots,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* job NULL: what `update` says. HD_E_BADPLAN: blocks of virtual nodes that do not divide the step; tied or clipped stages that
+ * are not updated together. HD_E_INVAL: eager updates that are delayed. */
+HD_MUST_USE enum hd_err hd_schedule_versions(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+	struct hd_arena *arena, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_schedule_updates(struct hd_schedule *out, const struct hd_schedule *schedule, const struct hd_schedule_job *job,
+	struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

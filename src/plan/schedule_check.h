@@ -60,7 +60,8 @@ HD_MUST_USE enum hd_err hd_schedule_check_job(const struct hd_schedule *schedule
 	const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag);
 
 /* The pass that adds transfers: receives directly before what needs them, sends directly after what makes them,
- * LD before the F that reads it. A schedule that has transfers already is left as it is. The schedule is complete (K1 - K4). */
+ * LD before the F that reads it; in all sections of delayed updates. A schedule that has transfers already is left as it is.
+ * HD_E_BADPLAN: a stage lacks a virtual node. Who runs the forward runs the backward (K3). */
 HD_MUST_USE enum hd_err hd_schedule_comms(struct hd_schedule *out, const struct hd_schedule *schedule, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

@@ -270,13 +270,36 @@ double hd_sim_steady_bubble(const struct hd_sim *sim, const struct hd_rank_costs
 
 /* ---- steps of delayed updates one after the other */
 
-static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t base)
+/* Of a rank: how many versions of each stage a period makes (or, before updates are added, pins). */
+struct pace { uint32_t *made, *pinned, most; };
+
+static void find_pace(struct pace *pace, const struct hd_ilist *period, uint32_t nstages)
+{
+	memset(pace->made, 0, nstages * sizeof *pace->made);
+	memset(pace->pinned, 0, nstages * sizeof *pace->pinned);
+	pace->most = 0;
+	for (uint32_t i = 0; i < period->len; i++) {
+		const struct hd_ins *ins = &period->at[i];
+		if ((ins->op != HD_INS_STEP && ins->op != HD_INS_PIN) || ins->stage >= nstages)
+			continue;
+		uint32_t n = ++(ins->op == HD_INS_STEP ? pace->made : pace->pinned)[ins->stage];
+		pace->most = n > pace->most ? n : pace->most;
+	}
+}
+
+/* Virtual nodes and versions of a section that begins `step` steps after the first. Versions before 0 are the initial weights. */
+static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t step, uint32_t m, const struct pace *pace, uint32_t nstages)
 {
 	for (uint32_t i = 0; i < from->len; i++) {
-		to->at[to->len] = from->at[i];
-		if (hd_ins_uses(from->at[i].op, 'v'))
-			to->at[to->len].vn += base;
-		to->len++;
+		struct hd_ins *ins = &to->at[to->len++];
+		*ins = from->at[i];
+		if (hd_ins_uses(ins->op, 'v'))
+			ins->vn += step * m;
+		if (!hd_ins_versioned(ins))
+			continue;
+		uint32_t s = ins->stage, n = !hd_ins_uses(ins->op, 's') || s >= nstages ? pace->most : pace->made[s] ? pace->made[s] : pace->pinned[s];
+		int64_t version = hd_ver_value(ins->ver) + (int64_t)n * step;
+		ins->ver = version < 0 ? 0 : version > INT32_MAX ? INT32_MAX : (uint32_t)version;
 	}
 }
 
@@ -284,8 +307,10 @@ enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule
 {
 	struct hd_schedule o = { .heading = s->heading, .nranks = s->nranks };
 	uint32_t m = s->nvns, first = 0;
+	struct pace pace = { .made = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *pace.made) };
 	uint64_t nins = 0;
 
+	pace.pinned = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *pace.pinned);
 	/* how many steps the prologue covers: F of rank 0 says it */
 	for (uint32_t i = 0; i < s->prologue[0].len; i++)
 		if (s->prologue[0].at[i].op == HD_INS_F && s->prologue[0].at[i].vn / m >= first)
@@ -296,16 +321,17 @@ enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule
 		nins += s->prologue[r].len + (uint64_t)s->list[r].len * (steps - first) + s->epilogue[r].len;
 	if (nins > HD_MAX_INS || (uint64_t)steps * m > INT32_MAX)
 		return hd_fail(diag, HD_E_INVAL, "%u steps make %llu instructions; %d are the most", steps, (unsigned long long)nins, HD_MAX_INS);
-	o.list = hd_arena_take(arena, s->nranks, sizeof *o.list);
+	o.list = pace.made && pace.pinned ? hd_arena_take(arena, s->nranks, sizeof *o.list) : NULL;
 	for (uint32_t r = 0; o.list && r < s->nranks; r++) {
 		struct hd_ilist *l = &o.list[r];
 		l->cap = s->prologue[r].len + s->list[r].len * (steps - first) + s->epilogue[r].len;
 		if (!(l->at = hd_arena_take(arena, (size_t)l->cap + 1, sizeof *l->at)))
 			return hd_fail(diag, HD_E_NOMEM, "no memory for %u steps", steps);
-		copy(l, &s->prologue[r], 0);
+		find_pace(&pace, &s->list[r], s->nstages);
+		copy(l, &s->prologue[r], 0, m, &pace, s->nstages);
 		for (uint32_t k = first; k < steps; k++)
-			copy(l, &s->list[r], k * m);
-		copy(l, &s->epilogue[r], steps * m);
+			copy(l, &s->list[r], k, m, &pace, s->nstages);
+		copy(l, &s->epilogue[r], steps, m, &pace, s->nstages);
 	}
 	if (!o.list)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u steps", steps);
