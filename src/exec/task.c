@@ -131,30 +131,35 @@ static void for_inference(struct hd_graph *graph)
 	}
 }
 
-static enum hd_err globalize(struct hd_task *task, struct hd_diag *diag)
+static enum hd_err globalize(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag)
 {
-	const struct hd_job_value *bn = &task->job->value[HD_JOB_BN];
+	const struct hd_job_value *bn = &job->value[HD_JOB_BN];
 
-	if (hd_job_int(task->job, HD_JOB_SLICES) > 1)
+	if (hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: model.bn: global keeps the activations of all virtual nodes, so batch.slices saves nothing; "
-			"remove batch.slices, or use bn: ghost", task->job->file, bn->line, bn->column);
-	return hd_graph_globalize(&task->train, diag);
+			"remove batch.slices, or use bn: ghost", job->file, bn->line, bn->column);
+	return hd_graph_globalize(graph, diag);
+}
+
+enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+{
+	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
+
+	if (!err)
+		err = hd_graph_optimize(graph, job->per_vn, diag);
+	if (!err && hd_graph_find_output(graph, "loss") == HD_NONE)
+		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
+	if (!err && hd_graph_find_output(graph, "weight") == HD_NONE)
+		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"weight\"; add `output weight %%N`, what the loss is divided by, in f64");
+	if (!err && hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
+		err = globalize(job, graph, diag);
+	return err ? err : hd_graph_autodiff(graph, diag);
 }
 
 static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
-	enum hd_err err = hd_task_graph(task->job, fs, &task->arena, &task->train, diag);
+	enum hd_err err = hd_task_train_graph(task->job, fs, &task->arena, &task->train, diag);
 
-	if (!err)
-		err = hd_graph_optimize(&task->train, task->job->per_vn, diag);
-	if (!err && hd_graph_find_output(&task->train, "loss") == HD_NONE)
-		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
-	if (!err && hd_graph_find_output(&task->train, "weight") == HD_NONE)
-		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"weight\"; add `output weight %%N`, what the loss is divided by, in f64");
-	if (!err && hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL)
-		err = globalize(task, diag);
-	if (!err)
-		err = hd_graph_autodiff(&task->train, diag);
 	if (!err)
 		err = hd_task_graph(task->job, fs, &task->arena, &task->infer, diag);
 	if (!err)
