@@ -8,7 +8,7 @@
  *	comms      (schedule_check.h) LD and receives directly before what needs them, sends directly after what makes them
  *	slots      receives name the buffers of their channel in turn
  *	versions   PIN of what a list begins with or makes, REL after the last use; compute instructions of delayed updates say their version
- *	updates    RED after the last gradient, bucket by bucket; TIE after the last member's; then NORM and STEP, or STEP! and VAL
+ *	updates    RED after the last gradient, bucket by bucket; after that of the rank's last stage TIE; then NORM and STEP, or STEP! and VAL
  *
  * 1. A schedule that the checker accepts stays accepted.
  * 2. Of delayed updates all sections are completed. A rank's stages end a block of virtual nodes in one order, in the

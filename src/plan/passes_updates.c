@@ -246,45 +246,49 @@ static void find_ends(struct pass *p)
 	}
 }
 
-/* Stages of the rank that take part (those of a group; NULL: all) end their blocks with this one. */
-static bool closes(const struct pass *p, uint32_t stage, int32_t block, const bool *members)
+/* All stages of the rank end their blocks with this one. */
+static bool closes(const struct pass *p, uint32_t stage, int32_t block)
 {
 	struct moment mine = p->end[cell(p, stage, inside(p, stage, block))];
 
 	for (uint32_t h = 0; h < p->nheld; h++) {
 		uint32_t s = p->held[h];
-		if (s != stage && (!members || members[s]) && later(p->end[cell(p, s, inside(p, s, block))], mine))
+		if (s != stage && later(p->end[cell(p, s, inside(p, s, block))], mine))
 			return false;
 	}
 	return true;
 }
 
-static bool share_group(const struct pass *p, uint32_t a, uint32_t b)
+static bool is_tied(const struct pass *p, uint32_t stage)
 {
+	bool tied = false;
+
 	for (uint32_t g = 0; g < p->job->ntied; g++)
-		if (p->job->tied[g].holds[a] && p->job->tied[g].holds[b])
-			return true;
-	return a == b;
+		tied |= p->job->tied[g].holds[stage];
+	return tied;
 }
 
-/* All stages of the rank are updated at the same time: where the lists end, or where one norm clips them. */
-static bool all_at_once(const struct pass *p) { return (!p->s->prologue && !p->job->eager && nblocks(p, 0) == 1) || (p->job->clips && !p->job->eager); }
+/* The update of a stage waits for all others of the rank: where the lists end, where one norm clips them, and behind a TIE,
+ * which must not keep a rank from what it still computes for those that it meets. */
+static bool waits_for_all(const struct pass *p, uint32_t stage)
+{
+	return (!p->s->prologue && !p->job->eager && nblocks(p, 0) == 1) || (p->job->clips && !p->job->eager) || is_tied(p, stage);
+}
 
-/* Stages that are updated at once with `stage`, in the order in which they end the block. */
-static uint32_t find_partners(struct pass *p, uint32_t stage, int32_t block)
+/* Stages that wait for all, in the order in which they end the block. */
+static uint32_t find_waiting(struct pass *p, int32_t block)
 {
 	uint32_t n = 0;
 
 	for (uint32_t h = 0; h < p->nheld; h++) {
 		uint32_t s = p->held[h], k;
-		if (!all_at_once(p) && !share_group(p, s, stage))
+		if (!waits_for_all(p, s))
 			continue;
-		struct moment end = p->end[cell(p, s, inside(p, s, block))];
 		for (k = n++; k > 0; k--) {
-			struct moment before = p->end[cell(p, p->order[k - 1], inside(p, p->order[k - 1], block))];
-			if (later(end, before) || (!later(before, end) && p->order[k - 1] < s))
+			uint32_t before = p->order[k - 1];
+			if (!later(p->end[cell(p, before, inside(p, before, block))], p->end[cell(p, s, inside(p, s, block))]))
 				break;
-			p->order[k] = p->order[k - 1];
+			p->order[k] = before;
 		}
 		p->order[k] = s;
 	}
@@ -299,6 +303,23 @@ static void put_step(struct pass *p, uint32_t stage, int32_t version)
 		put_version(p, HD_INS_PIN, stage, version);
 }
 
+static void end_all(struct pass *p, int32_t block)
+{
+	for (uint32_t g = 0; g < p->job->ntied; g++)
+		for (uint32_t h = 0; h < p->nheld; h++)
+			if (p->job->tied[g].holds[p->held[h]]) {
+				hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_TIE, .stage = (uint16_t)g });
+				break;
+			}
+	if (p->job->clips && !p->job->eager)
+		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_NORM });
+	uint32_t n = find_waiting(p, block);
+	for (uint32_t k = 0; k < n; k++)
+		put_step(p, p->order[k], block + 1);
+	if (p->job->eager)
+		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_VAL, .ver = hd_ver_of(block + 1) });
+}
+
 static void end_block(struct pass *p, const struct hd_ins *x)
 {
 	int32_t block = block_of(p, x);
@@ -306,18 +327,10 @@ static void end_block(struct pass *p, const struct hd_ins *x)
 
 	for (uint32_t k = 0; reduced && k < hd_buckets_of(p->job, x->stage); k++)
 		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_RED, .stage = x->stage, .slot = (uint16_t)k });
-	for (uint32_t g = 0; g < p->job->ntied; g++)
-		if (p->job->tied[g].holds[x->stage] && closes(p, x->stage, block, p->job->tied[g].holds))
-			hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_TIE, .stage = (uint16_t)g });
-	uint32_t n = find_partners(p, x->stage, block);
-	if (p->order[n - 1] == x->stage) {
-		if (p->job->clips && !p->job->eager)
-			hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_NORM });
-		for (uint32_t k = 0; k < n; k++)
-			put_step(p, p->order[k], block + 1);
-	}
-	if (p->job->eager && closes(p, x->stage, block, NULL))
-		hd_pass_put(p->to, (struct hd_ins){ .op = HD_INS_VAL, .ver = hd_ver_of(block + 1) });
+	if (!waits_for_all(p, x->stage))
+		put_step(p, x->stage, block + 1);
+	if (closes(p, x->stage, block))
+		end_all(p, block);
 }
 
 /* What follows a last gradient and stays before its reduction: sends, and the release of what it used; a pin of

@@ -153,6 +153,8 @@ static void move(const struct hd_lists *l, uint32_t rank, uint32_t at, const str
 	case HD_INS_R:
 		if (!live || !(d->seen & HD_KEPT_INPUT))
 			HERE(l, "K23", "there is nothing to recompute of %u.%u here", x->stage, x->vn);
+		else if (d->seen & HD_ON_HOST)
+			HERE(l, "K24", "activations of %u.%u are on the host at #%u", x->stage, x->vn, at);
 		d->seen &= (uint16_t)~HD_KEPT_INPUT;
 		break;
 	case HD_INS_OFF:
@@ -272,6 +274,18 @@ static bool message_of(const struct hd_lists *l, uint32_t rank, uint32_t at, con
 
 static const char *tensor(const struct message *m) { return m->grad ? "input gradient" : "activation"; }
 
+/* What a stage gives is what the next one takes; gradients likewise. Once a boundary: at virtual node 0. */
+static void check_size(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, uint32_t stage, const struct message *m)
+{
+	uint32_t lower = m->grad ? stage - 1 : stage;
+
+	if (!l->job || !l->job->costs || x->vn != 0)
+		return;
+	int64_t out = l->job->costs->stage[lower].out, in = l->job->costs->stage[lower + 1].in, sent = m->grad ? in : out, expected = m->grad ? out : in;
+	if (sent != expected)
+		HERE_AND(l, "K10", m->user, "sizes differ: %u sends %lld bytes, %u expects %lld", rank, (long long)sent, x->peer, (long long)expected);
+}
+
 static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at, const struct hd_ins *x, uint32_t *nth)
 {
 	struct message m;
@@ -290,7 +304,13 @@ static void check_transfer(const struct hd_lists *l, uint32_t rank, uint32_t at,
 		HERE(l, "K10", "%s of %u.%u is sent before it is made (#%u)", tensor(&m), stage, x->vn, m.maker.at);
 	else if (!m.send && at > m.user.at)
 		HERE(l, "K10", "%s of %u.%u is received after it is needed (#%u)", tensor(&m), stage, x->vn, m.user.at);
+	else if (!m.send && x->slot && (m.grad ? m.made->slot_g : m.made->slot_a) && (m.grad ? m.made->slot_g : m.made->slot_a) != x->slot)
+		HERE(l, "K10", "%s of %u.%u is sent into slot %u", tensor(&m), stage, x->vn, m.grad ? m.made->slot_g : m.made->slot_a);
+	else if (m.send)
+		check_size(l, rank, at, x, stage, &m);
 	m.made->seen |= bit;
+	if (m.send)
+		*(m.grad ? &m.made->slot_g : &m.made->slot_a) = x->slot;
 	uint32_t *place = m.grad ? &m.made->nth_g : &m.made->nth_a;
 	if (m.send)
 		*place = nth[x->peer]++;
@@ -362,7 +382,7 @@ static void check_bars(const struct hd_lists *l)
 
 static void look_for_transfers(struct hd_lists *l)
 {
-	l->transfers = l->loads = false;
+	l->transfers = l->loads = l->job && l->job->whole;
 	for (uint32_t r = 0; r < l->s->nranks; r++)
 		for (uint32_t i = 0; i < l->s->list[r].len; i++) {
 			const struct hd_ins *x = &l->s->list[r].at[i];
@@ -409,7 +429,9 @@ static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rule
 	walk_compute(l);
 	if (!l->report->total && l->transfers)
 		walk_transfers(l, nth);
-	enum hd_err err = l->report->total ? HD_OK : hd_lists_versions(l, diag);
+	enum hd_err err = l->report->total ? HD_OK : hd_lists_slots(l, diag);
+	if (!err && !l->report->total)
+		err = hd_lists_versions(l, diag);
 	if (!err && !l->report->total)
 		check_bars(l);
 	return err || l->report->total ? err : hd_lists_run(l, rules, diag);
@@ -431,18 +453,33 @@ static enum hd_err check_flat(struct hd_lists *l, const struct hd_schedule *s, c
 	return err ? err : check_flush(&flat, rules, diag);
 }
 
-/* The steps that the prologue covers and two more: what is wrong with the period shows in the second. */
+/* The steps that the prologue covers, those whose versions reach back to the initial weights, and two more: what is wrong
+ * with the period shows in the second. */
+static uint32_t steps_that_show(const struct hd_lists *l, const struct hd_schedule *s)
+{
+	uint64_t back = 0;
+
+	for (uint32_t k = 0; k < s->nstages; k++) {
+		uint64_t vns = (uint64_t)l->rule[k].delay * l->rule[k].every;
+		back = vns > back ? vns : back;
+	}
+	return (uint32_t)(3 + (s->nranks + s->nvns) / s->nvns + (back + s->nvns - 1) / s->nvns);
+}
+
 static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 	struct hd_schedule run;
-	uint32_t steps = 2 + (s->nranks + s->nvns) / (s->nvns ? s->nvns : 1);
-	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps, l->arena, &why) : hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
+	enum hd_err err = s->nvns ? hd_schedule_unroll(&run, s, steps_that_show(l, s), l->arena, &why) : hd_fail(&why, HD_E_BADPLAN, "it has no instruction");
 
 	if (err == HD_E_NOMEM)
 		return no_memory(diag);
 	if (err) {
 		hd_lists_say_all(l, "K30", "the period does not repeat: %.200s", why.text);
+		return HD_OK;
+	}
+	if (run.nstages != s->nstages) {
+		hd_lists_say_all(l, "K30", "the period does not repeat: it has %u stages, the other sections name %u", s->nstages, run.nstages);
 		return HD_OK;
 	}
 	return check_flat(l, &run, rules, diag);

@@ -9,6 +9,7 @@
  *	K7      no instructions that wait for each other, however large the buffers
  *	K8      nor under the transport asked for; says how many buffers would do
  *	K9 K10  transfers: in the order of the sends, each sent and received once, after its maker; all that is read is used
+ *	K11     buffers that receives name are free by then
  *	K12-15  versions: the rule's one, made and not yet released, no more than the rule needs, each pin released
  *	K16-18  one STEP an update and holder, after its gradients, in order; RED where a stage has copies, in one order
  *	K19-21  tied weights summed, clipped gradients normed, eager updates validated
@@ -24,7 +25,7 @@
  * 4. Lists without any update are skeletons: their updates are implied, directly after the last gradient.
  * 5. A finding about two instructions names the second after the sentence, and draws both.
  *
- * Not here: what needs a graph, costs or devices (K5, K22, K26, K28), slots (K11); generators say K29.
+ * Not here: what needs a graph, costs or devices (K5, K22, K26, K28); generators say K29.
  *
  * Pure. */
 #ifndef HD_PLAN_SCHEDULE_CHECK_H

@@ -37,6 +37,8 @@ void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank
 __attribute__((format(printf, 3, 4)))
 void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fmt, ...);
 
+/* K11: buffers that receives name. Of lists whose transfers have no findings. */
+HD_MUST_USE enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag);
 /* K12 - K21: versions, gradients, updates. Of lists without findings. */
 HD_MUST_USE enum hd_err hd_lists_versions(const struct hd_lists *l, struct hd_diag *diag);
 /* K7 and K8: executes lists that have no findings. */

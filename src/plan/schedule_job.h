@@ -31,7 +31,7 @@ struct hd_schedule_job {
 	const struct hd_stage_rule *rule; /* [stages] */
 	bool clips;                       /* gradients: NORM, or VAL after eager updates */
 	bool eager;                       /* for passes: STEP! and VAL instead of NORM and STEP */
-	bool whole;                       /* the lists are complete: updates that are missing are errors */
+	bool whole;                       /* the lists are complete: transfers and updates that are missing are errors */
 	const struct hd_tied_group *tied; uint32_t ntied; /* stage_costs.h; group g is TIE g */
 	const uint16_t *buckets;          /* [stages] of its gradient; NULL: one each */
 	uint32_t slots;                   /* receive buffers of a channel, counted from 1; 0: not named */

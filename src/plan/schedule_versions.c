@@ -33,7 +33,7 @@ struct walk {
 	uint32_t *here, nhere;                    /* stages of the rank at hand */
 	uint32_t *held;                           /* [stages] the last rank (+ 1) with a forward of it */
 	uint32_t rank, at;
-	uint32_t nnorms, norm_at, nvals;
+	uint32_t nnorms, norm_at, nvals, val_at;
 	bool implied, together;                   /* together: all stages are updated at once */
 };
 
@@ -211,6 +211,8 @@ static void gradient(struct walk *w, const struct hd_ins *x, struct state *st)
 		if (w->job->tied[g].holds[x->stage] && w->tie_rank[g] == w->rank + 1 && w->nties[g] >= u)
 			hd_lists_say_both(w->l, "K19", w->rank, w->tie_at[g], w->rank, w->at,
 				"%s is summed before the gradient of virtual node %u", w->job->tied[g].name, x->vn);
+	if (w->together && w->nvals >= u)
+		hd_lists_say_both(w->l, "K21", w->rank, w->val_at, w->rank, w->at, "version %u is validated before the gradient of virtual node %u", u, x->vn);
 	if (w->together && w->nnorms >= u)
 		hd_lists_say_both(w->l, "K20", w->rank, w->norm_at, w->rank, w->at,
 			"the norm is taken before the gradient of virtual node %u", x->vn);
@@ -313,6 +315,8 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 			say_untied(w, &w->job->tied[g], x->stage);
 	if (w->job->clips && !eager && w->nnorms < (uint32_t)u)
 		HERE(w, "K20", "the job clips gradients but no NORM (or VAL) precedes the commit");
+	if (eager && w->together && w->nvals >= (uint32_t)u)
+		HERE_AND(w, "K21", w->val_at, "version %d is validated before stage %u makes it", u, x->stage);
 	if (st->eager)
 		hd_lists_say_both(w->l, "K21", w->rank, st->made_at, w->rank, w->at, "STEP! of version %d is never validated", st->made);
 	if (eager && !is_there(st, st->made))
@@ -339,6 +343,7 @@ static void validate(struct walk *w, const struct hd_ins *x)
 		}
 	}
 	w->nvals++;
+	w->val_at = w->at;
 	if (!found)
 		HERE(w, "K21", "it finds no STEP! to validate");
 }
