@@ -36,7 +36,7 @@ static enum hd_err check_model(struct hd_cmd *cmd, const struct hd_job *job)
 	enum hd_err err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &why);
 
 	if (!err)
-		return HD_OK;
+		return hd_task_shard(job, &graph, &cmd->diag);
 	return at->line ? hd_fail(&cmd->diag, err, "%s:%u:%u: %s", job->file, at->line, at->column, why.text)
 	    : hd_fail(&cmd->diag, err, "%s: %s", job->file, why.text);
 }

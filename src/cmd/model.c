@@ -87,7 +87,9 @@ static enum hd_err of_job(struct hd_cmd *cmd, const char *path, struct hd_graph 
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	enum hd_err err = job ? hd_session_job(cmd, path, job, NULL, NULL) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 
-	return err ? err : hd_task_graph(job, &cmd->fs, &cmd->arena, graph, &cmd->diag);
+	if (!err)
+		err = hd_task_graph(job, &cmd->fs, &cmd->arena, graph, &cmd->diag);
+	return err ? err : hd_task_shard(job, graph, &cmd->diag);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -70,6 +70,8 @@ static const struct grad_case cases[] = {
 	{ HD_OP_ADD_LAYERNORM, { .f = { 1e-3f } }, 1, { F(3, 6), F(3, 6), F(6), F(6) } },
 	{ HD_OP_ADD_LAYERNORM, { .f = { 1e-3f } }, 3, { F(3, 6), F(3, 6), F(6), F(6) } },
 	{ HD_OP_SOFTMAX_XENT, A(0), 1, { F(7, 5), I(7) } },
+	{ HD_OP_SOFTMAX_XENT, A(0), 2, { F(7, 5), I(7) } },
+	{ HD_OP_SOFTMAX_XENT, A(0), 3, { F(2, 3, 5), I(2, 3) } },
 	{ HD_OP_MSE, A(0), 1, { F(3, 4), F(3, 4) } },
 	{ HD_OP_DROPOUT, { .f = { 0.4f } }, 1, { F(5, 7) } },
 #include "tests/gradient_batch.inc.h"
@@ -143,6 +145,11 @@ static void load(struct eval64 *ev, const struct hd_stage *stage)
 		for (uint64_t e = 0; e < hd_value_elems(&graph->value[graph->input[i]], stage->rows); e++)
 			ev->at[graph->input[i]][e] = graph->value[graph->input[i]].dtype == HD_I32 ? (double)((int32_t *)stage->input[i])[e] :
 				(double)((float *)stage->input[i])[e];
+	for (uint32_t v = 0; v < graph->nvalues; v++)
+		for (uint64_t e = 0; graph->value[v].kind == HD_CONST && e < hd_value_elems(&graph->value[v], stage->rows); e++) {
+			const void *at = graph->consts + graph->value[v].data;
+			ev->at[v][e] = graph->value[v].dtype == HD_I32 ? (double)((const int32_t *)at)[e] : (double)((const float *)at)[e];
+		}
 }
 
 /* Some elements of every parameter, spread over it. */

@@ -13,6 +13,7 @@
 #include "graph/autodiff.h"
 #include "graph/model.h"
 #include "graph/pass.h"
+#include "graph/shard.h"
 #include "device/program.h"
 #include "tests/check.h"
 
@@ -24,39 +25,47 @@ struct hd_stage {
 	uint64_t rows;                    /* the largest */
 	float *params, *grad;             /* flat */
 	void *input[HD_MAX_ENDS];
+	int64_t bound[HD_MAX_ENDS];       /* how many values an integer input may take; 0: what its reader says */
 	uint8_t *memory;
 	struct hd_fold leaf;              /* copies every gradient into `grad` */
 	struct hd_bind bind;
 };
 
-struct hd_stage_model { const char *name; struct hd_model_arg arg[7]; uint32_t nargs; struct hd_model_opts opts; bool optimize; };
+struct hd_stage_model { const char *name; struct hd_model_arg arg[7]; uint32_t nargs; struct hd_model_opts opts; bool optimize; uint32_t shards; };
 
 /* Small forms of every model: each op that a model uses, in seconds under valgrind. */
 static const struct hd_stage_model hd_stage_models[] = {
-	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false },
-	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true },
-	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true },
+	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false, 1 },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true, 1 },
+	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true, 1 },
 	{ "resnet18", { { "stem", "small" }, { "height", "16" }, { "width", "14" }, { "base", "2" }, { "classes", "3" }, { "norm", "group" }, { "groups", "2" } },
-	  7, { 0 }, true },
+	  7, { 0 }, true, 1 },
 	{ "vgg16", { { "channels", "1" }, { "height", "32" }, { "width", "32" }, { "base", "1" }, { "classes", "3" }, { "hidden", "7" }, { "dropout", "0.2" } },
-	  7, { 0 }, true },
-	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false },
+	  7, { 0 }, true, 1 },
+	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false, 1 },
 	{ "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "6" }, { "vocab", "13" }, { "dropout", "0.2" } }, 6,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1 },
 	{ "llama", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "kv_heads", "1" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" } }, 7,
-	  { 0 }, true },
+	  { 0 }, true, 1 },
 	{ "llama", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "tie", "true" } }, 7,
-	  { 0 }, false },
+	  { 0 }, false, 1 },
 	{ "bert", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" }, { "share", "0.5" } }, 7,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true },
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1 },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "share", "0" }, { "pad", "3" } }, 7,
-	  { 0 }, true },
+	  { 0 }, true, 1 },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "3" } }, 7,
-	  { 0 }, true },
+	  { 0 }, true, 1 },
 	{ "inception", { { "stem", "cifar" }, { "height", "6" }, { "width", "6" }, { "base", "8" }, { "blocks", "[1]" }, { "norm", "group" }, { "groups", "2" } },
-	  7, { 0 }, true },
-	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true },
-	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true },
+	  7, { 0 }, true, 1 },
+	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1 },
+	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1 },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, true, 2 },
+	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5,
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3 },
+	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,
+	  { 0 }, false, 2 },
+	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "4" }, { "context", "4" }, { "vocab", "9" }, { "share", "0" }, { "pad", "3" } }, 7,
+	  { 0 }, true, 4 },
 };
 enum { HD_STAGE_NMODELS = sizeof hd_stage_models / sizeof hd_stage_models[0] };
 
@@ -91,7 +100,7 @@ static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint6
 {
 	const struct hd_value *value = &stage->graph.value[stage->graph.input[i]];
 	uint64_t elems = hd_value_elems(value, stage->rows);
-	int64_t bound = hd_stage_bound(&stage->graph, stage->graph.input[i]);
+	int64_t bound = stage->bound[i] ? stage->bound[i] : hd_stage_bound(&stage->graph, stage->graph.input[i]);
 	bool tokens = value->dtype == HD_I32 && i == 0;
 
 	stage->input[i] = calloc(elems + 1, hd_dtype_bytes((enum hd_dtype)value->dtype));
@@ -134,6 +143,9 @@ static inline void hd_stage_make(struct hd_stage *stage, const struct hd_stage_m
 	hd_arena_init(&stage->arena, 0);
 	hd_graph_init(&stage->graph, &stage->arena);
 	CHECK(hd_model_build(&stage->graph, model->name, model->arg, model->nargs, &model->opts, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
+		stage->bound[i] = hd_stage_bound(&stage->graph, stage->graph.input[i]);
+	CHECK(hd_graph_shard(&stage->graph, model->shards, &diag) == HD_OK, "%s", diag.text);
 	if (model->optimize)
 		CHECK(hd_graph_optimize(&stage->graph, rows[0], &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);

@@ -10,6 +10,7 @@
 #include "graph/model.h"
 #include "graph/op.h"
 #include "graph/pass.h"
+#include "graph/shard.h"
 #include "graph/text.h"
 #include "exec/onnx_model.h"
 
@@ -120,6 +121,7 @@ enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_
 	return !err && hd_task_lora(job, &pattern, &lora) ? hd_graph_lora(graph, &lora, diag) : err;
 }
 
+
 /* The same parameters in the same order, so one layout serves both graphs. */
 static void for_inference(struct hd_graph *graph)
 {
@@ -141,10 +143,23 @@ static enum hd_err globalize(const struct hd_job *job, struct hd_graph *graph, s
 	return hd_graph_globalize(graph, diag);
 }
 
+enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag)
+{
+	const struct hd_job_value *shards = &job->value[HD_JOB_SHARDS];
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_graph_shard(graph, (uint32_t)shards->i, &why);
+
+	if (err && shards->line)
+		return hd_fail(diag, err, "%s:%u:%u: model.shards: %s", job->file, shards->line, shards->column, why.text);
+	return err ? hd_fail(diag, err, "model.shards: %s", why.text) : HD_OK;
+}
+
 enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
 {
 	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
 
+	if (!err)
+		err = hd_task_shard(job, graph, diag);
 	if (!err)
 		err = hd_graph_optimize(graph, job->per_vn, diag);
 	if (!err && hd_graph_find_output(graph, "loss") == HD_NONE)
@@ -162,6 +177,8 @@ static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct h
 
 	if (!err)
 		err = hd_task_graph(task->job, fs, &task->arena, &task->infer, diag);
+	if (!err)
+		err = hd_task_shard(task->job, &task->infer, diag);
 	if (!err)
 		err = hd_graph_optimize(&task->infer, task->job->per_vn, diag);
 	if (!err)
@@ -262,10 +279,10 @@ static enum hd_err fields_fit(const struct hd_graph *g, const struct hd_dataset 
 	return err;
 }
 
-static enum hd_err open_data(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
+/* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of the whole. */
+static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
-	const struct hd_graph *g = &task->train;
 	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"), logits = hd_graph_find_output(g, "logits");
 	const char *column[HD_JOB_MAX_NAMES], *class[HD_JOB_MAX_NAMES];
 	struct hd_data_spec spec = {
@@ -451,6 +468,7 @@ void hd_task_drop_weights(struct hd_task *task)
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
+	struct hd_graph whole;
 	enum hd_err err = build_graphs(task, fs, diag);
 
 	if (!err)
@@ -460,7 +478,9 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
 	if (!err)
-		err = open_data(task, fs, diag);
+		err = hd_job_int(job, HD_JOB_SHARDS) > 1 ? hd_task_graph(job, fs, &task->arena, &whole, diag) : HD_OK;
+	if (!err)
+		err = open_data(task, hd_job_int(job, HD_JOB_SHARDS) > 1 ? &whole : &task->train, fs, diag);
 	if (!err)
 		err = take_augment(task, diag);
 	if (!err)

@@ -48,9 +48,11 @@ void hd_task_destroy(struct hd_task *task);          /* takes NULL */
 HD_MUST_USE enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_diag *diag);
 
-/* The same after the passes, with its gradient: what is trained, profiled and planned for. */
+/* The same in shards and after the passes, with its gradient: what is trained, profiled and planned for. */
 HD_MUST_USE enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_diag *diag);
+/* A graph of hd_task_graph() in the job's shards (model.shards), as it runs. */
+HD_MUST_USE enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag);
 
 /* What of the job's model is adapters: false where there are none. Texts are the job's; `pattern` has room for all. */
 struct hd_patterns { const char *target[HD_JOB_MAX_ARGS], *train[HD_JOB_MAX_ARGS]; };

@@ -49,22 +49,23 @@ static void read_tensors(const char *name, const char *file, struct hd_arena *ar
 	CHECK(hd_safetensors_read(st, arena, file, bytes, len, &diag) == HD_OK, "%s", diag.text);
 }
 
-static struct hd_job *job_of(const char *name, uint32_t vns, struct hd_arena *arena)
+static struct hd_job *job_of(const char *name, uint32_t vns, uint32_t shards, struct hd_arena *arena)
 {
-	char count[16];
+	char count[16], split[16];
 	struct hd_job *job = hd_arena_take(arena, 1, sizeof *job);
 	char *path = hd_arena_take(arena, 700, 1), *graph = hd_arena_take(arena, 800, 1);
-	struct hd_job_set set[] = { { "data.path", path, HD_FROM_SET }, { "model.use", graph, HD_FROM_SET }, { "model.bn", "global", HD_FROM_SET },
-		{ "batch.virtual_nodes", count, HD_FROM_SET } };
+	struct hd_job_set set[] = { { "model.shards", split, HD_FROM_SET }, { "data.path", path, HD_FROM_SET },
+		{ "model.use", graph, HD_FROM_SET }, { "model.bn", "global", HD_FROM_SET }, { "batch.virtual_nodes", count, HD_FROM_SET } };
 	struct hd_diag diag = { "" };
 	uint8_t *bytes;
 	size_t len;
 
 	snprintf(path, 700, "%s/%s", folder(), name);
 	snprintf(count, sizeof count, "%u", vns);
+	snprintf(split, sizeof split, "%u", shards);
 	snprintf(graph, 800, "graph:%s/model.graph", path);
 	read_file(name, "job.yaml", arena, &bytes, &len);
-	CHECK(hd_job_parse(job, "job.yaml", (const char *)bytes, len, set, vns ? 4 : strstr((const char *)bytes, "graph:") ? 2 : 1,
+	CHECK(hd_job_parse(job, "job.yaml", (const char *)bytes, len, set, vns ? 5 : strstr((const char *)bytes, "graph:") ? 3 : 2,
 		arena, &diag, NULL) == HD_OK,
 		"%s", diag.text);
 	return job;
@@ -111,7 +112,7 @@ static void check_buffers(const char *name, const struct hd_worker *w, const str
 }
 
 /* vns: another number of virtual nodes than the job's, with norms over the global batch; 0: the job's. */
-static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns)
+static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns, uint32_t shards)
 {
 	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = kernels };
 	struct hd_safetensors params, expect;
@@ -126,7 +127,7 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns)
 	hd_arena_init(&arena, 0);
 	read_tensors(name, "params.safetensors", &arena, &params);
 	read_tensors(name, "expect.safetensors", &arena, &expect);
-	struct hd_job *job = job_of(name, vns, &arena);
+	struct hd_job *job = job_of(name, vns, shards, &arena);
 	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_create(&w, task, &spec, &diag) == HD_OK, "%s", diag.text);
 	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1, .clips = true,
@@ -156,9 +157,9 @@ static void agrees(const char *name, enum hd_kernels kernels, uint32_t vns)
 
 static void agrees_on_all_kernels(const char *name)
 {
-	agrees(name, HD_KERNELS_PORTABLE, 0);
+	agrees(name, HD_KERNELS_PORTABLE, 0, 1);
 	if (hd_device_has_library())
-		agrees(name, HD_KERNELS_LIBRARY, 0);
+		agrees(name, HD_KERNELS_LIBRARY, 0, 1);
 }
 
 static void mlp_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("mlp"); }
@@ -181,7 +182,19 @@ static void norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		agrees("bn", HD_KERNELS_PORTABLE, vns[i]);
+		agrees("bn", HD_KERNELS_PORTABLE, vns[i], 1);
+}
+
+/* Sums in shards: pairs of products, heads, tables and logits; three shards make a tree with a missing child. */
+static void models_in_shards_agree_too(void **state)
+{
+	static const struct { const char *name; uint32_t shards; } cases[] = {
+		{ "mlp", 2 }, { "mlp", 4 }, { "mlp", 5 }, { "gpt", 2 }, { "llama", 2 }, { "bert", 3 }, { "bert_cls", 3 }, { "lstm", 3 }, { "gru", 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		agrees(cases[i].name, HD_KERNELS_PORTABLE, 0, cases[i].shards);
 }
 
 int main(void)
@@ -200,6 +213,7 @@ int main(void)
 		cmocka_unit_test(resnet50_agrees_with_pytorch),
 		cmocka_unit_test(vgg16_agrees_with_pytorch),
 		cmocka_unit_test(inception_agrees_with_pytorch),
+		cmocka_unit_test(models_in_shards_agree_too),
 		cmocka_unit_test(norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,14 +231,35 @@ static enum hd_err loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t val
 	return hd_grad_add_scaled(ad, node, value, op, nin, in, NULL, seed, diag);
 }
 
+/* What arrives at lse goes to the logits by their softmax. */
+static enum hd_err lse_grad(struct hd_autodiff *ad, uint32_t node, uint32_t dlse, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	const struct hd_value *x = hd_rule_in(hd_grad_graph(ad), &n, 0);
+	struct hd_attr column = { .i = { 0 } };
+	uint32_t share;
+
+	for (int d = 0; d < x->rank - 1; d++)
+		column.i[d] = (int32_t)x->dim[d];
+	column.i[x->rank - 1] = 1;
+	enum hd_err err = hd_grad_make(ad, node, n.in[0], HD_OP_SOFTMAX, 1, n.in, NULL, &share, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, n.in[0], HD_OP_RESHAPE, 1, &dlse, &column, &dlse, diag);
+	return err == HD_OK ? hd_grad_add(ad, node, n.in[0], HD_OP_MUL, 2, (uint32_t[]){ share, dlse }, NULL, diag) : err;
+}
+
 enum hd_err hd_grad_softmax_xent(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
-	enum hd_err err = hd_rule_no_grad(ad, node, 1, diag);
+	uint32_t dlse = hd_grad_of(ad, n.out + 1);
+	float seed;
+	enum hd_err err = hd_rule_no_grad(ad, node, 2, diag);
 
-	if (err == HD_OK)
-		err = hd_rule_no_grad(ad, node, 2, diag);
-	if (err != HD_OK)
+	if (err == HD_OK && hd_grad_is_seed(ad, n.out + 1, &seed))
+		err = hd_grad_full(ad, node, n.out + 1, &dlse, diag);
+	if (err == HD_OK && dlse != HD_NONE && hd_grad_wanted(ad, n.in[0]))
+		err = lse_grad(ad, node, dlse, diag);
+	if (err != HD_OK || (dlse != HD_NONE && hd_grad_of(ad, n.out) == HD_NONE && !hd_grad_is_seed(ad, n.out, &seed)))
 		return err;
 	return loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3, (uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, diag);
 }

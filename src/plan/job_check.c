@@ -200,9 +200,6 @@ static enum hd_err check_available(struct hd_job_reader *reader)
 			hd_job_at(reader, only_none[i].key);
 			return hd_job_refuse(reader, "%s: only %s is available in this build", hd_job_dotted(only_none[i].key, dotted), only_none[i].use);
 		}
-	hd_job_at(reader, HD_JOB_SHARDS);
-	if (hd_job_int(job, HD_JOB_SHARDS) != 1)
-		return hd_job_refuse(reader, "model.shards: only 1 is available in this build");
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
 		if (strstr(hd_job_text(job, paths[i]), "://")) {
 			hd_job_at(reader, paths[i]);

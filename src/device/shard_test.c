@@ -1,0 +1,157 @@
+/* A pair of products in T = 4 shards, on one device and on t = 2 and 4 groups that each have their own shards and graph: partial results
+ * are added along the tree by this test, as a collective would. Bits of the result, of its gradient and of the weights' gradients. */
+#include <stdio.h>
+
+#include "graph/text.h"
+#include "device/testing.h"
+
+enum { ROWS = 3, WIDTH = 8, HIDDEN = 16, OUT = 5, SHARDS = 4 };
+enum param { P_X, P_A, P_B, P_C, NPARAMS };               /* x -> A -> gelu -> B -> times C: C's gradient is the result */
+
+struct numbers { float at[NPARAMS][HIDDEN * WIDTH]; };
+
+static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
+{
+	struct hd_diag diag = { "" };
+	char text[600];
+
+	memset(stage, 0, sizeof *stage);
+	hd_arena_init(&stage->arena, 0);
+	hd_graph_init(&stage->graph, &stage->arena);
+	snprintf(text, sizeof text, "param x f32 [%d,%d] zeros\nparam a f32 [%d,%u] zeros\nparam b f32 [%u,%d] zeros\nparam c f32 [%d,%d] zeros\n"
+		"%%0 = scale x by=1\n%%1 = matmul %%0 a ta=0 tb=0\n%%2 = act %%1 act=gelu\n%%3 = matmul %%2 b ta=0 tb=0\n%%4 = mul %%3 c\n%%5 = sum64 %%4\n"
+		"output loss %%5\n", ROWS, WIDTH, WIDTH, hidden, hidden, OUT, ROWS, OUT);
+	CHECK(hd_graph_parse(&stage->graph, "pair", text, strlen(text), &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_shard(&stage->graph, shards, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_optimize(&stage->graph, 1, &diag) == HD_OK && hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
+	hd_stage_set(stage, &(uint64_t){ 1 }, 1, 7);
+}
+
+/* Group g of `groups`: its columns of A and rows of B; gradients into `grad`, A's and B's at their places in the whole. */
+static void run_group(const char *kind, const struct numbers *params, uint32_t g, uint32_t groups, struct numbers *grad)
+{
+	struct hd_device *device = hd_stage_device(kind, 1);
+	uint32_t hidden = HIDDEN / groups, first = g * hidden;
+	struct hd_stage stage;
+
+	open_pair(&stage, hidden, SHARDS / groups);
+	float *at[NPARAMS];
+	const float *of[NPARAMS];
+	for (int p = 0; p < NPARAMS; p++) {
+		at[p] = stage.params + stage.layout.at[p];
+		of[p] = stage.grad + stage.layout.at[p];
+	}
+	memcpy(at[P_X], params->at[P_X], sizeof(float) * ROWS * WIDTH);
+	memcpy(at[P_C], params->at[P_C], sizeof(float) * ROWS * OUT);
+	for (uint32_t k = 0; k < WIDTH; k++)
+		memcpy(at[P_A] + k * hidden, params->at[P_A] + k * HIDDEN + first, sizeof(float) * hidden);
+	memcpy(at[P_B], params->at[P_B] + first * OUT, sizeof(float) * hidden * OUT);
+	hd_stage_load(&stage, device);
+	hd_stage_run(&stage, device, HD_RUN_F);
+	hd_stage_run(&stage, device, HD_RUN_B);
+	memcpy(grad->at[P_X], of[P_X], sizeof(float) * ROWS * WIDTH);
+	memcpy(grad->at[P_C], of[P_C], sizeof(float) * ROWS * OUT);
+	for (uint32_t k = 0; k < WIDTH; k++)
+		memcpy(grad->at[P_A] + k * HIDDEN + first, of[P_A] + k * hidden, sizeof(float) * hidden);
+	memcpy(grad->at[P_B] + first * OUT, of[P_B], sizeof(float) * hidden * OUT);
+	hd_device_destroy(device);
+	hd_stage_finish(&stage);
+}
+
+static void add_up(float *a, const float *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		a[i] += b[i];
+}
+
+static void groups_of_shards_give_the_same_bits(void **state)
+{
+	static const char *const kinds[] = { "reference", "cpu" };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		static struct numbers params, whole, part[SHARDS];
+		uint32_t other = 0;
+		for (uint32_t p = 0; p < NPARAMS; p++)
+			for (uint32_t i = 0; i < HIDDEN * WIDTH; i++)
+				params.at[p][i] = hd_stage_number(5, p, i);
+		run_group(kinds[k], &params, 0, 1, &whole);
+		for (uint32_t groups = 2; groups <= SHARDS; groups *= 2) {
+			memset(part, 0, sizeof part);
+			for (uint32_t g = 0; g < groups; g++) {
+				run_group(kinds[k], &params, g, groups, &part[g]);
+				if (g) {
+					memcpy(part[0].at[P_B] + g * (HIDDEN / groups) * OUT, part[g].at[P_B] + g * (HIDDEN / groups) * OUT,
+						sizeof(float) * HIDDEN / groups * OUT);
+					add_up(part[0].at[P_A], part[g].at[P_A], WIDTH * HIDDEN);          /* zeros beside its own */
+				}
+			}
+			for (uint32_t step = 1; step < groups; step *= 2)
+				for (uint32_t g = 0; g + step < groups; g += 2 * step) {
+					add_up(part[g].at[P_X], part[g + step].at[P_X], ROWS * WIDTH);
+					add_up(part[g].at[P_C], part[g + step].at[P_C], ROWS * OUT);
+				}
+			CHECK(!memcmp(part[0].at[P_C], whole.at[P_C], sizeof(float) * ROWS * OUT), "%s, %u groups: the result differs", kinds[k], groups);
+			CHECK(!memcmp(part[0].at[P_X], whole.at[P_X], sizeof(float) * ROWS * WIDTH), "%s, %u groups: the gradient of x differs", kinds[k],
+				groups);
+			CHECK(!memcmp(part[0].at[P_A], whole.at[P_A], sizeof(float) * WIDTH * HIDDEN), "%s, %u groups: that of A differs", kinds[k], groups);
+			CHECK(!memcmp(part[0].at[P_B], whole.at[P_B], sizeof(float) * HIDDEN * OUT), "%s, %u groups: that of B differs", kinds[k], groups);
+		}
+		/* in another order, four partial results are another sum: the test can tell */
+		for (uint32_t g = 0; g < SHARDS; g++)
+			run_group(kinds[k], &params, g, SHARDS, &part[g]);
+		for (uint32_t i = 0; i < ROWS * WIDTH; i++)
+			other += part[0].at[P_X][i] + part[1].at[P_X][i] + part[2].at[P_X][i] + part[3].at[P_X][i] != whole.at[P_X][i];
+		CHECK(other > 0, "%s: no sum depends on its order", kinds[k]);
+	}
+}
+
+struct outputs { double loss, weight, correct; };
+
+static struct outputs outputs_of(struct hd_stage_model model, uint32_t shards)
+{
+	struct hd_device *device = hd_stage_device("cpu", 1);
+	struct hd_stage stage;
+	struct outputs out = { 0 };
+	const struct { const char *name; double *to; } read[] = { { "loss", &out.loss }, { "weight", &out.weight }, { "correct", &out.correct } };
+
+	model.shards = shards;
+	hd_stage_make(&stage, &model, &(uint64_t){ 40 }, 1);
+	hd_stage_load(&stage, device);
+	hd_stage_run(&stage, device, HD_RUN_F);
+	for (int i = 0; i < 3; i++)
+		*read[i].to = *(const double *)hd_program_value(&stage.program, &stage.bind, hd_graph_find_output(&stage.graph, read[i].name));
+	hd_device_destroy(device);
+	hd_stage_finish(&stage);
+	return out;
+}
+
+/* Sums differ by their order alone; what is counted does not. */
+static void losses_and_hits_are_those_of_the_whole_model(void **state)
+{
+	double correct = 0, weight = 0;
+
+	(void)state;
+	for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++) {
+		if (hd_stage_models[m].shards == 1)
+			continue;
+		struct outputs whole = outputs_of(hd_stage_models[m], 1), parts = outputs_of(hd_stage_models[m], hd_stage_models[m].shards);
+		double off = whole.loss - parts.loss;
+		CHECK(off < 1e-5 * whole.loss && -off < 1e-5 * whole.loss, "%s: loss %.9g, in shards %.9g", hd_stage_models[m].name, whole.loss, parts.loss);
+		CHECK(whole.weight == parts.weight && whole.correct == parts.correct, "%s: %g of %g right, in shards %g of %g", hd_stage_models[m].name,
+			whole.correct, whole.weight, parts.correct, parts.weight);
+		correct += parts.correct;
+		weight += parts.weight;
+	}
+	CHECK(correct > 20 && correct < weight, "%g of %g right: too tame a test", correct, weight);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_of_shards_give_the_same_bits),
+		cmocka_unit_test(losses_and_hits_are_those_of_the_whole_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
