@@ -475,14 +475,18 @@ static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s
 	if (err == HD_E_NOMEM)
 		return no_memory(diag);
 	if (err) {
-		hd_lists_say_all(l, "K30", "the period does not repeat: %.200s", why.text);
+		if (hd_lists_period(l, hd_schedule_prologue_steps(s), diag))
+			return no_memory(diag);
+		if (!l->report->total)
+			hd_lists_say_all(l, "K30", "the period does not repeat: %.200s", why.text);
 		return HD_OK;
 	}
 	if (run.nstages != s->nstages) {
 		hd_lists_say_all(l, "K30", "the period does not repeat: it has %u stages, the other sections name %u", s->nstages, run.nstages);
 		return HD_OK;
 	}
-	return check_flat(l, &run, rules, diag);
+	err = check_flat(l, &run, rules, diag);
+	return err ? err : hd_lists_period(l, hd_schedule_prologue_steps(s), diag);
 }
 
 static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_diag *diag)
@@ -500,6 +504,22 @@ static enum hd_err check_all(struct hd_lists *l, const struct hd_schedule *s, co
 	return (s->prologue ? check_delayed : check_flat)(l, s, rules, diag);
 }
 
+/* What a job says that is not in the lists; of tensor groups `groups` remain. */
+static enum hd_err check_around(struct hd_lists *l, struct hd_schedule *groups, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (l->job->layers)
+		err = hd_lists_layers(l, diag);
+	if (!err && l->job->pipeline)
+		err = hd_lists_pipelines(l, diag);
+	if (!err && l->job->tensor && l->s->nranks) {
+		err = hd_lists_tensor_groups(l, groups, diag);
+		l->s = groups->nranks ? groups : l->s;
+	}
+	return err;
+}
+
 enum hd_err hd_schedule_check(const struct hd_schedule *s, const struct hd_schedule_rules *rules, struct hd_report *report, struct hd_diag *diag)
 {
 	return hd_schedule_check_job(s, NULL, rules, report, diag);
@@ -510,6 +530,7 @@ enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_s
 {
 	struct hd_report own;
 	struct hd_arena arena;
+	struct hd_schedule groups = { 0 };
 	struct hd_lists l = { .s = s, .job = job, .arena = &arena, .update = s->update, .step_vns = s->nvns };
 	enum hd_err err;
 
@@ -517,7 +538,9 @@ enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_s
 	report->len = 0;
 	report->total = 0;
 	hd_arena_init(&arena, 0);
-	err = check_all(&l, s, rules, diag);
+	err = job ? check_around(&l, &groups, diag) : HD_OK;
+	if (!err && !(job && job->tensor && report->total))
+		err = check_all(&l, l.s, rules, diag);
 	hd_arena_finish(&arena);
 	if (err)
 		return err;

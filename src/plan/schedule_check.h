@@ -3,6 +3,7 @@
  * Plan files and schedules written by hand go through it, and every generator's lists in tests.
  * (Plans of this build's runtime: check.h.) Rules carry the ids of the plan documents:
  *
+ *	K5      the stages cover every node of the graph once, in cut order (where the job says which)
  *	K1 K2   every (stage, virtual node) has one forward and one whole backward
  *	K3 K4   on the rank that holds it; numbers exist
  *	K6      forward before backward, I before W, on the rank's own order
@@ -15,6 +16,7 @@
  *	K19-21  tied weights summed, clipped gradients normed, eager updates validated
  *	K23 K24 activations: recomputed where only the input was kept, back from the host where used
  *	K25 K27 pairs are independent; barriers stand in one order
+ *	K26 K28 members of tensor groups have one list; pipelines share all virtual nodes of the job
  *	K30     of delayed updates: the period repeats
  *
  * 1. Schedules of compute instructions alone have their transfers implied: K8 then speaks of what
@@ -25,7 +27,7 @@
  * 4. Lists without any update are skeletons: their updates are implied, directly after the last gradient.
  * 5. A finding about two instructions names the second after the sentence, and draws both.
  *
- * Not here: what needs a graph, costs or devices (K5, K22, K26, K28); generators say K29.
+ * Generators say K29.
  *
  * Pure. */
 #ifndef HD_PLAN_SCHEDULE_CHECK_H

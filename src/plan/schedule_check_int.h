@@ -37,6 +37,13 @@ void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank
 __attribute__((format(printf, 3, 4)))
 void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fmt, ...);
 
+/* K5, K28: what a job says of layers and of pipelines. */
+HD_MUST_USE enum hd_err hd_lists_layers(const struct hd_lists *l, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_lists_pipelines(const struct hd_lists *l, struct hd_diag *diag);
+/* K26; without findings `out` has a rank for each group. */
+HD_MUST_USE enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule *out, struct hd_diag *diag);
+/* K30: what each rank holds after a period; the prologue takes `first` steps. */
+HD_MUST_USE enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_diag *diag);
 /* K11: buffers that receives name. Of lists whose transfers have no findings. */
 HD_MUST_USE enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag);
 /* K12 - K21: versions, gradients, updates. Of lists without findings. */

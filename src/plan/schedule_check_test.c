@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "plan/simulate.h"
 #include "tests/check.h"
 
@@ -158,6 +159,101 @@ static void each_rule_has_its_sentence(void **state)
 	}
 }
 
+/* ---- rules that a job brings */
+
+static const struct hd_tied_group tied[] = { { .name = "embedding", .nstages = 2, .holds = (bool[]){ true, true } } };
+static const struct hd_stage_cost unequal[] = { { .in = 8, .out = 64 }, { .in = 32, .out = 4 } };
+static const struct hd_stage_costs sizes = { .nstages = 2, .stage = (struct hd_stage_cost *)unequal };
+static const char *const nodes[] = { "a", "b", "c" };
+static const uint32_t edges[][2] = { { 0, 1 }, { 1, 2 } };
+static const struct hd_layers
+	whole_graph = { nodes, 3, (const uint32_t[]){ 0, 2, 3 }, (const uint32_t[]){ 0, 1, 2 }, 2, edges, 2 },
+	lost = { nodes, 3, (const uint32_t[]){ 0, 1, 2 }, (const uint32_t[]){ 0, 2 }, 2, edges, 2 },
+	twice = { nodes, 3, (const uint32_t[]){ 0, 2, 4 }, (const uint32_t[]){ 0, 1, 1, 2 }, 2, edges, 2 },
+	backwards = { nodes, 3, (const uint32_t[]){ 0, 1, 3 }, (const uint32_t[]){ 1, 0, 2 }, 2, edges, 2 };
+static const struct hd_stage_rule every_other[] = { { 1, 0 }, { 2, 0 } };
+static const struct hd_vn_list
+	halves[] = { { (const uint32_t[]){ 0, 2 }, 2 }, { (const uint32_t[]){ 1, 3 }, 2 } },
+	one_lost[] = { { (const uint32_t[]){ 0, 2 }, 2 }, { (const uint32_t[]){ 1, 4 }, 2 } },
+	one_twice[] = { { (const uint32_t[]){ 0, 2 }, 2 }, { (const uint32_t[]){ 2, 3 }, 2 } },
+	short_one[] = { { (const uint32_t[]){ 0, 1, 2 }, 3 }, { (const uint32_t[]){ 3 }, 1 } };
+static const uint32_t pairs_of_ranks[] = { 0, 0, 1, 1 }, torn[] = { 0, 1, 0, 1 };
+
+#define TWO "0: F0.0 F0.1 B0.0 B0.1 "
+#define MOVES "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
+#define TENSOR "0: F0.0 SA0.0>2 RG0.0<2 B0.0\n1: F0.0 SA0.0>3 RG0.0<3 B0.0\n2: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
+
+static const struct { const char *text; struct hd_schedule_job job; const char *rule, *want; } job_asks[] = {
+	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &whole_graph }, NULL, "" },
+	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &lost }, "K5", "plan: node b belongs to no stage" },
+	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &twice }, "K5", "plan: node b belongs to stages 0 and 1" },
+	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &backwards }, "K5", "plan: edge a -> b runs backwards from stage 1 to 0" },
+	{ "0: F0.0 B0.0\n", { .layers = &whole_graph }, "K5", "plan: the nodes are given to 2 stages, the lists have 1" },
+	{ MOVES, { .costs = &sizes }, "K10", "plan: rank 0, #1 SA0.0>1: sizes differ: 0 sends 64 bytes, 1 expects 32 [rank 1, #1 F1.0]" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1#3 B0.0\n1: RA1.0<0 F1.0 B1.0 SG1.0>0\n", { .slots = 2 }, "K4", "plan: rank 0, #2 RG0.0<1#3: slot 3 does not exist (there are 2, from 1)" },
+	{ TWO "STEP0@1\n", { .rule = every_other }, "K13", "plan: rank 0, #1 F0.1: version 1 of stage 0 is not made yet: its update comes after #1 [rank 0, #4 STEP0@1]" },
+	{ "0: F0.0 B0.0 STEP0@1 F0.1 B0.1 STEP0@2\n", { .rule = every_other }, NULL, "" },
+	{ "0: F0.0 B0.0 STEP0@1 F0.1@0 B0.1@0 STEP0@2\n", { .rule = every_other }, "K12", "plan: rank 0, #3 F0.1@0: virtual node 1 must use version 1 of stage 0, the list uses 0" },
+	{ "0: PIN0@0 F0.0 B0.0 REL0@0 F0.1 STEP0@1 B0.1 STEP0@2\n", { .rule = every_other }, "K13",
+	  "plan: rank 0, #4 F0.1: version 1 of stage 0 is not made yet: its update comes after #4 [rank 0, #5 STEP0@1]" },
+	{ "0: F0.0 B0.0 F0.1 B0.1\n", { .whole = true }, "K10", "plan: rank 0, #0 F0.0: nothing reads virtual node 0 for stage 0" },
+	{ "0: LD0.0 F0.0 B0.0\n", { .whole = true }, "K16", "plan: rank 0: update 1 of stage 0 never happens" },
+	{ "0: F0.0 B0.0 TIE0 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n", { .tied = tied, .ntied = 1 }, NULL, "" },
+	{ "0: F0.0 B0.0 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n", { .tied = tied, .ntied = 1 }, "K19",
+	  "plan: rank 0, #2 STEP0: embedding is shared by stages 0 and 1 but no TIE joins them" },
+	{ "0: F0.0 TIE0 B0.0 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n", { .tied = tied, .ntied = 1 }, "K19",
+	  "plan: rank 0, #1 TIE0: embedding is summed before the gradient of virtual node 0 [rank 0, #2 B0.0]" },
+	{ "0: F0.0 B0.0 TIE0 TIE0 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n", { .tied = tied, .ntied = 1 }, "K19", "plan: rank 0, #3 TIE0: embedding is summed twice [rank 0, #2 TIE0]" },
+	{ "0: F0.0 B0.0 TIE3 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n", { .tied = tied, .ntied = 1 }, "K4", "plan: rank 0, #2 TIE3: tied group 3 does not exist (there are 1)" },
+	{ "0: F0.0 B0.0 TIE0 STEP0\n1: F1.0 B1.0 TIE0 STEP1\n2: F2.0 B2.0 TIE0 STEP2\n", { .tied = &(struct hd_tied_group){ .name = "head", .nstages = 3,
+	  .holds = (bool[]){ true, true, false } }, .ntied = 1 }, "K3", "plan: rank 2, #2 TIE0: no stage of head lives here" },
+	{ "0: F0.0 B0.0 NORM STEP0\n", { .clips = true }, NULL, "" },
+	{ "0: F0.0 B0.0 STEP0\n", { .clips = true }, "K20", "plan: rank 0, #2 STEP0: the job clips gradients but no NORM (or VAL) precedes the commit" },
+	{ "0: F0.0 F1.0 B1.0 B0.0 STEP0 F0.1 F1.1 B1.1 B0.1 STEP0 STEP1\n", { .clips = true, .rule = every_other }, "K20",
+	  "plan: the job clips gradients, so all stages are updated together: stage 0 is every 1 virtual nodes, stage 1 every 2" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 VAL@1 REL0@0\n", { .clips = true }, NULL, "" },
+	{ TENSOR "3: RA1.0<1 F1.0 B1.0 SG1.0>1\n", { .tensor = pairs_of_ranks }, NULL, "" },
+	{ TENSOR "3: RA1.0<1 F1.0 SG1.0>1 B1.0\n", { .tensor = pairs_of_ranks }, "K26",
+	  "plan: rank 3, #2 SG1.0>1: ranks of one tensor group run different lists (first difference at #2) [rank 2, #2 B1.0]" },
+	{ TENSOR "3: RA1.0<1 F1.0 B1.0\n", { .tensor = pairs_of_ranks }, "K26", "plan: ranks 2 and 3: ranks of one tensor group run different lists (first difference at #3)" },
+	{ TENSOR "3: RA1.0<1 F1.0 B1.0 SG1.0>1\n", { .tensor = torn }, "K26", "plan: tensor groups count up from 0 and stand together: rank 2 is of group 0" },
+	{ TWO "\n", { .pipeline = halves, .npipelines = 2, .nvns = 4 }, NULL, "" },
+	{ TWO "\n", { .pipeline = one_lost, .npipelines = 2, .nvns = 5 }, "K28", "plan: virtual node 3 is assigned to no pipeline" },
+	{ TWO "\n", { .pipeline = one_lost, .npipelines = 2, .nvns = 4 }, "K28", "plan: pipeline 1 is given virtual node 4, the job has 4" },
+	{ TWO "\n", { .pipeline = one_twice, .npipelines = 2, .nvns = 4 }, "K28", "plan: virtual node 2 is assigned to pipelines 0 and 1" },
+	{ TWO "\n", { .pipeline = short_one, .npipelines = 2, .nvns = 4 }, "K28", "plan: pipeline 0 is given 3 virtual nodes, its lists have m = 2" },
+	{ TWO "STEP0\n", { .pipeline = halves, .npipelines = 2, .nvns = 4 }, "K18", "plan: rank 0, #4 STEP0: stage 0 has 2 replicas and no RED" },
+	{ TWO "RED0 STEP0\n", { .npipelines = 1 }, "K18", "plan: rank 0, #5 STEP0: stage 0 has one holder: there is nothing to reduce [rank 0, #4 RED0]" },
+	{ TWO "RED0 STEP0\n", { .npipelines = 2, .buckets = (const uint16_t[]){ 2 } }, "K18",
+	  "plan: rank 0, #5 STEP0: only 1 of the 2 buckets of stage 0 are reduced [rank 0, #4 RED0]" },
+};
+
+static void what_a_job_asks_for_has_its_sentences(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof job_asks / sizeof *job_asks; i++) {
+		struct hd_schedule s = parse(job_asks[i].text);
+		struct hd_report report;
+		enum hd_err err = hd_schedule_check_job(&s, &job_asks[i].job, &eager, &report, NULL);
+		CHECK(err == (job_asks[i].rule ? HD_E_BADPLAN : HD_OK), "%s%s", job_asks[i].text, report.at[0].text);
+		if (!job_asks[i].rule)
+			continue;
+		CHECK(!strncmp(report.at[0].text, job_asks[i].want, strlen(job_asks[i].want)), "%s%s", job_asks[i].text, report.at[0].text);
+		CHECK(!strcmp(report.at[0].rule, job_asks[i].rule), "%s%s %s", job_asks[i].text, report.at[0].rule, report.at[0].text);
+	}
+}
+
+static void what_a_period_leaves_behind_is_told(void **state)
+{
+	struct hd_schedule s = parse("update stash\nsection prologue\n0: F0.0 B0.0 F0.1\nsection period\n0: F0.0 B0.0\nsection epilogue\n0:\n");
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[report.len - 1].rule, "K30");
+	assert_string_equal(report.at[report.len - 1].text, "plan: the period does not repeat: after it rank 0 holds 0.-2, before it it held 0.-1");
+}
+
 /* Five on each side of both instructions, the one that is meant in brackets. */
 static void a_finding_draws_where_it_is(void **state)
 {
@@ -218,18 +314,25 @@ static bool possible(const struct hd_schedule_kind *k, uint32_t p, uint32_t m)
 	return !(!strcmp(k->limits, "m >= 2p") && m < 2 * p) && !(!strcmp(k->limits, "m >= p") && m < p);
 }
 
-/* Under unbounded buffers all; with as many as are said to be enough, too. */
+/* As skeletons under unbounded buffers, completed with two a channel. Interleaved groups are larger than
+ * p where p does not divide m: what the last rank sends to the first waits for the rest of the group. */
 static void generated_schedules_are_accepted(void **state)
 {
+	static const struct hd_schedule_job job = { .whole = true, .slots = 2 };
+
 	(void)state;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 1; p <= 12; p++)
-			for (uint32_t m = 1; m <= 24; m += p > 4 ? 3 : 1)
+			for (uint32_t m = 1; m <= 48; m += p > 4 ? 1 + m % 4 : 1)
 				for (uint32_t v = k->vmin; v <= k->vmax && v <= 4 && possible(k, p, m); v++) {
 					struct hd_report report;
-					struct hd_schedule s = make(k->name, p, m, v);
+					struct hd_schedule s = make(k->name, p, m, v), whole;
 					enum hd_err err = hd_schedule_check(&s, &eager, &report, NULL);
 					CHECK(err == HD_OK, "%s p %u m %u v %u: %s", k->name, p, m, v, report.at[0].text);
+					const struct hd_schedule_rules few = { HD_TRANSPORT_BUFFERED, v > 1 && m % p ? p + 1 : 2 };
+					assert_int_equal(hd_schedule_complete(&whole, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
+					err = hd_schedule_check_job(&whole, &job, &few, &report, NULL);
+					CHECK(err == HD_OK, "%s p %u m %u v %u, whole: %s", k->name, p, m, v, report.at[0].text);
 					hd_arena_reset(&arena);
 				}
 }
@@ -387,6 +490,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_has_its_sentence),
+		cmocka_unit_test(what_a_job_asks_for_has_its_sentences),
+		cmocka_unit_test(what_a_period_leaves_behind_is_told),
 		cmocka_unit_test(a_finding_draws_where_it_is),
 		cmocka_unit_test(blocking_transfers_end_or_not_as_documented),
 		cmocka_unit_test(generated_schedules_are_accepted),

@@ -303,18 +303,25 @@ static void copy(struct hd_ilist *to, const struct hd_ilist *from, uint32_t step
 	}
 }
 
+/* F of rank 0 says it. */
+uint32_t hd_schedule_prologue_steps(const struct hd_schedule *s)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < s->prologue[0].len; i++)
+		if (s->prologue[0].at[i].op == HD_INS_F && s->prologue[0].at[i].vn / s->nvns >= first)
+			first = s->prologue[0].at[i].vn / s->nvns + 1;
+	return first;
+}
+
 enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *s, uint32_t steps, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_schedule o = { .heading = s->heading, .nranks = s->nranks };
-	uint32_t m = s->nvns, first = 0;
+	uint32_t m = s->nvns, first = hd_schedule_prologue_steps(s);
 	struct pace pace = { .made = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *pace.made) };
 	uint64_t nins = 0;
 
 	pace.pinned = hd_arena_take(arena, (size_t)s->nstages + 1, sizeof *pace.pinned);
-	/* how many steps the prologue covers: F of rank 0 says it */
-	for (uint32_t i = 0; i < s->prologue[0].len; i++)
-		if (s->prologue[0].at[i].op == HD_INS_F && s->prologue[0].at[i].vn / m >= first)
-			first = s->prologue[0].at[i].vn / m + 1;
 	if (steps < first || steps == 0)
 		return hd_fail(diag, HD_E_INVAL, "the prologue takes %u steps, %u are asked for", first, steps);
 	for (uint32_t r = 0; r < s->nranks; r++)

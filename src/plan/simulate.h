@@ -56,6 +56,8 @@ double hd_sim_steady_bubble(const struct hd_sim *sim, const struct hd_rank_costs
 HD_MUST_USE enum hd_err hd_simulate(struct hd_sim *sim, const struct hd_schedule *schedule, const struct hd_sim_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* How many steps the prologue of a schedule of delayed updates covers. */
+uint32_t hd_schedule_prologue_steps(const struct hd_schedule *schedule);
 /* The steps of a schedule of delayed updates as one list a rank, virtual nodes counted over all of them. */
 HD_MUST_USE enum hd_err hd_schedule_unroll(struct hd_schedule *out, const struct hd_schedule *schedule, uint32_t steps,
 	struct hd_arena *arena, struct hd_diag *diag);
