@@ -192,8 +192,8 @@ static const struct { const char *text, *says; } refusals[] = {
 	  "does not depend on the parameter 'w'" },
 	{ "input x f32 [*,2]\nparam w f32 [2] zeros\n%0 = bias x w axis=-1\n%2 = sum64 %0\noutput loss %2\n",
 	  "only losses may be summed" },
-	{ "input x f32 [*,2]\ninput y i32 [*]\nparam w f32 [2] zeros\n%0 = bias x w axis=-1\n%1,%2,%3 = softmax_xent %0 y\n%5 = sum64 %2\n"
-	  "output loss %5\n", "has no gradient" },
+	{ "input x f32 [*,2]\ninput y i32 [*]\nparam w f32 [2] zeros\n%0 = bias x w axis=-1\n%1,%2,%3 = softmax_xent %0 y\n%5 = sum64 %3\n"
+	  "output loss %5\n", "output 2, which has no gradient" },
 	{ "input x f32 [*,2]\ninput y i32 [*]\nparam w f32 [2] zeros\n%0 = bias x w axis=-1\n%7 = sum_rows %0 axis=-1\n%8 = bias x %7 axis=-1\n"
 	  "%1,%2,%3 = softmax_xent %8 y\n%5 = sum64 %1\noutput loss %5\n", "the op has no gradient" },
 };
