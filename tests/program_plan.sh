@@ -107,7 +107,7 @@ bare() { sed -E 's/"(p50|mean|sd|min|n|optimizer|sum|latency|bytes_per_s)":[0-9.
 expect 0 heddle profile lenet.yaml --samples 5 -o lenet.json
 says '%0       conv2d conv1.weight'
 says 'of a virtual node: F '
-says 'ms median of 5'
+says 'measured, median of 5'
 expect 0 heddle profile lenet.yaml --samples 5 --json
 json_ok
 bare out >again.bare
@@ -125,6 +125,31 @@ says '--samples is from 1'
 expect 2 heddle profile lenet.yaml -s batch.slices=2
 says '-s batch.slices=1'
 passed "a profile of a job, and its partition"
+
+printf '0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n' >straight.txt
+printf '0: F1.0 B1.0 F1.1 B1.1\n1: F0.0 F0.1 B0.0 B0.1\n' >turned.txt
+printf '0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 F1.1 B1.0 B1.1\n' >other.txt
+expect 0 heddle plan diff straight.txt straight.txt
+says 'IDENTICAL: 0 virtual nodes, 0 stages, 0 chunks move; 0 instructions removed, 0 added'
+expect 5 heddle plan diff straight.txt turned.txt --graph p.json
+says 'stage 0: rank 0 -> rank 1, 0 bytes'
+says 'stage 1: rank 1 -> rank 0, 0 bytes'
+says 'DIFFERENT: 0 virtual nodes, 2 stages, 0 chunks move; 8 instructions removed, 8 added; 0 bytes travel'
+expect 5 heddle plan diff straight.txt turned.txt --graph small.txt --cuts 0,2 --json
+json_ok
+says '"stages":[{"stage":0,"from":[0],"to":[1],"bytes":100},{"stage":1,"from":[1],"to":[0],"bytes":40000000}]'
+says '"bytes":40000100'
+expect 5 heddle plan diff straight.txt other.txt
+says 'rank 1 #1: 1 removed, from B1.0 on; 1 added, from F1.1 on'
+expect 3 heddle plan diff straight.txt none.txt
+printf '0: F0.0 X\n' >bad.txt
+expect 3 heddle plan diff straight.txt bad.txt
+says 'bad.txt:1:9'
+expect 2 heddle plan diff straight.txt turned.txt --graph small.txt --cuts 0,1,2
+says '3 stages, the schedule has 2'
+expect 2 heddle plan diff straight.txt turned.txt --cuts 0,1
+says '--cuts belongs to --graph'
+passed "diff: stages, bytes, lists, and its exit codes"
 
 data=${HEDDLE_SHARED:-}/data/pipedream
 [ -f "$data/vgg16.graph.txt" ] || { passed "published profiles: not at hand (HEDDLE_SHARED), left out"; exit 0; }

@@ -109,6 +109,11 @@ says 'accepted run/plan'
 sed 's/ NORM / STEP0 NORM /' "$(find run/plan -name '*.plan' | head -n 1)" >twice.plan
 expect 2 heddle plan check twice.plan
 says 'K16 '
+cp "$(find run/plan -name '*.plan' | head -n 1)" one.plan
+expect 0 heddle plan diff one.plan one.plan
+sed 's/^map .*/map 0-4:0 5-12:1/' one.plan >moved.plan
+expect 5 heddle plan diff one.plan moved.plan
+says 'virtual nodes 5-6 of stage 0: rank 0 -> rank 1'
 passed "check: schedules and plans, accepted or refused with rule and place"
 
 expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2

@@ -73,6 +73,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PERIODS,     0,   "periods",       COUNT,  "N",       "delayed updates: steps that are simulated")       \
 	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients") \
 	X(GRAPH,       0,   "graph",         TEXT,   "FILE",    "costs of a model's nodes: a profile (JSON), or graph.txt of PipeDream") \
+	X(CUTS,        0,   "cuts",          TEXT,   "C,C,...", "first cut of each stage, the first 0 (default: the straight partition)") \
 	X(MACHINES,    0,   "machines",      TEXT,   "N[,M...]", "machines of a component, components of the next, ...: innermost first") \
 	X(BANDWIDTH,   0,   "bandwidth",     TEXT,   "B[,B...]", "bytes per second between them, one for each level") \
 	X(VARIANT,     0,   "variant",       WORD,   "paper|printed|code|heddle", "which recurrence (default paper)") \
@@ -87,14 +88,6 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
-	X(WORKERS,     'n', "workers",       COUNT,  "N",       "plan for N equal devices (default: those of the job, or of this machine)") \
-	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
-	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the job's ops, as `heddle profile` writes them (default: modelled)") \
-	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
-	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "who makes the plan: auto, data, pipedream") \
-	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code", "recurrence of the planner pipedream (default paper)") \
-	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
-	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other planners would do, too")               \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

@@ -4,14 +4,6 @@
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 
-/* The first word of a plan file is a directive that no schedule has. */
-static bool is_plan(const char *text)
-{
-	while (*text == '#' || *text == '\n')
-		text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
-	return !strncmp(text, "plan ", 5);
-}
-
 static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report)
 {
 	if (cmd->args.has[HD_OPT_JSON]) {
@@ -90,7 +82,7 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--credits belongs to --transport buffered");
 	if (cmd->args.has[HD_OPT_CREDITS] && rules.credits == 0)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--credits is 1 or more");
-	if (is_plan((const char *)bytes))
+	if (hd_cmd_is_plan((const char *)bytes))
 		return check_plan(cmd, (const char *)bytes, len);
 	err = hd_schedules_parse(&all, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 	if (!err && all.len == 0)

@@ -5,6 +5,7 @@
 #include "plan/partition.h"
 #include "cmd/json_line.h"
 #include "cmd/partition_heddle.h"
+#include "cmd/stages.h"
 #include "cmd/verbs.h"
 
 enum { CUTS_SHOWN = 40 };
@@ -89,7 +90,7 @@ static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 	return err ? err : read_positive(cmd, HD_OPT_MEMORY, &how->memory_bytes);
 }
 
-static enum hd_err read_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts)
+enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts)
 {
 	const char *path = cmd->args.text[HD_OPT_GRAPH];
 	struct hd_cuts_how how = { .compress = cmd->args.has[HD_OPT_COMPRESS] };
@@ -215,7 +216,7 @@ enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
 	struct hd_cuts cuts;
 	enum hd_err err = read_how(cmd, &how);
 
-	err = err ? err : read_cuts(cmd, &profile, &cuts);
+	err = err ? err : hd_cmd_cuts(cmd, &profile, &cuts);
 	if (err)
 		return err;
 	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) : by_recurrence(cmd, &cuts, &how);

@@ -20,6 +20,13 @@ bool hd_cmd_schedule_help(const struct hd_cmd *cmd)
 	return true;
 }
 
+bool hd_cmd_is_plan(const char *text)
+{
+	while (*text == '#' || *text == '\n')
+		text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
+	return !strncmp(text, "plan ", 5);
+}
+
 /* "2,1,1": numbers above 0. */
 static enum hd_err counts(struct hd_cmd *cmd, enum hd_opt opt, uint32_t **out, uint32_t *n)
 {

@@ -1,0 +1,18 @@
+/* stages.h -- what the stages of a schedule cost, by a profile of its model; used by `plan check` and `plan diff`.
+ *
+ * --graph FILE is the profile, --cuts says the first cut of each stage; without it the stages are those of the straight
+ * partition between which nothing takes time to travel.
+ *
+ * Ownership: everything lies in the arena of the call. */
+#ifndef HD_CMD_STAGES_H
+#define HD_CMD_STAGES_H
+
+#include "plan/schedule_job.h"
+#include "cmd/verbs.h"
+
+/* The profile of --graph and its cuts (plan_partition.c). */
+HD_MUST_USE enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts);
+/* *costs NULL without --graph. */
+HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs);
+
+#endif
