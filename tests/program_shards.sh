@@ -56,6 +56,13 @@ expect 0 heddle model show gpt.yaml
 says 'slice wte.weight from=12 step=1 count=13'
 passed "evaluation, prediction, export and the graph as text"
 
+expect 0 heddle profile gpt.yaml --samples 3 -o four.json
+expect 0 heddle profile gpt.yaml -s model.shards=1 --samples 3 -o one.json
+nodes() { grep -o '"id":"[^"]*","op":"[^"]*"' "$1"; }
+[ "$(nodes four.json)" = "$(nodes one.json)" ] && [ -n "$(nodes one.json)" ] || failed "a profile is of the whole model"
+grep -q '"tensor_shards":4' four.json || failed "the profile does not say how many shards"
+passed "a profile is of the whole model, and says T"
+
 expect 2 heddle run gpt.yaml -s model.shards=8 --dry-run
 says 'model.shards: heads 4 cannot be split in 8 shards'
 sed -i 's/shards: 4/shards: 3/' gpt.yaml

@@ -92,10 +92,14 @@ enum hd_err hd_cmd_profile(struct hd_cmd *cmd)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--samples is from 1 to %d", HD_PROFILE_SAMPLES_CAP);
 	if (!err)
 		err = one_device(cmd, job, &options);
+	int64_t shards = err ? 1 : hd_job_int(job, HD_JOB_SHARDS);
+	if (!err)
+		job->value[HD_JOB_SHARDS].i = 1;                  /* nodes are those that a plan cuts between: whole */
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)
 		err = measure(cmd, run, &p, &step);
+	p.tensor_shards = (uint32_t)shards;
 	if (!err)
 		err = put(cmd, &p, &step, job->nvns);
 	hd_run_destroy(run);

@@ -154,14 +154,10 @@ enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, stru
 	return err ? hd_fail(diag, err, "model.shards: %s", why.text) : HD_OK;
 }
 
-enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag)
 {
-	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
+	enum hd_err err = hd_graph_optimize(graph, job->per_vn, diag);
 
-	if (!err)
-		err = hd_task_shard(job, graph, diag);
-	if (!err)
-		err = hd_graph_optimize(graph, job->per_vn, diag);
 	if (!err && hd_graph_find_output(graph, "loss") == HD_NONE)
 		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
 	if (!err && hd_graph_find_output(graph, "weight") == HD_NONE)
@@ -171,10 +167,21 @@ enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, stru
 	return err ? err : hd_graph_autodiff(graph, diag);
 }
 
+enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph, struct hd_diag *diag)
+{
+	enum hd_err err = hd_task_graph(job, fs, arena, graph, diag);
+
+	return err ? err : for_training(job, graph, diag);
+}
+
 static enum hd_err build_graphs(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
-	enum hd_err err = hd_task_train_graph(task->job, fs, &task->arena, &task->train, diag);
+	enum hd_err err = hd_task_graph(task->job, fs, &task->arena, &task->train, diag);
 
+	if (!err)
+		err = hd_task_shard(task->job, &task->train, diag);
+	if (!err)
+		err = for_training(task->job, &task->train, diag);
 	if (!err)
 		err = hd_task_graph(task->job, fs, &task->arena, &task->infer, diag);
 	if (!err)

@@ -48,7 +48,8 @@ void hd_task_destroy(struct hd_task *task);          /* takes NULL */
 HD_MUST_USE enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_diag *diag);
 
-/* The same in shards and after the passes, with its gradient: what is trained, profiled and planned for. */
+/* The same after the passes, with its gradient: what is profiled and planned for, and trained where model.shards is 1. Shards are the
+ * matter of the devices of one rank: no plan cuts between them. */
 HD_MUST_USE enum hd_err hd_task_train_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_diag *diag);
 /* A graph of hd_task_graph() in the job's shards (model.shards), as it runs. */
