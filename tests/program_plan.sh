@@ -107,7 +107,7 @@ bare() { sed -E 's/"(p50|mean|sd|min|n|optimizer|sum|latency|bytes_per_s)":[0-9.
 expect 0 heddle profile lenet.yaml --samples 5 -o lenet.json
 says '%0       conv2d conv1.weight'
 says 'of a virtual node: F '
-says 'measured, median of 5'
+says 'ms median of 5'
 expect 0 heddle profile lenet.yaml --samples 5 --json
 json_ok
 bare out >again.bare

@@ -13,13 +13,14 @@
  *   order   see data/sampler.h
  *   mask    (position | (step >> 32) << 20, op id, step low 32, hash of the sample); three words of a block
  *           serve one token: chosen or not, what becomes of it, which token that is
+ *   noise   (index in the list, rank, step, which cost of it)
  * Limits: vn < 2^20, step < 2^44, 2^34 elements in a draw. */
 #ifndef HD_BASE_PHILOX_H
 #define HD_BASE_PHILOX_H
 
 #include <stdint.h>
 
-enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER, HD_RNG_MASK };
+enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER, HD_RNG_MASK, HD_RNG_NOISE };
 
 struct hd_philox { uint32_t word[4]; };
 

@@ -88,6 +88,14 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
+	X(WORKERS,     'n', "workers",       COUNT,  "N",       "plan for N equal devices (default: those of the job, or of this machine)") \
+	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
+	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the job's ops, as `heddle profile` writes them (default: modelled)") \
+	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
+	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "who makes the plan: auto, data, pipedream") \
+	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code", "recurrence of the planner pipedream (default paper)") \
+	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
+	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other planners would do, too")               \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

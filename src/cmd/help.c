@@ -44,15 +44,19 @@ void hd_help_verb(const struct hd_verb *verb, FILE *to)
 		option_line(&hd_opts[i], to);
 }
 
-static bool names(const struct hd_verb *verb, int argc, char **argv, int *used)
+/* Of `words` words, 1 or 2. */
+static bool names(const struct hd_verb *verb, int argc, char **argv, int words)
 {
 	size_t len = strcspn(verb->name, " ");
 
-	if (strlen(argv[0]) != len || strncmp(verb->name, argv[0], len) != 0)
+	if (strlen(argv[0]) != len || strncmp(verb->name, argv[0], len) != 0 || (verb->name[len] ? 2 : 1) != words)
 		return false;
-	*used = verb->name[len] ? 2 : 1;
-	return *used == 1 || (argc > 1 && !strcmp(verb->name + len + 1, argv[1]));
+	return words == 1 || (argc > 1 && !strcmp(verb->name + len + 1, argv[1]));
 }
+
+/* Of a verb that also has subverbs (plan) the second word is an argument if it looks like a file or an option; other words
+ * are subverbs, or slips of them. A file of a plain name is written ./NAME. */
+static bool is_argument(int argc, char **argv) { return argc < 2 || argv[1][0] == '-' || strpbrk(argv[1], "./") != NULL; }
 
 enum { HD_WORD_CAP = 32 };
 
@@ -84,21 +88,31 @@ static void subverbs(const char *first, char *text, size_t cap)
 	}
 }
 
+static bool stands_alone(const char *first)
+{
+	for (const struct hd_verb *v = hd_verbs; v->name; v++)
+		if (!strcmp(v->name, first))
+			return true;
+	return false;
+}
+
 enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used, struct hd_diag *diag)
 {
 	char near[HD_WORD_CAP] = "", subs[200], hint[HD_WORD_CAP + 24] = "";
 
-	for (const struct hd_verb *v = hd_verbs; v->name; v++)
-		if (names(v, argc, argv, used)) {
-			*verb = v;
-			return HD_OK;
-		}
 	subverbs(argv[0], subs, sizeof subs);
+	for (*used = 2; *used; --*used)
+		for (const struct hd_verb *v = hd_verbs; v->name; v++)
+			if (names(v, argc, argv, *used) && (*used == 2 || !*subs || is_argument(argc, argv))) {
+				*verb = v;
+				return HD_OK;
+			}
 	if (*subs && (argc < 2 || argv[1][0] == '-'))
 		return hd_fail(diag, HD_E_INVAL, "`heddle %s` needs one of: %s", argv[0], subs);
 	if (*subs ? near_verb(argv[0], argv[1], near) : near_verb(NULL, argv[0], near))
 		snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
 	if (*subs)
-		return hd_fail(diag, HD_E_INVAL, "`heddle %s` has no \"%s\"%s; it has: %s", argv[0], argv[1], hint, subs);
+		return hd_fail(diag, HD_E_INVAL, "`heddle %s` has no \"%s\"%s; it has: %s%s%s", argv[0], argv[1], hint, subs,
+			stands_alone(argv[0]) ? "; a job file of that name is ./" : "", stands_alone(argv[0]) ? argv[1] : "");
 	return hd_fail(diag, HD_E_INVAL, "there is no verb \"%s\"%s; `heddle help` lists them", argv[0], hint);
 }

@@ -125,6 +125,14 @@ const struct hd_verb hd_verbs[] = {
 	  "that of the simulated schedule. Nothing fits: exit 2, with the least memory that would do.",
 	  OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY, HD_OPT_RULES, HD_OPT_AT, HD_OPT_PUBLISHED),
 	  hd_cmd_plan_ptdp, "program_ptdp.sh" },
+	{ "plan", "JOB", 1, 1, "make the plan of a job: where its stages run and what a step will take; runs nothing",
+	  "JOB has a . or a / in its name (./check is a file). Costs are those of --profile FILE, else modelled from counts of\n"
+	  "operations on a nominal core; devices those of --cluster FILE, else --workers N equal ones. The table parallel of the job\n"
+	  "says what is wished for. Every plan is simulated with its transfers and sums of gradients: time of a step, bubble (step\n"
+	  "over the busiest rank's work, less 1), why each rank stands still, memory at the worst time. -o PLAN: what `heddle run\n"
+	  "--plan` takes where every device has the whole model; else a schedule for `heddle plan check`.",
+	  OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW,
+		  HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET), hd_cmd_plan, "program_plan_job.sh" },
 	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
 	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"

@@ -213,7 +213,7 @@ enum hd_err hd_worker_profile_step(struct hd_worker *w, struct hd_profile *p, st
 		err = hd_worker_fold_times(w, HD_PROFILE_STEPS, &folds, diag);
 	if (err)
 		return err;
-	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&update, 0.5) };
+	*step = (struct hd_profile_step){ hd_times_quantile(&whole, 0.5), hd_times_quantile(&whole, 0), hd_times_quantile(&update, 0.5) };
 	p->step_ns_per_byte = bytes > 0 ? step->update_ns / bytes : 0;
 	p->sum_ns_per_byte = bytes > 0 ? folds.best_s * 1e9 / bytes : 0;
 	return HD_OK;

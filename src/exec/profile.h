@@ -10,7 +10,7 @@
  *    node above 1 % of the total is below 1 % of it: at least HD_PROFILE_LEAST, at most HD_PROFILE_MOST.
  * 3. i and w of a profile node are sums over its gradient nodes in one pass; w of a parameter includes the place of
  *    its gradient in a buffer, but no addition: that is sum_ns_per_byte.
- * 4. Of the optimizer and of whole steps the medians of HD_PROFILE_STEPS real steps are taken. They change the
+ * 4. Of the optimizer and of whole steps HD_PROFILE_STEPS real steps are taken. They change the
  *    worker's state: it is of no use afterwards.
  *
  * Times are of the machine as it is at that moment; everything else is a function of the job. Threads: the
@@ -33,7 +33,7 @@ HD_MUST_USE enum hd_err hd_worker_profile(struct hd_worker *worker, uint64_t sam
 	struct hd_diag *diag);
 
 /* Measured steps of the whole job on this device, beside the profile: rule 4 fills the two rates in. */
-struct hd_profile_step { double step_ns, update_ns; };
+struct hd_profile_step { double step_ns, least_ns, update_ns; };      /* medians, but for the least */
 HD_MUST_USE enum hd_err hd_worker_profile_step(struct hd_worker *worker, struct hd_profile *profile, struct hd_profile_step *step,
 	struct hd_diag *diag);
 

@@ -79,6 +79,9 @@ static enum hd_err check_extents(struct hd_job_reader *reader)
 	hd_job_at(reader, HD_JOB_PAR_STAGES);
 	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE && !stages->is_auto && stages->i == 1)
 		return hd_job_refuse(reader, "parallel.stages is 1, which is no pipeline; use 2 or more, or mode: data");
+	hd_job_at(reader, HD_JOB_PAR_MODE);
+	if (hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && shards == 1)
+		return hd_job_refuse(reader, "parallel.mode tensor shares the shards of an op out, and model.shards is 1; give it more, or another mode");
 	hd_job_at(reader, HD_JOB_PAR_TENSOR);
 	if (!tensor->is_auto && shards % tensor->i)
 		return hd_job_refuse(reader, "parallel.tensor is %lld, which does not divide model.shards %lld", (long long)tensor->i, (long long)shards);

@@ -196,6 +196,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "parallel: {schedule: gpip}\n", "tiny.yaml:5:22: parallel.schedule: there is no schedule \"gpip\"; did you mean gpipe?" },
 	{ SMALLEST "parallel: {schedule: 2bw}\n", "tiny.yaml:5:22: parallel.schedule: 2bw delays updates, which is another algorithm" },
 	{ SMALLEST "parallel: {schedule: zb-v, chunks: 3}\n", "tiny.yaml:5:36: parallel.chunks is 3; zb-v has 2 to 2 model chunks a device" },
+	{ SMALLEST "parallel: {mode: tensor}\n", "tiny.yaml:5:18: parallel.mode tensor shares the shards of an op out, and model.shards is 1" },
 	{ SMALLEST "parallel: {tensor: 2}\n", "tiny.yaml:5:20: parallel.tensor is 2, which does not divide model.shards 1" },
 	{ SMALLEST "workers: {min: 2}\n", "tiny.yaml:5:11: workers.min is not available in this build; leave it out" },
 	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },

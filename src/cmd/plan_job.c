@@ -1,0 +1,290 @@
+#include "cmd/plan_job.h"
+
+#include <string.h>
+
+#include "plan/draw.h"
+#include "plan/job_plan.h"
+#include "cmd/json_line.h"
+
+enum { RANKS_SHOWN = 64, DRAWN_UNITS = 4, WHY_SHOWN = 6 };
+
+struct planning {
+	struct hd_plan_input in;
+	struct hd_job_plan_ask ask;
+	struct hd_job_plan plan;
+};
+
+static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ? 0 : (uint32_t)job->value[key].i; }
+
+static void wishes(struct hd_cmd *cmd, struct planning *p)
+{
+	const struct hd_job_value *schedule = &p->in.job.value[HD_JOB_PAR_SCHEDULE];
+	const char *variant = cmd->args.has[HD_OPT_PARTITIONER] ? cmd->args.text[HD_OPT_PARTITIONER] : hd_part_variant_name(HD_PART_PAPER);
+	static const enum hd_job_recompute recompute[] = { [HD_RECOMPUTE_AUTO] = HD_RECOMPUTES_IF_NEEDED, [HD_RECOMPUTE_NONE] = HD_RECOMPUTES_NEVER,
+		[HD_RECOMPUTE_STAGE] = HD_RECOMPUTES_ALWAYS };
+
+	p->ask = (struct hd_job_plan_ask){ .sums = &p->in.sums, .cluster = &p->in.cluster, .vns = p->in.job.nvns,
+		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS), .stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
+		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS), .tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
+		.schedule = schedule->is_auto ? NULL : schedule->text, .clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
+		.deep = hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE,
+		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)] };
+	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
+		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;      /* the narrowest there is; shards are 2 or more */
+	while (strcmp(variant, hd_part_variant_name(p->ask.variant)) != 0)
+		p->ask.variant++;
+}
+
+/* ---- what is said of it */
+
+static double seconds(const struct planning *p, int64_t ticks) { return hd_sim_plan_s(&p->plan.sim, ticks); }
+
+static void rank_stages(const struct planning *p, uint32_t r, struct hd_text *text)
+{
+	const struct hd_ilist *list = &p->plan.schedule.list[r];
+	bool *seen = hd_arena_take(p->plan.why.arena, p->plan.nstages, sizeof *seen);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; seen && i < list->len; i++)
+		if (list->at[i].op == HD_INS_F)
+			seen[list->at[i].stage] = true;
+	for (uint32_t s = 0; seen && s < p->plan.nstages; s++)
+		if (seen[s])
+			hd_text_addf(text, "%s%u", n++ ? "," : "", s);
+}
+
+static uint32_t rank_vns(const struct planning *p, uint32_t r)
+{
+	const struct hd_ilist *list = &p->plan.schedule.list[r];
+	uint32_t stage = UINT32_MAX, n = 0;
+
+	for (uint32_t i = 0; i < list->len; i++) {
+		if (list->at[i].op != HD_INS_F)
+			continue;
+		stage = stage == UINT32_MAX ? list->at[i].stage : stage;
+		n += list->at[i].stage == stage;
+	}
+	return n;
+}
+
+static void print_ranks(struct hd_cmd *cmd, const struct planning *p)
+{
+	const struct hd_sim_plan *sim = &p->plan.sim;
+
+	printf("%5s %6s %8s %5s %10s", "rank", "device", "stages", "vns", "busy ms");
+	for (int i = 0; i < HD_NIDLES; i++)
+		printf(" %10s", hd_idle_names[i]);
+	printf(" %11s %10s\n", "peak MiB", "has MiB");
+	for (uint32_t r = 0; r < p->plan.schedule.nranks && r < RANKS_SHOWN; r++) {
+		int64_t has = hd_cluster_kind_of(&p->in.cluster, p->plan.device[r])->memory;
+		struct hd_text stages;
+		hd_text_init(&stages, &cmd->arena);
+		rank_stages(p, r, &stages);
+		printf("%5u %6u %8s %5u %10.4f", r, p->plan.device[r], stages.full ? "?" : stages.at, rank_vns(p, r), seconds(p, sim->rank[r].busy) * 1e3);
+		for (int i = 0; i < HD_NIDLES; i++)
+			printf(" %10.4f", seconds(p, sim->rank[r].idle[i]) * 1e3);
+		if (has)
+			printf(" %11.1f %10.1f\n", (double)sim->rank[r].peak * 0x1p-20, (double)has * 0x1p-20);
+		else
+			printf(" %11.1f %10s\n", (double)sim->rank[r].peak * 0x1p-20, "no limit");
+	}
+	if (p->plan.schedule.nranks > RANKS_SHOWN)
+		printf("and %u ranks more (--json has all)\n", p->plan.schedule.nranks - RANKS_SHOWN);
+}
+
+/* The op of the node that a cut is named by; "" of several. */
+static const char *op_of(const struct planning *p, uint32_t cut)
+{
+	for (uint32_t i = 0; i < p->in.profile.nnodes; i++)
+		if (!strcmp(p->in.profile.node[i].id, p->in.cuts.name[cut]))
+			return p->in.profile.node[i].op;
+	return "";
+}
+
+static uint32_t last_cut(const struct planning *p, uint32_t s) { return (s + 1 < p->plan.nstages ? p->plan.first[s + 1] : p->in.cuts.n) - 1; }
+
+static void print_why(const char *at, uint32_t lines)
+{
+	for (; at && *at && lines; lines--) {
+		size_t len = strcspn(at, "\n");
+		printf("why       %.*s\n", (int)len, at);
+		at += len + (at[len] == '\n');
+	}
+	if (at && *at)
+		printf("why       (--explain says more)\n");
+}
+
+static void print_text(struct hd_cmd *cmd, const struct planning *p)
+{
+	const struct hd_sim_plan *sim = &p->plan.sim;
+	struct hd_sim_warning warning[HD_SIM_WARNINGS];
+	uint32_t nwarnings = hd_sim_plan_warnings(sim, warning, HD_SIM_WARNINGS);
+
+	printf("profile   %s: %s, %u nodes, %u cuts\n", p->in.profile_from, hd_profile_method_name(p->in.profile.method), p->in.profile.nnodes, p->in.cuts.n);
+	printf("devices   %u: %s\n", p->in.cluster.ndevices, p->in.cluster_from);
+	printf("planner   %s\n", p->plan.planner);
+	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
+	for (uint32_t s = 0; s < p->plan.nstages; s++)
+		printf("stage %-3u cuts %u-%u, up to %s %s\n", s, p->plan.first[s], last_cut(p, s), p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)));
+	print_ranks(cmd, p);
+	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble %.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
+		p->in.job.nvns, seconds(p, sim->busiest) * 1e3, hd_sim_plan_bubble(sim) * 100);
+	for (uint32_t i = 0; i < nwarnings; i++)
+		printf("!!        %s\n", warning[i].text);
+}
+
+static void put_rank(struct hd_cmd *cmd, struct hd_json_writer *w, const struct planning *p, uint32_t r)
+{
+	const struct hd_sim_share *rank = &p->plan.sim.rank[r];
+	struct hd_text stages;
+
+	hd_text_init(&stages, &cmd->arena);
+	rank_stages(p, r, &stages);
+	hd_json_open_object(w, NULL);
+	hd_json_put_i64(w, "device", p->plan.device[r]);
+	hd_json_put_text(w, "stages", stages.full ? "" : stages.at);
+	hd_json_put_i64(w, "virtual_nodes", rank_vns(p, r));
+	hd_json_put_f64(w, "busy_s", seconds(p, rank->busy));
+	hd_json_open_object(w, "idle_s");
+	for (int i = 0; i < HD_NIDLES; i++)
+		hd_json_put_f64(w, hd_idle_names[i], seconds(p, rank->idle[i]));
+	hd_json_close(w);
+	hd_json_put_i64(w, "peak_bytes", rank->peak);
+	hd_json_open_object(w, "at_peak");
+	for (int i = 0; i < HD_NMEMORIES; i++)
+		hd_json_put_i64(w, hd_memory_names[i], rank->at_peak[i]);
+	hd_json_close(w);
+	hd_json_close(w);
+}
+
+static void print_json(struct hd_cmd *cmd, const struct planning *p)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "planner", p->plan.planner);
+	hd_json_put_text(w, "profile", hd_profile_method_name(p->in.profile.method));
+	hd_json_put_i64(w, "devices", p->in.cluster.ndevices);
+	hd_json_put_f64(w, "predicted_s", hd_job_plan_step_s(&p->plan));
+	hd_json_put_f64(w, "bubble", hd_sim_plan_bubble(&p->plan.sim));
+	hd_json_put_text(w, "schedule", p->plan.schedule.heading);
+	hd_json_put_bool(w, "runs", p->plan.whole);
+	hd_json_open_array(w, "stages");
+	for (uint32_t s = 0; s < p->plan.nstages; s++) {
+		hd_json_open_object(w, NULL);
+		hd_json_put_i64(w, "first", p->plan.first[s]);
+		hd_json_put_i64(w, "last", last_cut(p, s));
+		hd_json_put_text(w, "upto", p->in.cuts.name[last_cut(p, s)]);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	hd_json_open_array(w, "ranks");
+	for (uint32_t r = 0; r < p->plan.schedule.nranks; r++)
+		put_rank(cmd, w, p, r);
+	hd_json_close(w);
+	hd_json_put_text(w, "why", p->plan.why.at);
+	hd_json_line_print(&line);
+}
+
+/* What every other planner would have made. */
+static void print_rivals(struct hd_cmd *cmd, const struct planning *p)
+{
+	for (const struct hd_job_planner *row = hd_job_planners; row->name; row++) {
+		struct hd_job_plan rival;
+		struct hd_diag why = { "" };
+		if (!strcmp(row->name, p->plan.planner))
+			continue;
+		if (hd_job_plan_make(&rival, row, &p->ask, &cmd->arena, &why))
+			printf("rival     %s: %s\n", row->name, why.text);
+		else
+			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name, hd_job_plan_step_s(&rival) * 1e3,
+				hd_sim_plan_bubble(&rival.sim) * 100, (int)strcspn(rival.why.at, "\n"), rival.why.at);
+	}
+}
+
+/* Times in units of the smallest of f, i and w, at most DRAWN_UNITS: what fits a terminal. */
+static int64_t units(int64_t cost, int64_t least)
+{
+	int64_t n = cost > 0 ? (cost + least / 2) / least : 0;
+
+	return n < DRAWN_UNITS ? n : DRAWN_UNITS;
+}
+
+static enum hd_err draw(struct hd_cmd *cmd, const struct planning *p)
+{
+	int64_t cost[3] = { 0 }, least = INT64_MAX;
+	struct hd_sim_ask ask = { .spans = true };
+	struct hd_text text;
+	struct hd_sim sim;
+
+	for (uint32_t s = 0; s < p->plan.nstages; s++) {
+		cost[0] += p->plan.costs.stage[s].f;
+		cost[1] += p->plan.costs.stage[s].i;
+		cost[2] += p->plan.costs.stage[s].w;
+	}
+	for (int k = 0; k < 3; k++)
+		least = cost[k] > 0 && cost[k] < least ? cost[k] : least;
+	ask.costs = (struct hd_rank_costs){ units(cost[0], least) * HD_UNIT_PS, units(cost[1], least) * HD_UNIT_PS, units(cost[2], least) * HD_UNIT_PS, 0 };
+	hd_text_init(&text, &cmd->arena);
+	enum hd_err err = hd_simulate(&sim, &p->plan.skeleton, &ask, &cmd->arena, &cmd->diag);
+	if (!err)
+		err = hd_draw_text(&sim, &text, &cmd->diag);
+	if (!err)
+		printf("the order of the work, equal stages, not to scale:\n%s", text.at);
+	return err;
+}
+
+/* A plan that a run takes up where it can be one, else the schedule with remarks. */
+static enum hd_err write_plan(struct hd_cmd *cmd, struct planning *p)
+{
+	struct hd_text text;
+	enum hd_err err = HD_OK;
+
+	hd_text_init(&text, &cmd->arena);
+	if (p->plan.whole)
+		err = hd_plan_input_whole(cmd, &p->in, p->plan.schedule.nranks, p->plan.counts, &text);
+	else
+		hd_job_plan_print(&p->plan, &p->ask, &text);
+	if (!err && text.full)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of a plan");
+	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
+}
+
+/* The planner by name: of --planner data, of the mode, of the job. */
+static const char *planner_name(const struct hd_cmd *cmd, const struct hd_job *job)
+{
+	if (cmd->args.has[HD_OPT_PLANNER])
+		return cmd->args.text[HD_OPT_PLANNER];
+	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA ? "data" : hd_job_text(job, HD_JOB_PAR_PLANNER);
+}
+
+enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
+{
+	struct planning *p = hd_arena_take(&cmd->arena, 1, sizeof *p);
+	const struct hd_job_planner *planner = NULL;
+
+	if (!p)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a plan");
+	enum hd_err err = hd_plan_input_read(cmd, &p->in);
+	if (!err && hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "parallel.mode explicit names its plan, %s: `heddle plan check` proves it; leave mode out to have "
+			"one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));
+	if (!err)
+		wishes(cmd, p);
+	if (!err)
+		err = hd_job_planner_find(&planner, planner_name(cmd, &p->in.job), &cmd->diag);
+	if (!err)
+		err = hd_job_plan_make(&p->plan, planner, &p->ask, &cmd->arena, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_OUTPUT])
+		err = write_plan(cmd, p);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON]) {
+		print_json(cmd, p);
+		return HD_OK;
+	}
+	print_text(cmd, p);
+	if (cmd->args.has[HD_OPT_EXPLAIN])
+		print_rivals(cmd, p);
+	return cmd->args.has[HD_OPT_DRAW] ? draw(cmd, p) : HD_OK;
+}

@@ -1,0 +1,30 @@
+/* plan_job.h -- what `heddle plan JOB` plans for: the job, its graph, its profile and the devices.
+ *
+ * Read by plan_input.c, which knows jobs and devices; planned, printed and drawn by plan_job.c, which knows
+ * schedules. Everything lies in the arena of the call. */
+#ifndef HD_CMD_PLAN_JOB_H
+#define HD_CMD_PLAN_JOB_H
+
+#include "plan/cluster.h"
+#include "plan/job.h"
+#include "plan/stage_costs.h"
+#include "cmd/verbs.h"
+
+struct hd_graph;
+
+struct hd_plan_input {
+	struct hd_job job;
+	struct hd_graph *graph;
+	struct hd_profile profile;
+	struct hd_cuts cuts;
+	struct hd_cut_sums sums;
+	struct hd_cluster cluster;
+	const char *profile_from, *cluster_from;  /* in words */
+};
+
+HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);
+/* The text of a data-parallel plan that `heddle run --plan` takes. */
+HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input, uint32_t nranks, const uint32_t *counts,
+	struct hd_text *text);
+
+#endif

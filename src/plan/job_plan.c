@@ -1,0 +1,261 @@
+#include "plan/job_plan_int.h"
+
+#include <string.h>
+
+#include "base/near.h"
+#include "plan/passes.h"
+
+#define MIB 0x1p-20
+
+static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a plan"); }
+
+/* ---- refusals */
+
+enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n, struct hd_diag *diag)
+{
+	for (size_t i = 0; i < n; i++)
+		if (wish[i].given)
+			return hd_fail(diag, HD_E_INVAL, "the planner %s decides the %s itself; leave it out, or take --planner auto", plan->planner,
+				wish[i].key);
+	return HD_OK;
+}
+
+/* ---- data: every device has the whole model */
+
+/* In proportion to speed, by largest remainder, ties to the lower device; no more devices than virtual nodes. */
+static void share_out(const struct hd_cluster *cluster, uint32_t nranks, uint32_t vns, uint32_t *counts, double *rest)
+{
+	double speed = 0;
+	uint32_t left = vns;
+
+	for (uint32_t r = 0; r < nranks; r++)
+		speed += hd_cluster_kind_of(cluster, r)->speed;
+	for (uint32_t r = 0; r < nranks; r++) {
+		double share = vns * hd_cluster_kind_of(cluster, r)->speed / speed;
+		counts[r] = (uint32_t)share;
+		rest[r] = share - counts[r];
+		left -= counts[r];
+	}
+	for (; left; left--) {
+		uint32_t best = 0;
+		for (uint32_t r = 1; r < nranks; r++)
+			best = rest[r] > rest[best] ? r : best;
+		counts[best]++;
+		rest[best] = -1;
+	}
+}
+
+static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint32_t nranks, uint32_t vns, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t vn = 0;
+
+	*s = (struct hd_schedule){ .heading = "data parallel", .nranks = nranks, .nvns = vns, .list = hd_arena_take(arena, nranks, sizeof *s->list) };
+	for (uint32_t r = 0; s->list && r < nranks; r++) {
+		struct hd_ilist *list = &s->list[r];
+		list->cap = 2 * counts[r] + 1;
+		list->at = hd_arena_take(arena, list->cap, sizeof *list->at);
+		if (!list->at)
+			return no_memory(diag);
+		for (uint32_t i = 0; i < counts[r]; i++, vn++) {
+			list->at[list->len++] = (struct hd_ins){ .op = HD_INS_F, .vn = vn };
+			list->at[list->len++] = (struct hd_ins){ .op = HD_INS_B, .vn = vn };
+		}
+	}
+	return s->list ? hd_schedule_infer(s, arena, diag) : no_memory(diag);
+}
+
+static enum hd_err identity(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag)
+{
+	plan->device = hd_arena_take(arena, nranks, sizeof *plan->device);
+	for (uint32_t r = 0; plan->device && r < nranks; r++)
+		plan->device[r] = r;
+	return plan->device ? HD_OK : no_memory(diag);
+}
+
+static enum hd_err make_data(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_job_wish wishes[] = { { ask->stages > 1, "stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
+		{ ask->schedule && strcmp(ask->schedule, "data-parallel") != 0, "schedule" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" }, { ask->deep, "depth (one stage)" } };
+	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
+	double *rest = hd_arena_take(arena, n, sizeof *rest);
+	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
+
+	plan->counts = hd_arena_take(arena, n, sizeof *plan->counts);
+	plan->first = hd_arena_take(arena, 1, sizeof *plan->first);
+	if (!err && (!rest || !plan->counts || !plan->first))
+		err = no_memory(diag);
+	if (err)
+		return err;
+	share_out(ask->cluster, n, ask->vns, plan->counts, rest);
+	plan->nstages = 1;
+	plan->whole = true;
+	err = alternate(&plan->skeleton, plan->counts, n, ask->vns, arena, diag);
+	if (!err)
+		err = identity(plan, n, arena, diag);
+	if (n < ask->cluster->ndevices)
+		hd_text_addf(&plan->why, "%u of %u devices stay idle: the step has %u virtual nodes\n", ask->cluster->ndevices - n, ask->cluster->ndevices,
+			ask->vns);
+	hd_text_addf(&plan->why, "every device has the whole model; %u virtual nodes are shared out in proportion to speed, and the gradients summed once "
+		"a step\n", ask->vns);
+	return err;
+}
+
+/* ---- pipedream: its recurrence, run by 1f1b with replicated stages */
+
+/* One level of equal links, as its paper has it: the slowest of the cluster. */
+static double slowest_link(const struct hd_cluster *cluster)
+{
+	double slowest = cluster->level[0].bytes_per_s;
+
+	for (uint32_t l = 1; l < cluster->nlevels; l++)
+		slowest = cluster->level[l].bytes_per_s < slowest ? cluster->level[l].bytes_per_s : slowest;
+	return slowest;
+}
+
+static enum hd_err make_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
+		{ ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0, "schedule (1f1b-rr)" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" } };
+	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
+	struct hd_part_how how = { .variant = ask->variant, .nlevels = 1, .level = { { n, slowest_link(ask->cluster) } } };
+	struct hd_part part;
+	struct hd_text split;
+	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
+
+	if (!err && n > HD_PART_MACHINES)
+		err = hd_fail(diag, HD_E_INVAL, "the planner pipedream takes at most %d devices, not %u", HD_PART_MACHINES, n);
+	if (!err)
+		err = hd_part_solve(&part, ask->sums->cuts, &how, arena, diag);
+	if (err)
+		return err;
+	uint32_t *replicas = hd_arena_take(arena, part.top.nstages, sizeof *replicas);
+	plan->first = hd_arena_take(arena, part.top.nstages, sizeof *plan->first);
+	if (!replicas || !plan->first)
+		return no_memory(diag);
+	plan->nstages = part.top.nstages;
+	for (uint32_t s = 0; s < plan->nstages; s++) {
+		replicas[s] = part.top.stage[s].replicas;
+		plan->first[s] = part.top.stage[s].first;
+	}
+	hd_text_init(&split, arena);
+	hd_part_print(&part, 1, &split);
+	hd_text_addf(&plan->why, "the recurrence of PipeDream (%s) over %u equal devices at %.4g bytes/s: cuts %s; its slowest stage takes %.6g s a virtual "
+		"node, all on one device %.6g s\n", hd_part_variant_name(ask->variant), n, how.level[0].bytes_per_s, split.full ? "" : split.at, part.time_s,
+		part.one_s);
+	struct hd_schedule_ask rr = { .name = "1f1b-rr", .p = n, .m = ask->vns, .replicas = replicas, .nreplicas = plan->nstages };
+	err = hd_schedule_make(&plan->skeleton, &rr, arena, diag);
+	return err ? err : identity(plan, n, arena, diag);
+}
+
+/* ---- all planners */
+
+static hd_job_plan_maker make_auto;
+
+const struct hd_job_planner hd_job_planners[] = {
+	{ "auto", "the fastest of the others", make_auto },
+	{ "data", "every device has the whole model", make_data },
+	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", make_pipedream },
+	{ 0 },
+};
+
+enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const char *name, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(name);
+	char all[160] = "";
+
+	for (const struct hd_job_planner *p = hd_job_planners; p->name; p++) {
+		if (!strcmp(p->name, name)) {
+			*planner = p;
+			return HD_OK;
+		}
+		hd_near_offer(&near, p->name);
+		strncat(all, *all ? ", " : "", sizeof all - strlen(all) - 1);
+		strncat(all, p->name, sizeof all - strlen(all) - 1);
+	}
+	return hd_fail(diag, HD_E_INVAL, "there is no planner \"%.40s\"%s%s%s there are %s", name, near.best ? "; did you mean " : ";",
+		near.best ? near.best : "", near.best ? "?" : "", all);
+}
+
+static enum hd_err fits(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < plan->schedule.nranks; r++) {
+		int64_t has = hd_cluster_kind_of(ask->cluster, plan->device[r])->memory, needs = plan->sim.rank[r].peak;
+		if (has && needs > has)
+			return hd_fail(diag, HD_E_INVAL, "the plan of %s does not fit: rank %u needs %.1f MiB at its worst, device %u has %.1f MiB; more "
+				"stages, recomputation or smaller virtual nodes need less", plan->planner, r, (double)needs * MIB, plan->device[r],
+				(double)has * MIB);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_plan plan = { .planner = planner->name };
+	struct hd_schedule_job job = { .clips = ask->clips };
+
+	hd_text_init(&plan.why, arena);
+	enum hd_err err = planner->make(&plan, ask, arena, diag);
+	if (!err)
+		err = hd_stage_costs_make(&plan.costs, ask->sums, plan.first, plan.nstages, arena, diag);
+	if (err)
+		return err;
+	job.tied = plan.costs.tied;
+	job.ntied = plan.costs.ntied;
+	job.costs = &plan.costs;
+	err = hd_schedule_complete(&plan.schedule, &plan.skeleton, &(struct hd_passes){ .job = &job }, arena, diag);
+	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster, .device = plan.device, .transport = HD_TRANSPORT_BUFFERED };
+	if (!err)
+		err = hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);
+	if (!err)
+		err = fits(&plan, ask, diag);
+	if (!err && plan.why.full)
+		err = no_memory(diag);
+	if (!err)
+		*out = plan;
+	return err;
+}
+
+void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_text *text)
+{
+	const struct hd_cuts *cuts = ask->sums->cuts;
+
+	hd_text_addf(text, "# made by the planner %s for %u devices: %.6g s a step\n", plan->planner, ask->cluster->ndevices, hd_job_plan_step_s(plan));
+	for (uint32_t s = 0; s < plan->nstages; s++) {
+		uint32_t last = (s + 1 < plan->nstages ? plan->first[s + 1] : cuts->n) - 1;
+		hd_text_addf(text, "# stage %u: cuts %u-%u, up to %s\n", s, plan->first[s], last, cuts->name[last]);
+	}
+	for (uint32_t r = 0; r < plan->schedule.nranks; r++)
+		hd_text_addf(text, "# rank %u: device %u\n", r, plan->device[r]);
+	hd_schedule_print(&plan->schedule, text);
+}
+
+/* The fastest that fits; ties: the earlier row. */
+static enum hd_err make_auto(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_plan best = { 0 };
+	struct hd_text all;
+
+	hd_text_init(&all, arena);
+	for (const struct hd_job_planner *p = hd_job_planners; p->name; p++) {
+		struct hd_job_plan made;
+		if (p->make == make_auto)
+			continue;
+		struct hd_diag why = { "" };
+		enum hd_err err = hd_job_plan_make(&made, p, ask, arena, &why);
+		if (err && err != HD_E_INVAL && err != HD_E_BADPLAN)
+			return hd_fail(diag, err, "%s", why.text);
+		if (err)
+			hd_text_addf(&all, "%s: %s\n", p->name, why.text);
+		else
+			hd_text_addf(&all, "%s: %.6g s a step\n", p->name, hd_job_plan_step_s(&made));
+		if (!err && (!best.planner || made.sim.makespan < best.sim.makespan))
+			best = made;
+	}
+	if (!best.planner)
+		return hd_fail(diag, HD_E_INVAL, "no planner has a plan: %.400s", all.full ? "" : all.at);
+	hd_text_addf(&best.why, "%s", all.at);
+	best.planner = plan->planner;
+	*plan = best;
+	return HD_OK;
+}

@@ -1,0 +1,16 @@
+/* job_plan_int.h -- what the planners of a job share; private to them.
+ *
+ * A maker fills in skeleton, nstages, first, device and why, and for rule 4 of job_plan.h whole and counts; the rest is
+ * common to all. `planner` is set before. */
+#ifndef HD_PLAN_JOB_PLAN_INT_H
+#define HD_PLAN_JOB_PLAN_INT_H
+
+#include "plan/job_plan.h"
+
+typedef enum hd_err hd_job_plan_maker(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
+
+/* Refuses the first wish that is given: "the planner NAME decides the KEY itself". */
+struct hd_job_wish { bool given; const char *key; };
+HD_MUST_USE enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n, struct hd_diag *diag);
+
+#endif

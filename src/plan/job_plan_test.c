@@ -1,0 +1,270 @@
+#include "plan/job_plan.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+/* Chains of hand-made profiles: what a plan must take can be said in a line. */
+
+enum { KIB = 1024, MS = 1000000 };
+#define PS_PER_MS INT64_C(1000000000)
+
+struct subject { struct hd_arena arena; struct hd_profile p; struct hd_cuts cuts; struct hd_cut_sums sums; struct hd_cluster cluster;
+	struct hd_job_plan_ask ask; struct hd_diag diag; };
+
+/* n nodes of f, b = 2 f milliseconds each, a tensor of `out` bytes between them, `param` bytes each. */
+static void open_chain(struct subject *t, uint32_t n, const int *f_ms, int64_t out, int64_t param)
+{
+	memset(t, 0, sizeof *t);
+	hd_arena_init(&t->arena, 0);
+	t->p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "f32", .ignored = "", .vn_size = 1,
+		.threads = 1, .tensor_shards = 1, .nnodes = n, .nedges = n - 1 };
+	t->p.node = hd_arena_take(&t->arena, n, sizeof *t->p.node);
+	t->p.edge = hd_arena_take(&t->arena, n, sizeof *t->p.edge);
+	int64_t *bytes = hd_arena_take(&t->arena, n, sizeof *bytes);
+	static const char *const id[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	for (uint32_t i = 0; i < n; i++) {
+		bytes[i] = out;
+		struct hd_profile_cost cost = { .p50_ns = f_ms[i] * MS };
+		t->p.node[i] = (struct hd_profile_node){ .id = id[i], .op = "op", .tied = "", .r_ns = -1, .recompute_ok = true, .param = param, .saved = out,
+			.act_w = 1, .out = &bytes[i], .nouts = 1, .f = cost, .i = cost, .w = cost };
+		if (i)
+			t->p.edge[i - 1] = (struct hd_profile_edge){ i - 1, i, 0 };
+	}
+	CHECK(hd_cuts_make(&t->cuts, &t->p, (struct hd_cuts_how){ 0 }, "p", &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
+	CHECK(hd_cut_sums_make(&t->sums, &t->p, &t->cuts, &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
+}
+
+static void on_devices(struct subject *t, uint32_t n, uint32_t vns, double bytes_per_s, int64_t memory)
+{
+	struct hd_cluster_level level = { "link", n, bytes_per_s, 0 };
+
+	CHECK(hd_cluster_make(&t->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
+	t->ask = (struct hd_job_plan_ask){ .sums = &t->sums, .cluster = &t->cluster, .vns = vns, .tensor_shards = 1, .variant = HD_PART_PAPER };
+}
+
+static enum hd_err make(struct subject *t, const char *planner, struct hd_job_plan *plan, struct hd_diag *diag)
+{
+	const struct hd_job_planner *row = NULL;
+
+	CHECK(hd_job_planner_find(&row, planner, diag) == HD_OK, "%s", diag->text);
+	return hd_job_plan_make(plan, row, &t->ask, &t->arena, diag);
+}
+
+static void must(struct subject *t, const char *planner, struct hd_job_plan *plan)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(make(t, planner, plan, &diag) == HD_OK, "%s: %s", planner, diag.text);
+}
+
+static void without_weights_n_devices_take_an_nth(void **state)
+{
+	static const int f_ms[] = { 1, 2, 3 };
+
+	(void)state;
+	for (uint32_t n = 1; n <= 5; n++) {
+		struct hd_job_plan plan;
+		struct subject t;
+		open_chain(&t, 3, f_ms, KIB, 0);
+		on_devices(&t, n, 12, 1e9, 0);
+		must(&t, "data", &plan);
+		uint32_t most = (12 + n - 1) / n;
+		CHECK(plan.whole && plan.sim.makespan == (int64_t)most * 18 * PS_PER_MS, "%u devices: %lld ps", n, (long long)plan.sim.makespan);
+		uint32_t sum = 0;
+		for (uint32_t r = 0; r < n; r++)
+			sum += plan.counts[r];
+		assert_int_equal(sum, 12);
+		hd_arena_finish(&t.arena);
+	}
+}
+
+static void virtual_nodes_are_shared_out_by_speed(void **state)
+{
+	static const char text[] = "kinds:\n  fast: {speed: 1}\n  slow: {speed: 0.5}\nlevels:\n  - {name: l, components: 3, bytes_per_s: 1e9, latency_ns: 0}\n"
+		"devices:\n  - {kind: slow, count: 1}\n  - {kind: fast, count: 2}\n";
+	static const int f_ms[] = { 1, 1 };
+	struct hd_job_plan plan;
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 2, f_ms, KIB, 0);
+	on_devices(&t, 3, 11, 1e9, 0);
+	CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	must(&t, "data", &plan);
+	CHECK(plan.counts[0] == 2 && plan.counts[1] == 5 && plan.counts[2] == 4, "%u %u %u", plan.counts[0], plan.counts[1], plan.counts[2]);
+	assert_int_equal(plan.sim.makespan, 5 * 6 * PS_PER_MS);      /* 2 on the slow one take 24 ms */
+	hd_arena_finish(&t.arena);
+}
+
+static void devices_without_virtual_nodes_stay_idle(void **state)
+{
+	static const int f_ms[] = { 1 };
+	struct hd_job_plan plan;
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 1, f_ms, KIB, 0);
+	on_devices(&t, 8, 3, 1e9, 0);
+	must(&t, "data", &plan);
+	assert_int_equal(plan.schedule.nranks, 3);
+	assert_non_null(strstr(plan.why.at, "5 of 8 devices stay idle: the step has 3 virtual nodes"));
+	hd_arena_finish(&t.arena);
+}
+
+/* Large weights in the last node and a slow link: it goes alone, as the recurrence says. */
+static void pipedream_runs_what_its_recurrence_finds(void **state)
+{
+	static const int f_ms[] = { 2, 2, 1 };
+	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { 4, 1e8 } } };
+	struct hd_job_plan plan;
+	struct hd_part part;
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 3, f_ms, KIB, 0);
+	t.p.node[2].param = 100 << 20;
+	CHECK(hd_cuts_make(&t.cuts, &t.p, (struct hd_cuts_how){ 0 }, "p", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_cut_sums_make(&t.sums, &t.p, &t.cuts, &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	on_devices(&t, 4, 12, 1e8, 0);
+	must(&t, "pipedream", &plan);
+	CHECK(hd_part_solve(&part, &t.cuts, &how, &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	assert_int_equal(plan.nstages, 2);
+	assert_int_equal(plan.nstages, part.top.nstages);
+	for (uint32_t s = 0; s < 2; s++)
+		assert_int_equal(plan.first[s], part.top.stage[s].first);
+	CHECK(part.top.stage[0].replicas == 3 && plan.schedule.nranks == 4 && !plan.whole, "%u", part.top.stage[0].replicas);
+	struct hd_job_plan data;
+	must(&t, "data", &data);
+	assert_true(plan.sim.makespan < data.sim.makespan);
+	hd_arena_finish(&t.arena);
+}
+
+static void auto_is_never_slower_than_the_others(void **state)
+{
+	static const int f_ms[] = { 2, 1, 3, 1, 2 };
+
+	(void)state;
+	for (int64_t param = 0; param <= 64 << 20; param += 16 << 20) {
+		struct hd_job_plan best;
+		struct subject t;
+		open_chain(&t, 5, f_ms, 64 * KIB, param);
+		on_devices(&t, 4, 8, 1e9, 0);
+		must(&t, "auto", &best);
+		assert_string_equal(best.planner, "auto");
+		for (const struct hd_job_planner *p = hd_job_planners; p->name; p++) {
+			struct hd_diag why = { "" };
+			struct hd_job_plan plan;
+			if (make(&t, p->name, &plan, &why) == HD_OK)
+				CHECK(best.sim.makespan <= plan.sim.makespan, "%s is faster", p->name);
+		}
+		hd_arena_finish(&t.arena);
+	}
+}
+
+static void what_does_not_fit_says_who_and_how_much(void **state)
+{
+	static const int f_ms[] = { 1, 1 };
+	struct hd_job_plan plan;
+	struct hd_diag diag = { "" };
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 2, f_ms, KIB, 1 << 20);
+	on_devices(&t, 2, 4, 1e9, 1 << 20);
+	assert_int_equal(make(&t, "data", &plan, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "the plan of data does not fit: rank 0 needs ") && strstr(diag.text, "device 0 has 1.0 MiB"), "%s", diag.text);
+	on_devices(&t, 2, 4, 1e9, 0);
+	must(&t, "data", &plan);
+	int64_t peak = plan.sim.rank[0].peak;
+	on_devices(&t, 2, 4, 1e9, peak);          /* to the byte */
+	must(&t, "data", &plan);
+	on_devices(&t, 2, 4, 1e9, peak - 1);
+	assert_int_equal(make(&t, "data", &plan, &diag), HD_E_INVAL);
+	on_devices(&t, 2, 4, 1e9, 1 << 20);
+	diag.text[0] = 0;
+	assert_int_equal(make(&t, "auto", &plan, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "no planner has a plan: "), "%s", diag.text);
+	hd_arena_finish(&t.arena);
+}
+
+static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
+{
+	static const struct { const char *planner; struct hd_job_plan_ask wish; const char *says; } cases[] = {
+		{ "data", { .stages = 2 }, "the planner data decides the stages itself" },
+		{ "data", { .schedule = "gpipe" }, "the planner data decides the schedule itself" },
+		{ "data", { .recompute = HD_RECOMPUTES_ALWAYS }, "recomputation" },
+		{ "pipedream", { .stages = 2 }, "the planner pipedream decides the number of stages itself" },
+		{ "pipedream", { .chunks = 2 }, "chunks" },
+		{ "pipedream", { .tensor = 2 }, "tensor width" },
+	};
+	static const int f_ms[] = { 1, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_job_plan plan;
+		struct subject t;
+		open_chain(&t, 2, f_ms, KIB, KIB);
+		on_devices(&t, 2, 4, 1e9, 0);
+		t.ask.stages = cases[i].wish.stages;
+		t.ask.chunks = cases[i].wish.chunks;
+		t.ask.tensor = cases[i].wish.tensor;
+		t.ask.schedule = cases[i].wish.schedule;
+		t.ask.recompute = cases[i].wish.recompute;
+		CHECK(make(&t, cases[i].planner, &plan, &diag) == HD_E_INVAL && strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&t.arena);
+	}
+}
+
+static void what_is_printed_is_a_schedule_and_the_same_every_time(void **state)
+{
+	static const int f_ms[] = { 2, 2, 1 };
+	struct hd_schedules back;
+	struct hd_report report;
+	struct hd_text text[2];
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 3, f_ms, KIB, 1 << 20);
+	on_devices(&t, 4, 12, 1e8, 0);
+	for (int i = 0; i < 2; i++) {
+		struct hd_job_plan plan;
+		must(&t, "pipedream", &plan);
+		hd_text_init(&text[i], &t.arena);
+		hd_job_plan_print(&plan, &t.ask, &text[i]);
+	}
+	assert_string_equal(text[0].at, text[1].at);
+	CHECK(hd_schedules_parse(&back, text[0].at, text[0].len, "p", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	assert_int_equal(back.len, 1);
+	struct hd_schedule_rules rules = { HD_TRANSPORT_BUFFERED, 0 };
+	CHECK(hd_schedule_check(&back.at[0], &rules, &report, &t.diag) == HD_OK, "%s", t.diag.text);
+	hd_arena_finish(&t.arena);
+}
+
+static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **state)
+{
+	const struct hd_job_planner *row;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_int_equal(hd_job_planner_find(&row, "pipedreem", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream"), "%s", diag.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_weights_n_devices_take_an_nth),
+		cmocka_unit_test(virtual_nodes_are_shared_out_by_speed),
+		cmocka_unit_test(devices_without_virtual_nodes_stay_idle),
+		cmocka_unit_test(pipedream_runs_what_its_recurrence_finds),
+		cmocka_unit_test(auto_is_never_slower_than_the_others),
+		cmocka_unit_test(what_does_not_fit_says_who_and_how_much),
+		cmocka_unit_test(wishes_that_a_planner_does_not_hear_are_refused),
+		cmocka_unit_test(what_is_printed_is_a_schedule_and_the_same_every_time),
+		cmocka_unit_test(a_planner_that_there_is_not_is_answered_with_those_there_are),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

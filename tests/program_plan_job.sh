@@ -1,0 +1,84 @@
+#!/bin/bash
+# heddle plan JOB: a plan that is told, drawn, written and run; heddle profile before it.
+. "$(dirname "$0")/program.sh"
+write_jobs 3
+cat >cluster.yaml <<'END'
+kinds:
+  new: {speed: 1, memory: 1GiB}
+  old: {speed: 0.5, memory: 1GiB}
+levels:
+  - {name: server, components: 2, bytes_per_s: 12e9, latency_ns: 5000}
+  - {name: rack, components: 2, bytes_per_s: 1.25e9, latency_ns: 20000}
+devices:
+  - {kind: new, count: 2}
+  - {kind: old, count: 2}
+END
+
+expect 0 heddle plan lenet.yaml --workers 4
+says 'profile   counts of operations on a nominal core'
+says 'modelled, 14 nodes, 14 cuts'
+says 'devices   4: joined by a nominal link of 10 GB/s'
+says 'step      '
+says 'bubble'
+expect 0 heddle plan lenet.yaml --workers 4 --json
+json_ok
+says '"profile":"modelled"'
+cp out once.json
+expect 0 heddle plan lenet.yaml --workers 4 --json
+cmp -s out once.json || failed "another plan the second time"
+passed "a plan without a measurement, the same every time"
+
+expect 0 heddle profile lenet.yaml --samples 3 -o lenet.json -q
+expect 0 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --draw --explain
+says 'profile   lenet.json: measured'
+says 'devices   4: cluster.yaml'
+says 'rival     data: '
+says 'rival     pipedream: '
+says 'the order of the work'
+says '   0 |'
+expect 0 heddle plan lenet.yaml --profile lenet.json -n 2
+says 'joined by the link of the profile'
+expect 2 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --workers 4
+says 'leave --workers out'
+expect 2 heddle plan mlp.yaml --profile lenet.json
+says 'lenet.json is the profile of another graph'
+expect 0 heddle plan mlp.yaml --profile lenet.json --force-profile -n 2
+expect 2 heddle plan lenet.yaml --profile lenet.json -s batch.virtual_nodes=4
+says 'is of virtual nodes of 2 samples, this job has 4'
+passed "a measured profile, a cluster file, refusals of others"
+
+expect 0 heddle plan mlp.yaml --planner data -n 3 -o data.plan
+expect 0 heddle plan check data.plan
+expect 0 heddle run mlp.yaml --devices 3 --plan data.plan --out planned --json
+same "$(number digest)" "$(heddle run mlp.yaml --devices 1 --out plain --json 2>err >out; number digest)" "states under the plan and without"
+expect 0 heddle plan lenet.yaml --planner pipedream --cluster cluster.yaml -o pipe.plan --json
+says '"runs":false'
+expect 0 heddle plan check pipe.plan
+says 'accepted'
+passed "what is written can be checked, and run where the build runs it"
+
+cp lenet.yaml check
+expect 0 heddle plan ./check -n 2
+expect 2 heddle plan check
+says 'takes FILE'
+expect 2 heddle plan chekc
+says '; a job file of that name is ./chekc'
+expect 2 heddle plan
+says 'takes JOB'
+expect 2 heddle plan lenet.yaml lenet.yaml
+says 'takes JOB'
+expect 2 heddle plan lenet.yaml --workers 0
+says '--workers is from 1 to'
+expect 2 heddle plan lenet.yaml --planner pipedreem
+says 'did you mean pipedream?'
+expect 2 heddle plan lenet.yaml --planner data --schedule gpipe
+says 'the planner data decides the schedule itself'
+expect 2 heddle plan lenet.yaml --schedule gpip
+says 'did you mean gpipe?'
+expect 2 heddle plan lenet.yaml -s parallel.mode=explicit -s parallel.plan=data.plan
+says 'names its plan, data.plan'
+expect 2 heddle plan lenet.yaml --planner data -s workers.memory=64KiB -n 2
+says 'does not fit: rank 0 needs'
+expect 3 heddle plan lenet.yaml --cluster lenet.json
+says 'lenet.json:1:'
+passed "wrong wishes are answered with what is right"
