@@ -25,7 +25,8 @@ trap 'rm -rf "$work"' EXIT
 member() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$2"; }
 text_of() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$2"; }
 least() { printf '%s\n' "$@" | sort -g | head -n 1; }
-ours() { "$heddle" bench step "bench/jobs/$1.yaml" --devices "$2" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"; }
+# On all cores as the plan divides them into devices and threads.
+ours() { "$heddle" bench step "bench/jobs/$1.yaml" --devices "$([ "$2" = "$cores" ] && [ "$2" != 1 ] && echo auto || echo "$2")" --repeat "$steps" --json -q --save "$work/problem.safetensors" >"$3"; }
 peer() { "$HD_TORCH_PYTHON" bench/torch_step.py "$work/problem.safetensors" "$1" "$2" "$steps" ${4:+"$4"} >"$3" 2>>"$work/log" || { tail -n 3 "$work/log" >&2; return 1; }; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 

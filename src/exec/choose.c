@@ -15,9 +15,17 @@ static double vn_seconds(const struct hd_program *program, uint32_t nthreads)
 			const struct hd_node *node = &program->graph->node[program->order[phase][i]];
 			struct hd_cost cost = hd_ops[node->op].cost(program->graph, node, program->part_rows);
 			double compute = cost.flops * second_per_flop, move = cost.bytes * second_per_byte;
-			sum += (compute > move ? compute : move) * (1 + uneven * (nthreads - 1.0)) / nthreads + (nthreads > 1 ? second_per_meeting : 0);
+			sum += (compute > move ? compute : move) * (1 + uneven * (nthreads - 1.0)) / nthreads;
 		}
 	return sum;
+}
+
+/* Every device does this for its own virtual nodes: where parameters are many and rows few, threads of one device are faster than devices. */
+static double wave_seconds(const struct hd_worker *w, uint32_t nthreads)
+{
+	double meetings = nthreads > 1 ? (double)w->train.norder[HD_RUN_F] + (double)w->train.norder[HD_RUN_B] : 0;
+
+	return 3.0 * (double)w->flat_bytes * second_per_byte / nthreads + meetings * second_per_meeting;
 }
 
 /* Update: parameters, gradients and slots once; joins: three passes for each root but one. */
@@ -69,7 +77,9 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 	}
 	if (!err) {
 		hd_worker_memory(w, &choice->memory);
-		choice->step_s = vn_seconds(&w->train, choice->nthreads) * ((nvns + d - 1) / d) + end_seconds(w, nroots, ncores);
+		uint32_t most = (nvns + d - 1) / d, nwaves = (most + choice->wave - 1) / choice->wave;
+		choice->step_s = vn_seconds(&w->train, choice->nthreads) * most + wave_seconds(w, choice->nthreads) * nwaves
+			+ end_seconds(w, nroots, ncores);
 	}
 	hd_arena_finish(&w->arena);
 	hd_free(w);

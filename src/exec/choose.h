@@ -7,10 +7,10 @@
  * 1. Every division D x T of the cores with D <= V is sketched: programs and fold scripts are
  *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels' scratch.
  * 2. A wave is as wide as hd_worker_wave() likes it, and halved until the memory fits.
- * 3. Time: a phase of a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T
- *    threads that meet once a node; a step is the largest count of virtual nodes of a device times that, and
- *    the update and the joins of roots shared by all cores. F, B and the meeting are nominal: only
- *    the order of the list depends on them.
+ * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), shared by T threads. A wave adds
+ *    what it pays once: parameters laid out for F and for B, their gradient written, and the meetings of the threads,
+ *    one a node. A step is the device with the most virtual nodes, and the update and the joins of roots shared by
+ *    all cores. F, B and the meeting are nominal: only the order of the list depends on them.
  * 4. The best is the fastest that fits; of equals the one with more devices. If none fits, the smallest, and
  *    whoever opens it is refused with the numbers.
  *

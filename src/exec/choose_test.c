@@ -1,5 +1,7 @@
 #include "exec/choose.h"
 
+#include <math.h>
+
 #include "exec/testing.h"
 
 /* Predictions are judged by what a worker of the same division really takes. */
@@ -88,11 +90,61 @@ static void little_memory_makes_fewer_devices_of_more_threads_and_smaller_waves(
 	hd_rig_close(&rig);
 }
 
+/* As measured on two cores (docs/results/cores.md): a layer of a million parameters on few rows is laid out and folded by every
+ * device again, threads share it; where parameters are few and nodes small, threads only meet. */
+static void threads_win_where_parameters_are_many_for_their_rows(void **state)
+{
+	static const struct { const char *model; uint32_t batch, ndevices; } cases[] = {
+		{ "model: {use: builtin:mlp, args: {hidden: [1024, 1024]}}\ndata: {kind: synthetic, count: 256}\n", 256, 1 },
+		{ "model: {use: builtin:mlp, args: {hidden: [1024, 1024]}}\ndata: {kind: synthetic, count: 2048}\n", 2048, 2 },
+		{ "model: {use: builtin:lenet}\ndata: {kind: synthetic, count: 64}\n", 64, 2 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_rig rig;
+		hd_rig_open(&rig, cases[i].model, cases[i].batch, 8, NULL, 1);
+		const struct hd_choices *choices = choices_of(&rig, 2, 0, 0);
+		const struct hd_choice *best = &choices->at[choices->best];
+		CHECK(choices->n == 2 && best->ndevices == cases[i].ndevices, "case %zu: %u devices, predicted %g and %g s", i, best->ndevices,
+			choices->at[0].step_s, choices->at[1].step_s);
+		hd_rig_close(&rig);
+	}
+}
+
+/* By hand, of a product of one layer: 2 devices of 1 thread, 4 virtual nodes of 32 rows each, in one wave. */
+static void times_are_those_of_the_header(void **state)
+{
+	struct hd_rig rig;
+	double flat, nodes = 0;
+	(void)state;
+
+	hd_rig_open(&rig, "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 256}\noptim: {kind: adamw}\n", 256, 8, NULL, 1);
+	const struct hd_choices *choices = choices_of(&rig, 2, 0, 0);
+	struct hd_worker *w = rig.worker;
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+		for (uint32_t i = 0; i < w->train.norder[phase]; i++) {
+			const struct hd_node *node = &w->train.graph->node[w->train.order[phase][i]];
+			struct hd_cost cost = hd_ops[node->op].cost(w->train.graph, node, 32);
+			nodes += cost.flops * 1e-11 > cost.bytes * 5e-11 ? cost.flops * 1e-11 : cost.bytes * 5e-11;
+		}
+	flat = (double)w->flat_bytes * 5e-11;
+	/* parameters, gradient and two slots read, three written; a join of the second device's root: read, read, written */
+	double two = 4 * nodes + 3 * flat + (7 + 3) * flat / 2, threads = 8 * nodes * 1.03 / 2
+		+ 3 * flat / 2 + 4e-6 * (w->train.norder[HD_RUN_F] + w->train.norder[HD_RUN_B]) + 7 * flat / 2;
+	CHECK(choices->at[0].wave >= 4 && choices->at[1].wave == 8, "waves %u and %u", choices->at[0].wave, choices->at[1].wave);
+	CHECK(fabs(choices->at[0].step_s - two) < 1e-9 * two, "2 x 1: %g s, by hand %g", choices->at[0].step_s, two);
+	CHECK(fabs(choices->at[1].step_s - threads) < 1e-9 * threads, "1 x 2: %g s, by hand %g", choices->at[1].step_s, threads);
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_predicted_is_what_a_worker_takes),
 		cmocka_unit_test(cores_are_used_once_and_no_device_is_idle),
+		cmocka_unit_test(threads_win_where_parameters_are_many_for_their_rows),
+		cmocka_unit_test(times_are_those_of_the_header),
 		cmocka_unit_test(little_memory_makes_fewer_devices_of_more_threads_and_smaller_waves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
