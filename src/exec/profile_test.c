@@ -86,6 +86,52 @@ static void steps_have_the_same_bits_whether_nodes_were_measured_or_not(void **s
 	}
 }
 
+static uint32_t shown(const struct hd_graph *g, uint32_t v)
+{
+	while (g->value[v].kind == HD_TEMP && hd_ops[g->node[g->value[v].node].op].class == HD_OP_VIEW)
+		v = g->node[g->value[v].node].in[0];
+	return v;
+}
+
+/* Tensors that the profile counts as saved have bytes of their own in the memory plan of the step: none lies in another's place,
+ * and with the inputs that are kept too they are all that is counted. */
+static void what_is_saved_has_a_place_in_the_memory_plan(void **state)
+{
+	static const char *const models[] = { hd_rig_mlp, hd_rig_lenet, hd_rig_gpt };
+
+	(void)state;
+	for (int m = 0; m < 3; m++) {
+		struct hd_profile p;
+		struct hd_rig rig;
+		hd_rig_open(&rig, models[m], BATCH, VNS, NULL, 1);
+		measure(&rig, 1, &p);
+		const struct hd_program *program = &rig.worker->train;
+		const struct hd_graph *g = program->graph;
+		bool *kept = hd_arena_take(&rig.arena, g->nvalues, sizeof *kept);
+		uint8_t *taken = hd_arena_take(&rig.arena, program->memory.len_bytes + 1, 1);
+		int64_t sum = 0;
+		for (uint32_t n = g->nforward; n < g->nnodes; n++)
+			for (int k = 0; k < g->node[n].nin; k++)
+				kept[shown(g, g->node[n].in[k])] = true;
+		for (uint32_t v = 0; v < g->nvalues; v++) {
+			const struct hd_value *value = &g->value[v];
+			uint64_t bytes = hd_value_bytes(value, BATCH / VNS);
+			bool tensor = value->kind == HD_TEMP && value->node < g->nforward;
+			if (!kept[v] || !(tensor || value->kind == HD_INPUT))
+				continue;
+			sum += (int64_t)bytes;
+			for (uint64_t i = 0; tensor && i < bytes; i++) {
+				CHECK(!taken[program->memory.at[v] + i], "model %d: value %u lies in another's place", m, v);
+				taken[program->memory.at[v] + i] = 1;
+			}
+		}
+		for (uint32_t i = 0; i < p.nnodes; i++)
+			sum -= p.node[i].saved;
+		CHECK(sum == 0, "model %d: the plan keeps %lld bytes more", m, (long long)sum);
+		hd_rig_close(&rig);
+	}
+}
+
 static void left_alone_it_takes_as_many_samples_as_settle(void **state)
 {
 	struct hd_profile p;
@@ -142,6 +188,7 @@ int main(void)
 		cmocka_unit_test(medians_means_and_spreads_are_those_of_the_samples),
 		cmocka_unit_test(nodes_with_work_in_a_phase_have_times_in_it),
 		cmocka_unit_test(steps_have_the_same_bits_whether_nodes_were_measured_or_not),
+		cmocka_unit_test(what_is_saved_has_a_place_in_the_memory_plan),
 		cmocka_unit_test(left_alone_it_takes_as_many_samples_as_settle),
 		cmocka_unit_test(rates_and_a_link_are_measured_too),
 		cmocka_unit_test(what_cannot_be_profiled_is_refused),
