@@ -27,6 +27,14 @@ expect 0 heddle plan show --schedule interleaved -p 2 -m 4 --chunks 3 --json
 says '"schedules":"## interleaved p=2 m=4 stages=6'
 expect 0 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,1
 says '2: F1.0 B1.0 F1.1'
+expect 0 heddle plan show --schedule 2bw -p 2 -m 2 --complete
+says '1: LD1.0 RA1.0<0 F1.0@-1 B1.0@-1 SG1.0>0 LD1.1 RA1.1<0 F1.1@-1 B1.1@-1 SG1.1>0 REL1@-1 STEP1@1 PIN1@1'
+cp out whole.txt
+expect 0 heddle plan check whole.txt --transport buffered
+expect 0 heddle plan show whole.txt --complete
+cmp -s out whole.txt || failed "a complete schedule is completed again"
+expect 0 heddle plan check whole.txt --repeat 2
+says 'ns each'
 passed "show: every name, and what is printed is read again"
 
 expect 0 heddle simulate --schedule 1f1b -p 8 -m 16 --costs 1,2 --json
@@ -102,6 +110,22 @@ expect 3 heddle plan check bad.txt
 expect 3 heddle plan check empty.txt
 expect 2 heddle plan check zb.txt --credits 2
 says '--credits belongs to --transport buffered'
+printf '0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n' >knot.txt
+expect 2 heddle plan check knot.txt
+says 'K7   plan: these instructions wait for each other: rank 0 #1 B0.0 -> rank 1 #0 F1.1 -> rank 0'
+printf '0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n' >tight.txt
+expect 2 heddle plan check tight.txt --transport buffered --credits 1
+says 'N = 2 is enough'
+expect 0 heddle plan check tight.txt --transport buffered --credits 2
+sed 's/@-1/@0/; s/^update 2bw/update 2bw/' whole.txt >wrong.txt
+expect 2 heddle plan check wrong.txt
+says 'must use version 0 of stage'
+sed 's/ REL1@-1//' whole.txt >kept.txt
+expect 2 heddle plan check kept.txt
+says 'K14 '
+printf 'update 2bw\nsection prologue\n0: F0.0\n1: F1.0 B1.0\nsection period\n0: F0.0 B0.-1\n1: F1.0 B1.0\nsection epilogue\n0: B0.-1\n1:\n' >few.txt
+expect 2 heddle plan check few.txt
+says '2bw needs m >= p; m = 1, p = 2; the nearest that works: m = 2'
 write_jobs 2
 expect 0 heddle run mlp.yaml --devices 2 --out run -q
 expect 0 heddle plan check "$(find run/plan -name '*.plan' | head -n 1)"

@@ -74,6 +74,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(AUTODIFF,    0,   "gradients",     FLAG,   "",        "with the nodes that compute gradients") \
 	X(GRAPH,       0,   "graph",         TEXT,   "FILE",    "costs of a model's nodes: a profile (JSON), or graph.txt of PipeDream") \
 	X(CUTS,        0,   "cuts",          TEXT,   "C,C,...", "first cut of each stage, the first 0 (default: the straight partition)") \
+	X(COMPLETE,    0,   "complete",      FLAG,   "",        "with transfers, versions and updates, not the skeleton alone") \
 	X(MACHINES,    0,   "machines",      TEXT,   "N[,M...]", "machines of a component, components of the next, ...: innermost first") \
 	X(BANDWIDTH,   0,   "bandwidth",     TEXT,   "B[,B...]", "bytes per second between them, one for each level") \
 	X(VARIANT,     0,   "variant",       WORD,   "paper|printed|code|heddle", "which recurrence (default paper)") \

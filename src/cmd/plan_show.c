@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "plan/passes.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 
@@ -14,8 +15,13 @@ enum hd_err hd_cmd_plan_show(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	hd_text_init(&text, &cmd->arena);
-	for (uint32_t i = 0; i < all.len; i++)
+	for (uint32_t i = 0; i < all.len && !err; i++) {
+		if (cmd->args.has[HD_OPT_COMPLETE])
+			err = hd_schedule_complete(&all.at[i], &all.at[i], &(struct hd_passes){ 0 }, &cmd->arena, &cmd->diag);
 		hd_schedule_print(&all.at[i], &text);
+	}
+	if (err)
+		return err;
 	if (text.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of a schedule");
 	if (cmd->args.has[HD_OPT_JSON]) {

@@ -87,13 +87,15 @@ const struct hd_verb hd_verbs[] = {
 	{ "plan show", "[FILE]", 0, 1, "a schedule as text: a line of instructions a rank",
 	  "Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: every schedule in it, as it is read.\n"
 	  "F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on virtual node 7; (F3.7&B0.2) a pair.\n"
-	  "--costs and --comm matter to zb-auto alone, which searches for them.",
-	  OPTS(SCHEDULE_OPTS), hd_cmd_plan_show, "program_schedule.sh" },
+	  "--costs and --comm matter to zb-auto alone, which searches for them. --complete adds what a skeleton lacks: LD, transfers\n"
+	  "(SA RA activations, SG RG gradients), PIN and REL of versions, RED of stages with copies, STEP.",
+	  OPTS(SCHEDULE_OPTS, HD_OPT_COMPLETE), hd_cmd_plan_show, "program_schedule.sh" },
 	{ "plan check", "FILE", 1, 1, "prove the schedules of a file, or a plan: complete, in order, no waiting in a circle",
 	  "Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is broken, 3 if the file cannot be read.\n"
-	  "A file of schedules may hold several; --transport adds their transfers and asks whether they end. A plan is a file\n"
-	  "that a run wrote (plan/NNNN.plan): it is held against the rules of this build's runtime.",
-	  OPTS(HD_OPT_TRANSPORT, HD_OPT_CREDITS), hd_cmd_plan_check, "program_schedule.sh" },
+	  "Below it five instructions before and after each that it names. A file of schedules may hold several; --transport adds\n"
+	  "their transfers and asks whether they end. A plan is a file that a run wrote (plan/NNNN.plan): it is held against the\n"
+	  "rules of this build's runtime. --repeat N: times the checker itself instead, best of N runs.",
+	  OPTS(HD_OPT_TRANSPORT, HD_OPT_CREDITS, HD_OPT_REPEAT), hd_cmd_plan_check, "program_schedule.sh" },
 	{ "plan diff", "A B", 2, 2, "what moves between two plans, or two schedules",
 	  "Stages that change ranks, virtual nodes that change ranks (of stages with copies), owners of chunks, workers of ranks, and\n"
 	  "of each list how many instructions are removed and added. With --graph, the bytes that ranks need of the stages which they\n"

@@ -486,6 +486,8 @@ static enum hd_err check_delayed(struct hd_lists *l, const struct hd_schedule *s
 		return HD_OK;
 	}
 	err = check_flat(l, &run, rules, diag);
+	if (!err && !l->report->total && s->update == HD_UPDATE_2BW && s->nvns < s->nranks)
+		hd_lists_say_all(l, "K13", "2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u", s->nvns, s->nranks, s->nranks);
 	return err ? err : hd_lists_period(l, hd_schedule_prologue_steps(s), diag);
 }
 

@@ -137,6 +137,11 @@ static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.0\nsection epilogue\n0:\n", NULL, "" },
 	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K13",
 	  "plan: rank 0, #1 F0.1: version 1 of stage 0 is not made yet: its update comes after #1 [rank 0, #2 B0.0]" },
+	{ "update 2bw\nsection prologue\n0: F0.0\n1: F1.0 B1.0\nsection period\n0: F0.0 B0.-1\n1: F1.0 B1.0\nsection epilogue\n0: B0.-1\n1:\n", "K13",
+	  "plan: 2bw needs m >= p; m = 1, p = 2; the nearest that works: m = 2" },
+	{ "update 2bw\nsection prologue\n0: F0.0 F0.1\n1: F1.0 F1.1 B1.0\n2: F2.0 B2.0 F2.1 B2.1\nsection period\n0: F0.0 B0.-2\n1: F1.0 B1.-1\n"
+	  "2: F2.0 B2.0\nsection epilogue\n0: B0.-2 B0.-1\n1: B1.-1\n2:\n", "K13",
+	  "plan: rank 0, #2 F0.2: version 1 of stage 0 is not made yet: its update comes after #2; 2bw needs m >= p; m = 1, p = 3; the nearest that works: m = 3 [rank 0, #3 B0.0]" },
 	{ "update 2bw\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL, "" },
 	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K2", "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
 	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K2", "plan: 0.4 has no backward" },

@@ -92,10 +92,11 @@ static uint32_t find_update(const struct walk *w, uint32_t stage, int32_t u)
 static void say_not_made(const struct walk *w, uint32_t stage, int32_t u, uint32_t other)
 {
 	const struct hd_schedule *s = w->l->s;
-	char more[80] = "";
+	char more[120] = "";
 
 	if (w->l->update == HD_UPDATE_2BW && w->l->step_vns < s->nranks)
-		snprintf(more, sizeof more, "; 2bw needs m >= p; m = %u, p = %u", w->l->step_vns, s->nranks);
+		snprintf(more, sizeof more, "; 2bw needs m >= p; m = %u, p = %u; the nearest that works: m = %u",
+			w->l->step_vns, s->nranks, s->nranks);
 	if (other == NEVER)
 		HERE(w, "K13", "version %d of stage %u is not made yet: its update comes after #%u%s", u, stage, w->at, more);
 	else
