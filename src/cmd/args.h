@@ -84,6 +84,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(MEMORY,      0,   "memory",        TEXT,   "BYTES",   "limit of each machine or device; partition: on parameters and activations in flight") \
 	X(BATCH,       0,   "batch",         COUNT,  "B",       "samples of a step")                               \
 	X(VN_SIZE,     0,   "vn-size",       COUNT,  "b",       "samples of a virtual node (default: chosen)")     \
+	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \
 	X(RULES,       0,   "rules",         FLAG,   "",        "by the paper's rules, one choice after the other, not by search") \
 	X(AT,          0,   "at",            TEXT,   "t,p,d[,b,v,R]", "judge this split instead; R: none, selective or full (recomputation)") \
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
