@@ -68,7 +68,7 @@ chain()
 {
 	awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f, activation_size=%d, parameter_size=%d\n", i, 1 + rand(), 2 + rand(), 4000 * int(100 + 900 * rand()), 4000 * int(1000 * rand() * rand() * rand()); for (i = 1; i < n; i++) printf "\tn%d -- n%d\n", i - 1, i }'
 }
-for variant in paper printed code; do
+for variant in paper printed code heddle; do
 	for bandwidth in 1e9 1e10 1e11; do
 		chain 5000 1 >"$work/chain.txt"
 		options=(--variant $variant)

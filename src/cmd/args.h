@@ -84,7 +84,6 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(MEMORY,      0,   "memory",        TEXT,   "BYTES",   "limit of each machine or device; partition: on parameters and activations in flight") \
 	X(BATCH,       0,   "batch",         COUNT,  "B",       "samples of a step")                               \
 	X(VN_SIZE,     0,   "vn-size",       COUNT,  "b",       "samples of a virtual node (default: chosen)")     \
-	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \
 	X(RULES,       0,   "rules",         FLAG,   "",        "by the paper's rules, one choice after the other, not by search") \
 	X(AT,          0,   "at",            TEXT,   "t,p,d[,b,v,R]", "judge this split instead; R: none, selective or full (recomputation)") \
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
@@ -92,12 +91,17 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
 	X(WORKERS,     'n', "workers",       COUNT,  "N",       "plan for N equal devices (default: those of the job, or of this machine)") \
 	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
-	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the job's ops, as `heddle profile` writes them (default: modelled)") \
+	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled)") \
 	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
 	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "who makes the plan: auto, data, pipedream") \
 	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code", "recurrence of the planner pipedream (default paper)") \
 	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
-	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other planners would do, too")               \
+	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost")               \
+	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \
+	X(SHARDS,      0,   "tensor-shards", COUNT,  "T",       "shards of the job's tensors; devices of a tensor group divide it (default 1)") \
+	X(UPDATE,      0,   "update",        WORD,   "flush|2bw", "whose gradients an update waits for (default flush)") \
+	X(PIPELINES,   0,   "pipelines",     COUNT,  "D",       "pipelines side by side (default: chosen)")        \
+	X(RECOMPUTE,   0,   "recompute",     WORD,   "auto|none|stage", "compute activations again: where they do not fit, never, in every stage") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

@@ -112,4 +112,8 @@ void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, co
 /* A file that `heddle plan check` takes: remarks with the map of ranks, devices, cuts and virtual nodes, then the lists. */
 void hd_auto_print(const struct hd_auto_plan *plan, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, struct hd_text *text);
 
+const char *hd_auto_bound_name(enum hd_auto_bound bound);
+const char *hd_auto_place_name(enum hd_auto_place place);
+void hd_auto_shape_print(const struct hd_auto_plan *plan, struct hd_text *text);      /* "1f1b: p = 4 ranks, d = 2 pipelines, ..." */
+
 #endif

@@ -16,38 +16,46 @@
 #define PS_PER_S 1e12
 #define NO_FILL INFINITY
 #define NONE UINT32_MAX
+enum { BOUND_TRIES = 6 };
 
 /* ---- ranges of the cuts that are considered */
 
-/* Rule 5: one of each share of the time. */
-static uint32_t thin(const struct hd_cuts *c, uint32_t most, uint32_t *cut)
+/* Rule 5: the share of the time that the cut ends in. Sums do not rise along the order where the graph branches. */
+static uint32_t share_of(const struct hd_cuts *c, uint32_t j, uint32_t most)
 {
 	double all = (double)c->time_ns[c->n - 1];
-	uint32_t n = 0, share = 0;
 
+	return c->n <= most ? j : (uint32_t)((double)(most - 1) * ((double)c->time_ns[j] / (all > 0 ? all : 1)));
+}
+
+static uint32_t thin(const struct hd_cuts *c, uint32_t most, uint32_t *pick, uint32_t *cut)
+{
+	uint32_t n = 0;
+
+	memset(pick, 0xff, most * sizeof *pick);
 	for (uint32_t j = 0; j < c->n; j++) {
-		uint32_t mine = c->n <= most ? j : (uint32_t)((double)(most - 1) * ((double)c->time_ns[j] / (all > 0 ? all : 1)));
-		bool last = j == c->n - 1, opens = !n || last || mine != share;
-		if (opens)
-			cut[n++] = j;
-		else if (c->out[j] < c->out[cut[n - 1]])
-			cut[n - 1] = j;
-		share = mine;
+		uint32_t *of = &pick[share_of(c, j, most)];
+		if (*of == NONE || c->out[j] < c->out[*of])
+			*of = j;
 	}
+	for (uint32_t j = 0; j < c->n; j++)
+		if (j == c->n - 1 || pick[share_of(c, j, most)] == j)
+			cut[n++] = j;
 	return n;
 }
 
 enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_cut_sums *sums, uint32_t most, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_steady_table t = { .sums = sums, .cut = hd_arena_take(arena, (size_t)most + 1, sizeof *t.cut) };
+	uint32_t *pick = hd_arena_take(arena, most, sizeof *pick);
 
 	assert(most >= 2);
-	if (t.cut)
-		t.n = thin(sums->cuts, most, t.cut);
+	if (t.cut && pick)
+		t.n = thin(sums->cuts, most, pick, t.cut);
 	assert(t.n <= most + 1);
 	t.range = hd_arena_take(arena, (size_t)t.n * (t.n + 1) / 2, sizeof *t.range);
 	t.may = hd_arena_take(arena, (size_t)t.n * (t.n + 1) / 2, sizeof *t.may);
-	if (!t.cut || !t.range || !t.may)
+	if (!t.cut || !pick || !t.range || !t.may)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the ranges of %u cuts", sums->cuts->n);
 	for (uint32_t j = 0; j < t.n; j++)
 		for (uint32_t k = 0; k <= j; k++) {
@@ -92,6 +100,7 @@ struct solver {
 	uint32_t nlogs;
 	double *slowest; int64_t *tightest;       /* [nlogs][nsites] over 2^log sites: of clusters of several kinds */
 	double cap, best;
+	double *rest;                     /* [n] of the fill, at least, behind each cut */
 	struct { double fill; uint32_t stages, k, r; } *at;      /* [n][nsites + 1] */
 	uint32_t *open, *nopen;           /* [n][nsites + 1] site counts with a finite fill, ascending */
 };
@@ -167,7 +176,7 @@ static void relax(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint3
 	uint32_t stages = k ? s->at[state(s, k - 1, from)].stages + 1 : 1;
 	size_t to = state(s, j, from + r);
 
-	if (!p->fits || !(p->slow < s->cap) || !(fill + p->slow < s->best))
+	if (!p->fits || !(p->slow < s->cap) || (!s->plain && !(fill + s->rest[j] + p->slow < s->best)))
 		return;
 	if (fill < s->at[to].fill || (fill == s->at[to].fill && stages < s->at[to].stages)) {
 		s->at[to].fill = fill;
@@ -232,6 +241,8 @@ static void spread(struct solver *s, uint32_t k, uint32_t j)
 	uint32_t nfrom = k ? s->nopen[k - 1] : 1, all = s->straight ? 1 : s->nsites, least = s->straight ? 1 : least_copies(s, cost, all);
 
 	for (uint32_t i = 0; i < nfrom; i++) {
+		if (s->straight && s->t->n - 1 - j < s->nsites - 1 - from[i])
+			continue;                         /* too few cuts are left for the stages behind */
 		uint32_t most = s->nsites - from[i] < all ? s->nsites - from[i] : all;
 		if (s->nsites > HD_STEADY_SITES && !s->straight && least <= most)
 			offer_few(s, k, j, from[i], least, most);
@@ -240,7 +251,8 @@ static void spread(struct solver *s, uint32_t k, uint32_t j)
 	}
 }
 
-/* Sites all alike: the fewest copies that keep the cap, the same wherever they are. But for the first site: it has no link before it. */
+/* Sites all alike: the fewest copies that keep the cap, the same wherever they are (so what is too slow for the best time so far is not
+ * left out: more copies might do). But for the first site: it has no link before it. */
 static void spread_plain(struct solver *s, uint32_t k, uint32_t j)
 {
 	const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
@@ -296,6 +308,20 @@ static void fill_rows(struct solver *s)
 
 /* ---- the caps */
 
+/* Rounding must not hide what is as good. */
+#define SAFELY (1 - 1e-12)
+
+static void find_rest(struct solver *s)
+{
+	const struct hd_stage_cost *all = &s->t->range[hd_steady_at(0, s->t->n - 1)];
+
+	for (uint32_t j = 0; j < s->t->n; j++) {
+		const struct hd_stage_cost *upto = &s->t->range[hd_steady_at(0, j)];
+		int64_t left = all->f + all->i + all->w - (upto->f + upto->i + upto->w);
+		s->rest[j] = s->t->may[hd_steady_at(0, j)] && left > 0 ? SAFELY * ((double)left / s->top_speed) : 0;
+	}
+}
+
 /* Least fill, fewest stages, fewest sites; NONE: nothing keeps the cap. */
 static uint32_t best_sites(const struct solver *s)
 {
@@ -343,10 +369,14 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 	s->at = hd_arena_take(scratch, states, sizeof *s->at);
 	s->open = hd_arena_take(scratch, states, sizeof *s->open);
 	s->nopen = hd_arena_take(scratch, s->t->n, sizeof *s->nopen);
-	if (!s->at || !s->open || !s->nopen)
+	s->rest = hd_arena_take(scratch, s->t->n, sizeof *s->rest);
+	if (!s->at || !s->open || !s->nopen || !s->rest)
 		return false;
-	for (uint32_t x = 0; s->straight && x < s->nsites; x++)
-		s->top_speed = s->how->site[x].speed > s->top_speed ? s->how->site[x].speed : s->top_speed;
+	for (uint32_t x = 0; x < s->nsites; x++) {
+		double speed = s->straight ? s->how->site[x].speed : hd_cluster_kind_of(c, x)->speed;
+		s->top_speed = speed > s->top_speed ? speed : s->top_speed;
+	}
+	find_rest(s);
 	if (s->straight)
 		return true;
 	s->nlogs = log_of(s->nsites) + 1;
@@ -359,7 +389,6 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 		const struct hd_cluster_kind *kind = hd_cluster_kind_of(c, x);
 		s->slowest[x] = kind->speed;
 		s->tightest[x] = limit(kind->memory);
-		s->top_speed = kind->speed > s->top_speed ? kind->speed : s->top_speed;
 		s->plain &= !kind->memory && c->device_kind[x] == c->device_kind[0];
 	}
 	for (uint32_t log = 1; log < s->nlogs; log++)
@@ -377,6 +406,43 @@ static struct solver solver_of(const struct hd_steady_table *table, const struct
 		.chunks = how->chunks ? how->chunks : 1, .versions = how->versions ? how->versions : 1, .cap = INFINITY, .best = INFINITY };
 }
 
+static struct hd_stage_cost range_again(const struct hd_steady_table *t, const struct hd_steady_stage *g)
+{
+	uint32_t k = 0, j = 0;
+
+	while (g->first && t->cut[k] != g->first - 1)
+		k++;
+	while (t->cut[j] != g->last)
+		j++;
+	return t->range[(size_t)j * (j + 1) / 2 + (g->first ? k + 1 : 0)];
+}
+
+/* A time that is surely reached, found by halving the room for the cap from twice an even share down; INFINITY: none at hand.
+ * It only spares the search what cannot be better, and lets through what is as good. */
+static double bound(struct solver *s, struct hd_steady *now)
+{
+	const struct hd_stage_cost *all = &s->t->range[hd_steady_at(0, s->t->n - 1)];
+	double even = (double)s->how->m * s->chunks * ((double)(all->f + all->i + all->w) / s->top_speed) / s->nsites, low = 0, high = 2 * even;
+
+	s->best = INFINITY;
+	for (int tries = 0; tries < BOUND_TRIES && even > 0; tries++) {
+		s->cap = tries ? (low + high) / 2 : high;
+		fill_rows(s);
+		uint32_t sites = best_sites(s);
+		if (sites == NONE && !tries)
+			break;
+		if (sites == NONE) {
+			low = s->cap;
+			continue;
+		}
+		walk_back(s, sites, now);
+		high = now->steady_ps;
+		s->best = hd_steady_ps(now) < s->best ? hd_steady_ps(now) : s->best;
+	}
+	s->cap = s->best * (1 + 1e-9);
+	return s->cap;              /* sums in another order may be rounded up */
+}
+
 /* Rule 6: the two sums again, from the stages, the costs and the cluster. */
 static double cost_again(const struct hd_steady *a, const struct hd_steady_table *t, const struct hd_steady_how *h)
 {
@@ -385,7 +451,7 @@ static double cost_again(const struct hd_steady *a, const struct hd_steady_table
 
 	for (uint32_t i = 0; i < a->nstages; i++) {
 		const struct hd_steady_stage *g = &a->stage[i];
-		struct hd_stage_cost c = hd_cut_sums_range(t->sums, g->first, g->last + 1);
+		struct hd_stage_cost c = range_again(t, g);
 		double speed = INFINITY, in = 0, sum = 0, own = (double)((h->m + g->replicas - 1) / g->replicas) - 1;
 		for (uint32_t d = x; !h->site && d < x + g->replicas; d++)
 			speed = fmin(speed, hd_cluster_kind_of(h->cluster, d)->speed);
@@ -426,6 +492,7 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 	now.stage = hd_arena_take(scratch, most, sizeof *now.stage);
 	if (!best.stage || !now.stage || !prepare(&s, scratch))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to split %u cuts over %u devices", table->n, s.nsites);
+	s.best = bound(&s, &now);
 	while (fill_rows(&s), (sites = best_sites(&s)) != NONE) {
 		walk_back(&s, sites, &now);
 		if (hd_steady_ps(&now) < s.best) {

@@ -1,0 +1,210 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/planner.h"
+#include "cmd/json_line.h"
+#include "cmd/verbs.h"
+
+enum { RANKS_IN_JSON = 4096 };
+
+struct given {
+	struct hd_profile profile;
+	struct hd_cuts cuts;
+	struct hd_cut_sums sums;
+	struct hd_cluster cluster;
+	struct hd_auto_ask ask;
+};
+
+static enum hd_err read_file(struct hd_cmd *cmd, enum hd_opt opt, const char *what, size_t most, const char **text, size_t *len)
+{
+	uint8_t *bytes = NULL;
+
+	if (!cmd->args.has[opt])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s? give --%s FILE", what, hd_opts[opt].name);
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.text[opt], &cmd->arena, most, &bytes, len, &cmd->diag);
+	*text = (const char *)bytes;
+	return err;
+}
+
+static enum hd_err read_model(struct hd_cmd *cmd, struct given *g)
+{
+	const char *text = NULL, *path = cmd->args.text[HD_OPT_PROFILE];
+	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
+	size_t len = 0;
+	enum hd_err err = read_file(cmd, HD_OPT_PROFILE, "of which model", HD_PROFILE_BYTES, &text, &len);
+
+	if (err)
+		return err;
+	if (max < 1 || max > HD_CUTS_CAP)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--max-cuts is from 1 to %d", HD_CUTS_CAP);
+	err = hd_profile_read(&g->profile, text, len, path, &cmd->arena, &cmd->diag);
+	if (!err && *g->profile.ignored && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "warning: %s: left out what this version does not know: %s\n", path, g->profile.ignored);
+	err = err ? err : hd_cuts_make(&g->cuts, &g->profile, (struct hd_cuts_how){ (uint32_t)max, cmd->args.has[HD_OPT_COMPRESS] }, path, &cmd->arena,
+		&cmd->diag);
+	return err ? err : hd_cut_sums_make(&g->sums, &g->profile, &g->cuts, &cmd->arena, &cmd->diag);
+}
+
+static enum hd_err read_cluster(struct hd_cmd *cmd, struct given *g)
+{
+	const char *text = NULL;
+	size_t len = 0;
+	enum hd_err err = read_file(cmd, HD_OPT_CLUSTER, "on which devices", 1 << 20, &text, &len);
+
+	return err ? err : hd_cluster_parse(&g->cluster, text, len, cmd->args.text[HD_OPT_CLUSTER], &cmd->arena, &cmd->diag);
+}
+
+static enum hd_err number(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out)
+{
+	if (!cmd->args.has[opt])
+		return HD_OK;
+	if (cmd->args.count[opt] < 1 || cmd->args.count[opt] > UINT32_MAX)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %llu: a number from 1", hd_opts[opt].name, (unsigned long long)cmd->args.count[opt]);
+	*out = (uint32_t)cmd->args.count[opt];
+	return HD_OK;
+}
+
+static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_auto_ask *ask)
+{
+	static const char *const recompute[] = { [HD_AUTO_IF_NEEDED] = "auto", [HD_AUTO_NEVER] = "none", [HD_AUTO_ALWAYS] = "stage" };
+	enum hd_err err;
+
+	*ask = (struct hd_auto_ask){ .schedule = cmd->args.text[HD_OPT_SCHEDULE] };
+	if (!cmd->args.has[HD_OPT_STEP_VNS])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "how many virtual nodes has a step? give --vns V");
+	err = number(cmd, HD_OPT_STEP_VNS, &ask->vns);
+	err = err ? err : number(cmd, HD_OPT_SHARDS, &ask->tensor_shards);
+	err = err ? err : number(cmd, HD_OPT_RANKS, &ask->p);
+	err = err ? err : number(cmd, HD_OPT_PIPELINES, &ask->d);
+	err = err ? err : number(cmd, HD_OPT_CHUNKS, &ask->v);
+	for (int r = 0; r < 3 && cmd->args.has[HD_OPT_RECOMPUTE]; r++)
+		if (!strcmp(cmd->args.text[HD_OPT_RECOMPUTE], recompute[r]))
+			ask->recompute = (enum hd_auto_recompute)r;
+	for (int u = 0; u < HD_NUPDATES && cmd->args.has[HD_OPT_UPDATE]; u++)
+		if (!strcmp(cmd->args.text[HD_OPT_UPDATE], hd_update_names[u]))
+			ask->update = (enum hd_update)u;
+	return err;
+}
+
+static enum hd_err write_plan(struct hd_cmd *cmd, const struct given *g, const struct hd_auto *a)
+{
+	struct hd_text text;
+
+	if (!cmd->args.has[HD_OPT_OUTPUT])
+		return HD_OK;
+	hd_text_init(&text, &cmd->arena);
+	hd_auto_print(&a->plan[0], &g->sums, &g->cluster, &text);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to print the plan");
+	return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
+}
+
+static void put_seconds(struct hd_json_writer *w, const char *key, int64_t ps)
+{
+	if (ps < 0)
+		hd_json_put_null(w, key);
+	else
+		hd_json_put_f64(w, key, (double)ps * 1e-12);
+}
+
+static void put_shape(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_auto_plan *p)
+{
+	struct hd_text words;
+
+	hd_text_init(&words, &cmd->arena);
+	hd_auto_shape_print(p, &words);
+	hd_json_put_text(w, "what", words.full ? "" : words.at);
+	hd_json_put_text(w, "schedule", p->shape.schedule);
+	hd_json_put_i64(w, "t", p->shape.t);
+	hd_json_put_i64(w, "p", p->shape.p);
+	hd_json_put_i64(w, "d", p->shape.d);
+	hd_json_put_i64(w, "v", p->shape.v);
+	hd_json_put_text(w, "place", hd_auto_place_name(p->shape.place));
+	hd_json_put_i64(w, "devices_used", (int64_t)p->nranks * p->shape.t);
+	put_seconds(w, "predicted_s", p->makespan_ps);
+	hd_json_put_i64(w, "predicted_ps", p->makespan_ps);
+	put_seconds(w, "low_s", p->low_ps);
+	put_seconds(w, "high_s", p->high_ps);
+	hd_json_put_i64(w, "peak_bytes", p->peak);
+}
+
+static void put_stages(struct hd_json_writer *w, const struct given *g, const struct hd_auto_plan *p)
+{
+	hd_json_open_array(w, "stages");
+	for (uint32_t s = 0; s < p->nstages; s++) {
+		uint32_t last = (s + 1 < p->nstages ? p->first[s + 1] : g->cuts.n) - 1;
+		hd_json_open_object(w, NULL);
+		hd_json_put_i64(w, "first", p->first[s]);
+		hd_json_put_i64(w, "last", last);
+		hd_json_put_text(w, "upto", g->cuts.name[last]);
+		hd_json_put_i64(w, "replicas", p->replicas[s]);
+		hd_json_put_bool(w, "recompute", p->recompute[s]);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	hd_json_open_array(w, "share");
+	for (uint32_t q = 0; q < p->npipelines; q++)
+		hd_json_put_i64(w, NULL, p->share[q]);
+	hd_json_close(w);
+	hd_json_open_array(w, "ranks");
+	for (uint32_t r = 0; r < p->nranks && r < RANKS_IN_JSON; r++) {
+		hd_json_open_object(w, NULL);
+		hd_json_put_i64(w, "device", p->rank[r].device);
+		hd_json_put_i64(w, "pipeline", p->rank[r].pipeline);
+		put_seconds(w, "busy_s", p->rank[r].busy_ps);
+		hd_json_put_i64(w, "peak_bytes", p->rank[r].peak);
+		hd_json_put_text(w, "held_back_by", hd_auto_bound_name(p->rank[r].bound));
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
+static void print_json(struct hd_cmd *cmd, const struct given *g, const struct hd_auto *a, const char *why)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	put_shape(cmd, w, &a->plan[0]);
+	hd_json_put_i64(w, "states", g->cuts.n);
+	put_seconds(w, "one_device_s", a->one_ps);
+	put_seconds(w, "data_parallel_s", a->data_ps);
+	put_stages(w, g, &a->plan[0]);
+	hd_json_open_array(w, "alternatives");
+	for (uint32_t i = 1; i < a->nplans && (i < 3 || cmd->args.has[HD_OPT_EXPLAIN]); i++) {
+		hd_json_open_object(w, NULL);
+		put_shape(cmd, w, &a->plan[i]);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	hd_json_put_u64(w, "shapes", a->nshapes);
+	hd_json_put_u64(w, "simulated", a->nsimulated);
+	hd_json_open_array(w, "why");
+	for (; *why; why += strcspn(why, "\n") + 1)
+		hd_json_put_bytes(w, NULL, why, strcspn(why, "\n"));
+	hd_json_close(w);
+	hd_json_line_print(&line);
+}
+
+enum hd_err hd_cmd_plan_auto(struct hd_cmd *cmd)
+{
+	struct given g;
+	struct hd_auto a;
+	struct hd_text why;
+	enum hd_err err = read_ask(cmd, &g.ask);
+
+	err = err ? err : read_model(cmd, &g);
+	err = err ? err : read_cluster(cmd, &g);
+	err = err ? err : hd_plan_auto(&a, &g.sums, &g.cluster, &g.ask, &cmd->arena, &cmd->diag);
+	err = err ? err : write_plan(cmd, &g, &a);
+	if (err)
+		return err;
+	hd_text_init(&why, &cmd->arena);
+	hd_auto_explain(&a, &g.sums, &g.cluster, &g.ask, cmd->args.has[HD_OPT_EXPLAIN], &why);
+	if (why.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to print the reasons");
+	if (cmd->args.has[HD_OPT_JSON])
+		print_json(cmd, &g, &a, why.at);
+	else
+		fputs(why.at, stdout);
+	return HD_OK;
+}

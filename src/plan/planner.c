@@ -1,0 +1,581 @@
+#include "plan/planner.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/generate.h"
+#include "plan/partition.h"
+#include "plan/planner/build.h"
+
+/* What all simulations together may take: instructions, and RANK_INS for a rank's sums and updates. The first SURE are simulated
+ * however long they are. */
+enum { ALL_INS = 6000000, RANK_INS = 64, SURE = 4, POLISHED = 5 };
+/* Cuts that are considered (steady.h); where PipeDream's recurrence is a source of candidates. */
+enum { CUTS = 64, PAPER_MACHINES = 48, PAPER_CUTS = 256 };
+
+struct search {
+	struct hd_auto_space space;
+	struct hd_auto_cand kept[HD_AUTO_KEEP + 2]; uint32_t nkept;      /* by estimate; + 2: references */
+	struct hd_auto_cand one, data;
+	double best_ps;                           /* least estimate so far */
+	uint32_t order;
+	bool alike;                               /* all devices */
+	double *speeds;                           /* [ndevices + 1] sums of the first */
+	struct hd_auto out;
+};
+
+/* ---- what is kept */
+
+static bool before(const struct hd_auto_cand *a, const struct hd_auto_cand *b)
+{
+	return a->estimate_ps != b->estimate_ps ? a->estimate_ps < b->estimate_ps : a->order < b->order;
+}
+
+static void keep(struct search *s, const struct hd_auto_cand *c)
+{
+	uint32_t at = s->nkept;
+
+	s->out.nestimated++;
+	s->best_ps = c->estimate_ps < s->best_ps ? c->estimate_ps : s->best_ps;
+	while (at > 0 && before(c, &s->kept[at - 1]))
+		at--;
+	if (at == HD_AUTO_KEEP)
+		return;
+	s->nkept += s->nkept < HD_AUTO_KEEP;
+	memmove(&s->kept[at + 1], &s->kept[at], (s->nkept - 1 - at) * sizeof *s->kept);
+	s->kept[at] = *c;
+}
+
+/* ---- the enumeration */
+
+static bool wanted(uint32_t asked, uint32_t value) { return !asked || asked == value; }
+
+static bool same_shape(const struct hd_auto_cand *a, const struct hd_auto_cand *b)
+{
+	return a->row == b->row && a->base == b->base && a->shape.t == b->shape.t && a->shape.p == b->shape.p && a->shape.d == b->shape.d &&
+		a->shape.v == b->shape.v && (a->shape.d == 1 || a->shape.p == 1 || a->shape.place == b->shape.place);
+}
+
+static enum hd_err offer(struct search *s, struct hd_auto_cand c)
+{
+	bool unfit;
+
+	c.order = s->order++;
+	s->out.nshapes++;
+	if (3 * (uint64_t)c.shape.p * c.shape.v * s->space.ask->vns > HD_MAX_INS)
+		return HD_OK;
+	if (same_shape(&c, &s->one) || same_shape(&c, &s->data))
+		return HD_OK;
+	enum hd_err err = hd_auto_estimate(&s->space, &c, &unfit);
+	s->out.nunfit += unfit;
+	if (!err)
+		keep(s, &c);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+static bool row_may(const struct search *s, const struct hd_auto_row *row, uint32_t p, uint32_t v)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+
+	if (row->update != ask->update || v < row->vmin || v > row->vmax || (p == 1 && row->update == HD_UPDATE_FLUSH) != row->alone)
+		return false;
+	return !ask->schedule || !strcmp(ask->schedule, row->schedule);
+}
+
+/* What no order of work can beat, from the virtual nodes and the speeds alone. */
+static double bound(const struct search *s, uint32_t t, uint32_t p, uint32_t d)
+{
+	const struct hd_steady_table *table = &s->space.sharded;
+	struct hd_stage_cost all = table->range[hd_steady_at(0, table->n - 1)];
+	double work = (double)(all.f + all.i + all.w) * t, vns = s->space.ask->vns, used = s->speeds[t * p * d];
+
+	if (s->alike)
+		return ceil(vns / d) * work / (used / d);
+	return vns * work / used;
+}
+
+static enum hd_err offer_all(struct search *s, uint32_t t, uint32_t p, uint32_t d)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t v = 1; v <= HD_AUTO_CHUNKS; v++)
+		for (const struct hd_auto_row *row = hd_auto_rows; row->schedule; row++)
+			for (int place = 0; place < (p > 1 && d > 1 ? HD_AUTO_NPLACES : 1); place++)
+				if (wanted(ask->v, v) && row_may(s, row, p, v) && p * v <= s->space.whole.n && !err)
+					err = offer(s, (struct hd_auto_cand){ .shape = { row->schedule, t, p, d, v, (enum hd_auto_place)place },
+						.row = row });
+	return err;
+}
+
+/* More pipelines, and the busiest has no less to do. */
+static bool no_use(const struct search *s, uint32_t d)
+{
+	uint32_t vns = s->space.ask->vns;
+
+	return s->alike && d > 1 && !s->space.ask->d && (vns + d - 1) / d == (vns + d - 2) / (d - 1);
+}
+
+static enum hd_err enumerate(struct search *s)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+	uint32_t n = s->space.cluster->ndevices, shards = ask->tensor_shards ? ask->tensor_shards : 1, inner = s->space.cluster->level[0].components;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t t = 1; t <= shards && t <= inner && !err; t++) {
+		if (shards % t || inner % t || !wanted(ask->t, t))
+			continue;
+		err = hd_auto_shard(&s->space, t);
+		for (uint32_t p = 1; p <= n / t && p <= HD_AUTO_RANKS && p <= s->space.whole.n && !err; p++)
+			for (uint32_t d = 1; d <= n / t / p && d <= ask->vns && !err; d++) {
+				if (!wanted(ask->p, p) || !wanted(ask->d, d) || no_use(s, d))
+					continue;
+				if (bound(s, t, p, d) > s->best_ps * HD_AUTO_SLACK)
+					s->out.nskipped++;
+				else
+					err = offer_all(s, t, p, d);
+			}
+	}
+	return err;
+}
+
+/* ---- stages with copies in different numbers */
+
+/* The generator takes no more. */
+static bool too_long(const struct search *s, uint32_t ranks) { return 2 * (uint64_t)ranks * s->space.ask->vns > HD_MAX_INS; }
+
+static struct hd_auto_cand replicated(const struct search *s, struct hd_steady stages)
+{
+	return (struct hd_auto_cand){ .shape = { "1f1b-rr", 1, stages.nstages, 0, 1, HD_AUTO_WIDE }, .order = s->order, .stages = stages,
+		.estimate_ps = hd_steady_ps(&stages) };
+}
+
+static enum hd_err offer_ours(struct search *s)
+{
+	struct hd_steady_how how = { .m = s->space.ask->vns, .recompute = (enum hd_steady_recompute)s->space.ask->recompute, .cluster = s->space.cluster };
+	struct hd_steady stages;
+
+	hd_arena_reset(s->space.scratch);
+	enum hd_err err = hd_steady_solve(&stages, &s->space.whole, &how, s->space.work, s->space.scratch, s->space.diag);
+	s->out.nshapes++;
+	s->out.nunfit += err == HD_E_NOTFOUND;
+	if (err)
+		return err == HD_E_NOTFOUND ? HD_OK : err;
+	struct hd_auto_cand c = replicated(s, stages);
+	s->order++;
+	keep(s, &c);
+	return HD_OK;
+}
+
+/* PipeDream's recurrence over all devices as one level, its slowest link: the steady state alone. */
+static enum hd_err offer_paper(struct search *s)
+{
+	const struct hd_cluster *cluster = s->space.cluster;
+	const struct hd_cuts *cuts = s->space.sums->cuts;
+	struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { cluster->ndevices, INFINITY } }, .nlevels = 1 };
+	struct hd_part part;
+	struct hd_diag why = { "" };
+
+	if (cluster->ndevices > PAPER_MACHINES || cuts->n > PAPER_CUTS)
+		return HD_OK;
+	for (uint32_t l = 0; l < cluster->nlevels; l++)
+		how.level[0].bytes_per_s = fmin(how.level[0].bytes_per_s, cluster->level[l].bytes_per_s);
+	s->out.nshapes++;
+	if (hd_part_solve(&part, cuts, &how, s->space.work, &why))
+		return HD_OK;
+	struct hd_steady stages = { .nstages = part.top.nstages, .nsites = cluster->ndevices,
+		.stage = hd_arena_take(s->space.work, part.top.nstages, sizeof *stages.stage) };
+	if (!stages.stage)
+		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u stages", stages.nstages);
+	for (uint32_t i = 0; i < stages.nstages; i++)
+		stages.stage[i] = (struct hd_steady_stage){ part.top.stage[i].first, part.top.stage[i].last, part.top.stage[i].replicas,
+			s->space.ask->recompute == HD_AUTO_ALWAYS, 0 };
+	stages.steady_ps = part.time_s * 1e12 * s->space.ask->vns;
+	struct hd_auto_cand c = replicated(s, stages);
+	s->order++;
+	keep(s, &c);
+	return HD_OK;
+}
+
+static enum hd_err enumerate_replicas(struct search *s)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+
+	if (ask->update != HD_UPDATE_FLUSH || ask->p || ask->d || !wanted(ask->t, 1) || !wanted(ask->v, 1) || s->space.cluster->ndevices == 1)
+		return HD_OK;
+	if (too_long(s, s->space.cluster->ndevices) || (ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0))
+		return HD_OK;
+	enum hd_err err = offer_ours(s);
+	return err ? err : offer_paper(s);
+}
+
+/* ---- one device, and all of them alike */
+
+static const struct hd_auto_row *row_of(enum hd_update update)
+{
+	const struct hd_auto_row *row = hd_auto_rows;
+
+	while (row->schedule && row->update != update)
+		row++;
+	return row;
+}
+
+static bool may_be_chosen(const struct hd_auto_ask *ask, const struct hd_auto_shape *shape)
+{
+	return wanted(ask->t, 1) && wanted(ask->p, 1) && wanted(ask->d, shape->d) && wanted(ask->v, 1) &&
+		(!ask->schedule || !strcmp(ask->schedule, shape->schedule));
+}
+
+static enum hd_err refer(struct search *s, struct hd_auto_cand *c, uint32_t d, uint32_t base)
+{
+	bool unfit;
+
+	*c = (struct hd_auto_cand){ .row = row_of(s->space.ask->update), .reference = true, .base = base, .order = s->order++ };
+	c->shape = (struct hd_auto_shape){ c->row->schedule, 1, 1, d, 1, HD_AUTO_DEEP };
+	s->out.nshapes++;
+	enum hd_err err = hd_auto_estimate(&s->space, c, &unfit);
+	s->out.nunfit += unfit;
+	if (err)
+		c->estimate_ps = -1;
+	else if (may_be_chosen(s->space.ask, &c->shape))
+		s->best_ps = fmin(s->best_ps, c->estimate_ps);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+static enum hd_err refer_both(struct search *s)
+{
+	const struct hd_cluster *cluster = s->space.cluster;
+	uint32_t fastest = 0, d = cluster->ndevices < s->space.ask->vns ? cluster->ndevices : s->space.ask->vns;
+
+	for (uint32_t x = 1; x < cluster->ndevices; x++)
+		if (hd_cluster_kind_of(cluster, x)->speed > hd_cluster_kind_of(cluster, fastest)->speed)
+			fastest = x;
+	enum hd_err err = refer(s, &s->one, 1, fastest);
+	return err ? err : refer(s, &s->data, d, d > 1 ? 0 : fastest);
+}
+
+/* ---- judgement */
+
+static uint32_t devices_of(const struct hd_auto_plan *p) { return p->nranks * p->shape.t; }
+
+static bool better(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
+{
+	if (a->makespan_ps != b->makespan_ps)
+		return a->makespan_ps < b->makespan_ps;
+	if (devices_of(a) != devices_of(b))
+		return devices_of(a) < devices_of(b);
+	return a->peak != b->peak ? a->peak < b->peak : a->order < b->order;
+}
+
+static uint64_t cost_of(const struct search *s, const struct hd_auto_cand *c)
+{
+	uint32_t ranks = c->row ? c->shape.p * c->shape.d : s->space.cluster->ndevices;
+
+	return hd_auto_nins(c, s->space.ask->vns) + (uint64_t)RANK_INS * ranks;
+}
+
+struct judged { struct hd_auto_plan plan; const struct hd_auto_cand *cand; };
+
+/* Simulates one in scratch memory, and puts it in order. */
+static enum hd_err judge(struct search *s, const struct hd_auto_cand *c, struct judged *list, uint32_t *n, int64_t *took)
+{
+	struct hd_auto_plan plan;
+
+	*took = -1;
+	if (c->estimate_ps < 0)
+		return HD_OK;
+	hd_arena_reset(s->space.scratch);
+	enum hd_err err = hd_auto_build(&plan, &s->space, c, s->space.scratch, s->space.diag);
+	err = err ? err : hd_auto_judge(&plan, &s->space, s->space.scratch, s->space.diag);
+	s->out.nsimulated++;
+	s->out.nunfit += err == HD_E_NOTFOUND;
+	if (err)
+		return err == HD_E_NOTFOUND ? HD_OK : err;
+	*took = plan.makespan_ps;
+	if (c->reference && !may_be_chosen(s->space.ask, &c->shape))
+		return HD_OK;
+	uint32_t at = *n;
+	while (at > 0 && better(&plan, &list[at - 1].plan))
+		at--;
+	memmove(&list[at + 1], &list[at], (*n - at) * sizeof *list);
+	list[at] = (struct judged){ plan, c };
+	++*n;
+	return HD_OK;
+}
+
+static enum hd_err judge_all(struct search *s, struct judged *list, uint32_t *n)
+{
+	uint64_t nins = 0;
+	int64_t took;
+	enum hd_err err = judge(s, &s->one, list, n, &s->out.one_ps);
+
+	if (!err && !same_shape(&s->one, &s->data))
+		err = judge(s, &s->data, list, n, &s->out.data_ps);
+	else
+		s->out.data_ps = s->out.one_ps;
+	for (uint32_t i = 0; i < s->nkept && !err; i++) {
+		nins += cost_of(s, &s->kept[i]);
+		if (i < SURE || nins <= ALL_INS)
+			err = judge(s, &s->kept[i], list, n, &took);
+	}
+	return err;
+}
+
+/* ---- the estimate is not the simulation: boundaries of the best plans are moved while that helps */
+
+static uint32_t end_of(const struct search *s, const struct hd_steady *a, uint32_t stage)
+{
+	return stage + 1 < a->nstages ? a->stage[stage + 1].first : s->space.sums->cuts->n;
+}
+
+/* Stage `stage` begins `by` cuts later (or earlier); false: that is no partition. */
+static bool move(const struct search *s, struct hd_steady *a, uint32_t stage, int64_t by)
+{
+	int64_t to = (int64_t)a->stage[stage].first + by;
+	uint32_t before = a->stage[stage - 1].first, end = end_of(s, a, stage);
+
+	if (to <= before || to >= end || !hd_cut_sums_is_stage(s->space.sums, before, (uint32_t)to) ||
+		!hd_cut_sums_is_stage(s->space.sums, (uint32_t)to, end))
+		return false;
+	a->stage[stage].first = (uint32_t)to;
+	a->stage[stage - 1].last = (uint32_t)to - 1;
+	return true;
+}
+
+/* Simulated in scratch memory. */
+static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struct hd_auto_plan *plan)
+{
+	hd_arena_reset(s->space.scratch);
+	enum hd_err err = hd_auto_build(plan, &s->space, c, s->space.scratch, s->space.diag);
+
+	s->out.nsimulated++;
+	return err ? err : hd_auto_judge(plan, &s->space, s->space.scratch, s->space.diag);
+}
+
+static enum hd_err polish(struct search *s, struct judged *j, uint64_t *left)
+{
+	static const int64_t steps[] = { 4, -4, 2, -2, 1, -1 };
+	struct hd_auto_cand *c = hd_arena_take(s->space.work, 1, sizeof *c);
+	struct hd_steady_stage *own = hd_arena_take(s->space.work, j->cand->stages.nstages, sizeof *own);
+	uint64_t nins = cost_of(s, j->cand);
+	bool again = true;
+
+	if (!c || !own)
+		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u stages", j->cand->stages.nstages);
+	*c = *j->cand;
+	memcpy(own, c->stages.stage, c->stages.nstages * sizeof *own);
+	c->stages.stage = own;
+	while (again) {
+		again = false;
+		for (uint32_t stage = 1; stage < c->stages.nstages; stage++)
+			for (size_t k = 0; k < sizeof steps / sizeof steps[0] && *left >= nins; k++) {
+				struct hd_auto_plan plan = { 0 };
+				if (!move(s, &c->stages, stage, steps[k]))
+					continue;
+				enum hd_err err = try_out(s, c, &plan);
+				*left -= nins;
+				if (err && err != HD_E_NOTFOUND)
+					return err;
+				if (!err && better(&plan, &j->plan)) {
+					j->plan = plan;
+					again = true;
+				} else if (!move(s, &c->stages, stage, -steps[k]))
+					return hd_fail(s->space.diag, HD_E_BUG, "a boundary that was moved cannot be moved back");
+			}
+	}
+	j->cand = c;
+	return HD_OK;
+}
+
+static enum hd_err polish_best(struct search *s, struct judged *list, uint32_t n)
+{
+	uint64_t left = ALL_INS;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < n && i < POLISHED && !err; i++)
+		if (list[i].cand->stages.nstages > 1)
+			err = polish(s, &list[i], &left);
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t at = i; at > 0 && better(&list[at].plan, &list[at - 1].plan); at--) {
+			struct judged keep = list[at];
+			list[at] = list[at - 1];
+			list[at - 1] = keep;
+		}
+	return err;
+}
+
+/* The plans in order; the first three whole, in the caller's arena. */
+static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_t n, struct hd_auto *out, struct hd_arena *arena)
+{
+	enum hd_err err = HD_OK;
+
+	s->out.nplans = n;
+	s->out.plan = hd_arena_take(arena, n, sizeof *s->out.plan);
+	if (!s->out.plan)
+		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u plans", n);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct hd_auto_plan *to = &s->out.plan[i];
+		hd_arena_reset(s->space.scratch);
+		err = hd_auto_build(to, &s->space, list[i].cand, i < 3 ? arena : s->space.scratch, s->space.diag);
+		if (!err && i < 3)
+			err = hd_auto_judge(to, &s->space, s->space.scratch, s->space.diag);
+		if (!err && i >= 3) {
+			*to = (struct hd_auto_plan){ .shape = list[i].plan.shape, .order = list[i].plan.order, .nstages = list[i].plan.nstages,
+				.nranks = list[i].plan.nranks, .estimate_ps = list[i].plan.estimate_ps, .makespan_ps = list[i].plan.makespan_ps,
+				.peak = list[i].plan.peak, .low_ps = list[i].plan.low_ps, .high_ps = list[i].plan.high_ps };
+		}
+	}
+	if (!err)
+		*out = s->out;
+	return err;
+}
+
+/* ---- refusals */
+
+struct need { int64_t bytes; struct hd_auto_shape shape; };
+
+static enum hd_err least_need(struct search *s, struct need *need)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+	uint32_t n = s->space.cluster->ndevices;
+	enum hd_err err = HD_OK;
+
+	*need = (struct need){ .bytes = INT64_MAX };
+	for (uint32_t p = 1; p <= n && p <= HD_AUTO_RANKS && p <= s->space.whole.n && !err; p++)
+		for (const struct hd_auto_row *row = hd_auto_rows; row->schedule && !err; row++)
+			for (uint32_t v = row->vmin; v <= 2 && wanted(ask->p, p) && !err; v++) {
+				uint32_t ds[2] = { ask->d ? ask->d : 1, ask->d ? ask->d : n / p };
+				for (int k = 0; k < 2 && !err; k++) {
+					struct hd_auto_cand c = { .shape = { row->schedule, s->space.t, p, ds[k], v, HD_AUTO_DEEP }, .row = row };
+					int64_t bytes = INT64_MAX;
+					if (row_may(s, row, p, v) && wanted(ask->v, v) && p * v <= s->space.whole.n &&
+						(uint64_t)p * ds[k] * s->space.t <= n && ds[k] <= ask->vns)
+						err = hd_auto_least(&s->space, &c, &bytes);
+					if (bytes < need->bytes)
+						*need = (struct need){ bytes, c.shape };
+				}
+			}
+	return err;
+}
+
+static enum hd_err refuse(struct search *s)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+	const struct hd_cluster *cluster = s->space.cluster;
+	int64_t largest = 0;
+	struct need need;
+	enum hd_err err = least_need(s, &need);
+
+	if (err)
+		return err;
+	for (uint32_t x = 0; x < cluster->ndevices; x++)
+		largest = hd_cluster_kind_of(cluster, x)->memory > largest ? hd_cluster_kind_of(cluster, x)->memory : largest;
+	if (need.bytes < INT64_MAX && largest)
+		return hd_fail(s->space.diag, HD_E_INVAL,
+			"no plan fits the memory: the smallest need is about %" PRId64 " bytes a device, at p = %u, d = %u, %s%s; the "
+			"largest device has %" PRId64 ". Give devices of that much, fewer samples a virtual node, or more devices", need.bytes,
+				need.shape.p, need.shape.d,
+			need.shape.schedule, ask->recompute == HD_AUTO_NEVER ? " (without recomputation, as asked)" : ", recompute on", largest);
+	if (need.bytes < INT64_MAX)
+		return hd_fail(s->space.diag, HD_E_INVAL, "no plan of what was asked works; the nearest that does: p = %u, d = %u, %s", need.shape.p,
+			need.shape.d,
+			need.shape.schedule);
+	if (ask->update == HD_UPDATE_2BW && ask->p > ask->vns)
+		return hd_fail(s->space.diag, HD_E_INVAL, "2bw needs m >= p; m = %u, p = %u: give p = %u or fewer", ask->vns, ask->p, ask->vns);
+	return hd_fail(s->space.diag, HD_E_INVAL,
+		"no plan of what was asked works: %u devices, %u cuts, %u virtual nodes; p is at most %u, t p d at most %u, and each "
+		"pipeline needs a virtual node (dualpipev 2p, 2bw p)", cluster->ndevices, s->space.sums->cuts->n, ask->vns,
+		s->space.whole.n < cluster->ndevices ? s->space.whole.n : cluster->ndevices, cluster->ndevices);
+}
+
+/* ---- the whole */
+
+static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_cluster *cluster, struct hd_diag *diag)
+{
+	const struct hd_schedule_kind *kind;
+	uint32_t shards = ask->tensor_shards ? ask->tensor_shards : 1;
+
+	if (ask->vns == 0 || ask->vns > HD_MAX_VNS)
+		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes a step: 1 to %u can be planned for", ask->vns, (unsigned)HD_MAX_VNS);
+	if (cluster->ndevices > HD_MAX_RANKS)
+		return hd_fail(diag, HD_E_INVAL, "the cluster has %u devices; plans are made for at most %d", cluster->ndevices, HD_MAX_RANKS);
+	if (ask->update != HD_UPDATE_FLUSH && ask->update != HD_UPDATE_2BW)
+		return hd_fail(diag, HD_E_INVAL, "the stages of update %s belong to the job, so there is nothing to choose; the planner takes flush and 2bw",
+			hd_update_names[ask->update]);
+	if (ask->t && (shards % ask->t || cluster->level[0].components % ask->t))
+		return hd_fail(diag, HD_E_INVAL, "t = %u: tensor groups divide the job's %u shards and the %u devices of a %s", ask->t, shards,
+			cluster->level[0].components, cluster->level[0].name);
+	if ((uint64_t)(ask->t ? ask->t : 1) * (ask->p ? ask->p : 1) * (ask->d ? ask->d : 1) > cluster->ndevices)
+		return hd_fail(diag, HD_E_INVAL, "t = %u, p = %u, d = %u are more than the %u devices of the cluster", ask->t ? ask->t : 1,
+			ask->p ? ask->p : 1,
+			ask->d ? ask->d : 1, cluster->ndevices);
+	if (ask->p > HD_AUTO_RANKS || ask->v > HD_AUTO_CHUNKS)
+		return hd_fail(diag, HD_E_INVAL, "the planner makes pipelines of at most %d ranks and %d chunks a rank", HD_AUTO_RANKS, HD_AUTO_CHUNKS);
+	return ask->schedule ? hd_schedule_kind_find(&kind, ask->schedule, diag) : HD_OK;
+}
+
+static enum hd_err prepare(struct search *s, struct hd_diag *diag)
+{
+	const struct hd_cluster *c = s->space.cluster;
+	enum hd_err err = hd_steady_table_make(&s->space.whole, s->space.sums, CUTS, s->space.work, diag);
+
+	s->space.memo = hd_arena_take(s->space.work, HD_AUTO_MEMO, sizeof *s->space.memo);
+	s->speeds = hd_arena_take(s->space.work, (size_t)c->ndevices + 1, sizeof *s->speeds);
+	if (!err && (!s->space.memo || !s->speeds))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory to plan for %u devices", c->ndevices);
+	s->alike = true;
+	for (uint32_t x = 0; x < c->ndevices && !err; x++) {
+		s->speeds[x + 1] = s->speeds[x] + hd_cluster_kind_of(c, x)->speed;
+		s->alike &= hd_cluster_kind_of(c, x)->speed == hd_cluster_kind_of(c, 0)->speed;
+	}
+	return err ? err : hd_auto_shard(&s->space, 1);
+}
+
+static enum hd_err run(struct search *s, struct hd_auto *out, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct judged *list;
+	uint32_t n = 0;
+	enum hd_err err = prepare(s, diag);
+
+	err = err ? err : refer_both(s);
+	err = err ? err : enumerate(s);
+	err = err ? err : hd_auto_shard(&s->space, 1);
+	err = err ? err : enumerate_replicas(s);
+	if (err)
+		return err;
+	list = hd_arena_take(s->space.work, HD_AUTO_KEEP + 3, sizeof *list);
+	if (!list)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %d plans", HD_AUTO_KEEP);
+	err = judge_all(s, list, &n);
+	if (!err && !n)
+		err = refuse(s);
+	err = err ? err : polish_best(s, list, n);
+	return err ? err : hand_out(s, list, n, out, arena);
+}
+
+enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_arena work, scratch;
+	struct search *s;
+	enum hd_err err = check_ask(ask, cluster, diag);
+
+	if (err)
+		return err;
+	hd_arena_init(&work, 0);
+	hd_arena_init(&scratch, 0);
+	s = hd_arena_take(&work, 1, sizeof *s);
+	if (!s)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory to plan for %u devices", cluster->ndevices);
+	else {
+		*s = (struct search){ .space = { .cluster = cluster, .ask = ask, .sums = sums, .work = &work, .scratch = &scratch, .diag = diag },
+			.best_ps = INFINITY };
+		err = run(s, out, arena, diag);
+	}
+	hd_arena_finish(&scratch);
+	hd_arena_finish(&work);
+	return err;
+}

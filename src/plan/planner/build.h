@@ -1,0 +1,18 @@
+/* build.h -- a candidate as a schedule of all its ranks, judged by the checker and the simulator.
+ *
+ * Private to the planner. Rank r of pipeline q is rank q p + r of the schedule; the virtual nodes of a pipeline are neighbours,
+ * in the order of the pipelines, so that few partial sums remain of them. */
+#ifndef HD_PLAN_PLANNER_BUILD_H
+#define HD_PLAN_PLANNER_BUILD_H
+
+#include "plan/planner/shape.h"
+
+/* Instructions that the candidate's schedule has, about: before sums, updates and recomputation. */
+uint64_t hd_auto_nins(const struct hd_auto_cand *cand, uint32_t vns);
+/* Everything of the plan but the times. */
+HD_MUST_USE enum hd_err hd_auto_build(struct hd_auto_plan *plan, const struct hd_auto_space *space, const struct hd_auto_cand *cand,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Checks and simulates; HD_E_NOTFOUND: a rank needs more memory than its device has. */
+HD_MUST_USE enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, struct hd_arena *scratch, struct hd_diag *diag);
+
+#endif

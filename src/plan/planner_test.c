@@ -1,0 +1,375 @@
+/* The planner on random models and clusters: never slower than one device or data parallel, equal bytes, reasons for refusals. */
+#include "plan/planner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "plan/generate.h"
+#include "plan/passes.h"
+#include "plan/schedule_check.h"
+#include "plan/sim_plan.h"
+#include "tests/check.h"
+
+enum { DEVICES_MOST = 12 };
+
+static struct hd_arena arena;
+
+struct dice { uint64_t at; };
+
+static uint32_t roll(struct dice *d, uint32_t n)
+{
+	d->at = d->at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)((d->at >> 33) % n);
+}
+
+struct model { struct hd_profile profile; struct hd_cuts cuts; struct hd_cut_sums sums; };
+
+static void settle(struct model *m)
+{
+	assert_int_equal(hd_cuts_make(&m->cuts, &m->profile, (struct hd_cuts_how){ 0 }, "model", &arena, NULL), HD_OK);
+	assert_int_equal(hd_cut_sums_make(&m->sums, &m->profile, &m->cuts, &arena, NULL), HD_OK);
+}
+
+/* n nodes in a chain, some with a second branch around the next. 3840 is divided by each number of copies up to 6. */
+static void make_model(struct model *m, struct dice d, uint32_t n, int64_t scale, bool branches)
+{
+	struct hd_profile *p = &m->profile;
+
+	*p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .vn_size = 1, .tensor_shards = 1,
+		.node = hd_arena_take(&arena, n, sizeof *p->node), .nnodes = n, .edge = hd_arena_take(&arena, 2 * (size_t)n, sizeof *p->edge),
+			.ignored = "" };
+	for (uint32_t v = 0; v < n; v++) {
+		char *id = hd_arena_take(&arena, 16, 1);
+		snprintf(id, 16, "n%u", v);
+		int64_t *out = hd_arena_take(&arena, 1, sizeof *out);
+		out[0] = scale * (1 + roll(&d, 64)) * 256;
+		p->node[v] = (struct hd_profile_node){ .id = id, .op = "Op", .tied = "", .f = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) },
+			.i = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) }, .w = { .p50_ns = scale * 1024 * roll(&d, 32) }, .r_ns = -1, .out = out,
+				.nouts = 1,
+			.param = scale * 3840 * (roll(&d, 3) ? roll(&d, 16) : 512), .saved = scale * 8192 * (1 + roll(&d, 64)), .act_w = 0.5,
+				.recompute_ok = true };
+		if (v)
+			p->edge[p->nedges++] = (struct hd_profile_edge){ v - 1, v, 0 };
+		if (v > 1 && branches && !roll(&d, 3))
+			p->edge[p->nedges++] = (struct hd_profile_edge){ v - 2, v, 0 };
+	}
+	settle(m);
+}
+
+struct machines { struct hd_cluster cluster; struct hd_cluster_kind kind[2]; uint32_t of[DEVICES_MOST]; };
+
+static void make_machines(struct machines *c, struct dice *d, uint32_t inner, uint32_t outer, bool alike, int64_t memory, int64_t scale)
+{
+	c->kind[0] = (struct hd_cluster_kind){ "a", 1, scale * memory };
+	c->kind[1] = (struct hd_cluster_kind){ "b", 0.5, scale * memory };
+	c->cluster = (struct hd_cluster){ .kind = c->kind, .nkinds = 2, .nlevels = 2, .device_kind = c->of, .ndevices = inner * outer };
+	c->cluster.level[0] = (struct hd_cluster_level){ "in", inner, 1e10, scale * (int64_t)roll(d, 1000) * 1000 };
+	c->cluster.level[1] = (struct hd_cluster_level){ "out", outer, roll(d, 2) ? 1e9 : 1e8, scale * (int64_t)roll(d, 20000) * 1000 };
+	for (uint32_t x = 0; x < c->cluster.ndevices; x++)
+		c->of[x] = alike ? 0 : roll(d, 2);
+}
+
+static void print(const struct hd_auto *a, const struct model *m, const struct machines *c, struct hd_text *text)
+{
+	hd_text_init(text, &arena);
+	hd_auto_print(&a->plan[0], &m->sums, &c->cluster, text);
+	assert_false(text->full);
+}
+
+static void never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it(void **state)
+{
+	uint32_t pipelines = 0, plain = 0, replicas = 0, refused = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 240; seed++) {
+		struct dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		struct hd_diag diag = { "" };
+		struct hd_text text;
+		struct hd_schedules again;
+		uint32_t inner = 1 + roll(&d, 4), outer = 1 + roll(&d, 3);
+		make_machines(&c, &d, inner, outer, roll(&d, 2), roll(&d, 4) ? 0 : (8 + (int64_t)roll(&d, 64)) << 20, 1);
+		make_model(&m, d, 2 + roll(&d, 12), 1, roll(&d, 2));
+		struct hd_auto_ask ask = { .vns = 1 + roll(&d, 24), .update = roll(&d, 4) ? HD_UPDATE_FLUSH : HD_UPDATE_2BW };
+		enum hd_err err = hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag);
+		if (err) {
+			CHECK(err == HD_E_INVAL && c.kind[0].memory && strstr(diag.text, "the smallest need is about"), "%u: %s", seed, diag.text);
+			refused++;
+			hd_arena_reset(&arena);
+			continue;
+		}
+		const struct hd_auto_plan *p = &a.plan[0];
+		CHECK((a.one_ps < 0 || p->makespan_ps <= a.one_ps) && (a.data_ps < 0 || p->makespan_ps <= a.data_ps),
+			"%u: %lld ps, one device %lld, data parallel %lld",
+			seed, (long long)p->makespan_ps, (long long)a.one_ps, (long long)a.data_ps);
+		for (uint32_t i = 1; i < a.nplans; i++)
+			assert_true(a.plan[i].makespan_ps >= a.plan[i - 1].makespan_ps);
+		for (uint32_t r = 0; r < p->nranks; r++)
+			CHECK(!p->rank[r].memory || p->rank[r].peak <= p->rank[r].memory, "%u: rank %u needs %lld bytes", seed, r,
+				(long long)p->rank[r].peak);
+		print(&a, &m, &c, &text);
+		assert_int_equal(hd_schedules_parse(&again, text.at, text.len, "p", &arena, &diag), HD_OK);
+		assert_int_equal(again.len, 1);
+		CHECK(hd_schedule_check(&again.at[0], &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, NULL, &diag) == HD_OK, "%u: %s", seed, diag.text);
+		pipelines += p->shape.p > 1 && p->shape.d;
+		replicas += !p->shape.d;
+		plain += p->shape.p == 1;
+		hd_arena_reset(&arena);
+	}
+	CHECK(pipelines > 10 && plain > 10 && replicas > 0 && refused < 40, "%u pipelines, %u plain, %u of copies, %u refused", pipelines, plain,
+		replicas, refused);
+}
+
+/* Independent of the planner: every virtual node's work on one device, one after the other. */
+static void one_device_takes_the_sum_of_its_work(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 20; seed++) {
+		struct dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		int64_t work = 0;
+		make_machines(&c, &d, 1, 1, true, 0, 1);
+		make_model(&m, d, 3 + seed % 5, 1, false);
+		for (uint32_t v = 0; v < m.profile.nnodes; v++)
+			work += 1000 * (m.profile.node[v].f.p50_ns + m.profile.node[v].i.p50_ns + m.profile.node[v].w.p50_ns);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = 5 }, &arena, NULL), HD_OK);
+		assert_int_equal(a.plan[0].makespan_ps, 5 * work);
+		assert_int_equal(a.plan[0].nranks, 1);
+		assert_int_equal(a.nplans, 1);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void equal_arguments_give_equal_bytes_whatever_the_order_of_nodes(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct dice d = { seed };
+		struct machines c;
+		struct model m, shuffled;
+		struct hd_auto a, b;
+		struct hd_text one, two;
+		uint32_t at[16], n = 3 + roll(&d, 10);
+		make_machines(&c, &d, 2, 2, roll(&d, 2), 0, 1);
+		make_model(&m, d, n, 1, false);
+		shuffled = m;
+		shuffled.profile.node = hd_arena_take(&arena, n, sizeof *m.profile.node);
+		shuffled.profile.edge = hd_arena_take(&arena, n, sizeof *m.profile.edge);
+		for (uint32_t v = 0; v < n; v++)
+			at[v] = v;
+		for (uint32_t v = n - 1; v > 1; v--) {
+			uint32_t w = 1 + roll(&d, v), keep = at[v];
+			at[v] = at[w];
+			at[w] = keep;
+		}
+		for (uint32_t v = 0; v < n; v++)
+			shuffled.profile.node[at[v]] = m.profile.node[v];
+		for (uint32_t e = 0; e < m.profile.nedges; e++)
+			shuffled.profile.edge[m.profile.nedges - 1 - e] = (struct hd_profile_edge){ at[m.profile.edge[e].from], at[m.profile.edge[e].to], 0 };
+		settle(&shuffled);
+		struct hd_auto_ask ask = { .vns = 1 + roll(&d, 20) };
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		assert_int_equal(hd_plan_auto(&b, &shuffled.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		print(&a, &m, &c, &one);
+		print(&b, &shuffled, &c, &two);
+		assert_string_equal(one.at, two.at);
+		hd_arena_reset(&arena);
+	}
+}
+
+/* Every build and machine: the digest of what eight fixed questions print. */
+static void the_bytes_are_those_of_every_other_build(void **state)
+{
+	struct hd_hasher h;
+	char hex[HD_HASH_HEX];
+
+	(void)state;
+	hd_hasher_init(&h);
+	for (uint32_t seed = 0; seed < 8; seed++) {
+		struct dice d = { seed + 100 };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		struct hd_text text;
+		struct hd_auto_ask ask = { .vns = 7 + 3 * seed, .update = seed % 4 == 3 ? HD_UPDATE_2BW : HD_UPDATE_FLUSH };
+		make_machines(&c, &d, 4, 2, seed % 2, 0, 1);
+		make_model(&m, d, 12, 1, seed % 3 == 0);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		print(&a, &m, &c, &text);
+		hd_auto_explain(&a, &m.sums, &c.cluster, &ask, true, &text);
+		hd_hasher_add(&h, text.at, text.len);
+		hd_arena_reset(&arena);
+	}
+	hd_hash_hex(hd_hasher_end(&h), hex);
+	assert_string_equal(hex, "a40d9d52a2eb99208b8388199c304156");
+}
+
+static void scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 60; seed++) {
+		struct dice d = { seed }, same;
+		struct machines c;
+		struct model one, eight;
+		struct hd_auto a, b;
+		uint32_t n = 2 + roll(&d, 10), vns = 1 + roll(&d, 20);
+		make_model(&one, d, n, 1, false);
+		make_model(&eight, d, n, 8, false);
+		same = d;
+		make_machines(&c, &d, 3, 2, seed % 2, 0, 1);
+		assert_int_equal(hd_plan_auto(&a, &one.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
+		make_machines(&c, &same, 3, 2, seed % 2, 0, 8);
+		assert_int_equal(hd_plan_auto(&b, &eight.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
+		CHECK(8 * a.plan[0].makespan_ps == b.plan[0].makespan_ps && 8 * a.data_ps == b.data_ps, "%u: %lld ps, and %lld; %lld, and %lld", seed,
+			(long long)a.plan[0].makespan_ps, (long long)b.plan[0].makespan_ps, (long long)a.data_ps, (long long)b.data_ps);
+		hd_arena_reset(&arena);
+	}
+}
+
+/* One of two devices half as fast; all places of the one cut, and all shares of data parallel, simulated. */
+static int64_t simulate(const struct model *m, const struct machines *c, struct hd_schedule s, const uint32_t *first, uint32_t nstages)
+{
+	struct hd_stage_costs costs;
+	struct hd_sim_plan sim;
+
+	assert_int_equal(hd_stage_costs_make(&costs, &m->sums, first, nstages, &arena, NULL), HD_OK);
+	assert_int_equal(hd_schedule_updates(&s, &s, NULL, &arena, NULL), HD_OK);
+	assert_int_equal(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs, .cluster = &c->cluster }, &arena, NULL), HD_OK);
+	return sim.makespan;
+}
+
+static void of_two_devices_one_half_as_fast_the_best_of_all_is_found(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		uint32_t n = 3 + roll(&d, 8), vns = 2 + roll(&d, 10);
+		make_machines(&c, &d, 2, 1, true, 0, 1);
+		c.of[1] = 1;
+		c.cluster.level[0] = (struct hd_cluster_level){ "in", 2, 1e12, 0 };
+		make_model(&m, d, n, 1, false);
+		int64_t best = INT64_MAX;
+		for (uint32_t cut = 1; cut < n; cut++) {
+			struct hd_schedule s;
+			assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "1f1b", .p = 2, .m = vns, .v = 1 }, &arena, NULL), HD_OK);
+			int64_t took = simulate(&m, &c, s, (uint32_t[]){ 0, cut }, 2);
+			best = took < best ? took : best;
+		}
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns, .schedule = "1f1b", .p = 2 }, &arena, NULL), HD_OK);
+		CHECK((double)a.plan[0].makespan_ps <= 1.02 * (double)best, "%u: %lld ps, the best of all cuts takes %lld", seed,
+			(long long)a.plan[0].makespan_ps,
+			(long long)best);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
+		CHECK((double)a.plan[0].makespan_ps <= 1.02 * (double)best, "%u: the free choice takes %lld", seed, (long long)a.plan[0].makespan_ps);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void the_faster_pipeline_takes_more_virtual_nodes(void **state)
+{
+	struct machines c;
+	struct model m;
+	struct hd_auto a;
+	struct dice d = { 1 };
+
+	(void)state;
+	make_machines(&c, &d, 1, 2, true, 0, 1);
+	c.of[1] = 1;
+	c.cluster.level[1] = (struct hd_cluster_level){ "out", 2, 1e12, 0 };
+	make_model(&m, d, 1, 1, false);
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = 7 }, &arena, NULL), HD_OK);
+	assert_int_equal(a.plan[0].npipelines, 2);
+	assert_int_equal(a.plan[0].share[0], 5);
+	assert_int_equal(a.plan[0].share[1], 2);
+	hd_arena_reset(&arena);
+}
+
+static enum hd_err ask_for(struct hd_auto *a, struct machines *c, struct hd_auto_ask ask, uint32_t nodes, struct hd_diag *diag)
+{
+	struct model m;
+
+	make_model(&m, (struct dice){ 5 }, nodes, 1, false);
+	*diag = (struct hd_diag){ "" };
+	return hd_plan_auto(a, &m.sums, &c->cluster, &ask, &arena, diag);
+}
+
+static void what_cannot_work_is_refused_with_what_would(void **state)
+{
+	struct dice d = { 3 };
+	struct machines c;
+	struct hd_auto a;
+	struct hd_diag diag;
+	long long need = 0;
+	const char *at;
+
+	(void)state;
+	make_machines(&c, &d, 2, 2, true, 100, 1);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8 }, 6, &diag), HD_E_INVAL);
+	at = strstr(diag.text, "the smallest need is about ");
+	CHECK(at && strstr(diag.text, "at p = ") && strstr(diag.text, "has 100"), "it says %s", diag.text);
+	assert_int_equal(sscanf(at, "the smallest need is about %lld", &need), 1);
+	make_machines(&c, &d, 2, 2, true, need + need / 10, 1);
+	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8 }, 6, &diag) == HD_OK, "with a tenth more than it asks for: %s", diag.text);
+	make_machines(&c, &d, 2, 2, true, 0, 1);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 3, .update = HD_UPDATE_2BW, .p = 4 }, 6, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "2bw needs m >= p; m = 3, p = 4"), "it says %s", diag.text);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 4 }, 3, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "p is at most 3"), "it says %s", diag.text);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 3, .d = 2 }, 6, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "more than the 4 devices"), "it says %s", diag.text);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .update = HD_UPDATE_STASH }, 6, &diag), HD_E_INVAL);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .schedule = "1f1c" }, 6, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "did you mean 1f1b?"), "it says %s", diag.text);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ 0 }, 6, &diag), HD_E_INVAL);
+	hd_arena_reset(&arena);
+}
+
+static void what_is_asked_for_is_kept(void **state)
+{
+	struct dice d = { 3 };
+	struct machines c;
+	struct hd_auto a;
+	struct hd_diag diag;
+
+	(void)state;
+	make_machines(&c, &d, 4, 2, true, 0, 1);
+	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 16, .p = 2, .d = 4, .schedule = "interleaved", .v = 3 }, 12, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(a.plan[0].shape.p, 2);
+	assert_int_equal(a.plan[0].shape.d, 4);
+	assert_int_equal(a.plan[0].nstages, 6);
+	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 16, .p = 4, .recompute = HD_AUTO_ALWAYS }, 12, &diag) == HD_OK, "%s", diag.text);
+	for (uint32_t s = 0; s < a.plan[0].nstages; s++)
+		assert_true(a.plan[0].recompute[s]);
+	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 16, .tensor_shards = 4, .t = 2 }, 12, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(a.plan[0].shape.t, 2);
+	hd_arena_reset(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it),
+		cmocka_unit_test(one_device_takes_the_sum_of_its_work),
+		cmocka_unit_test(equal_arguments_give_equal_bytes_whatever_the_order_of_nodes),
+		cmocka_unit_test(the_bytes_are_those_of_every_other_build),
+		cmocka_unit_test(scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly),
+		cmocka_unit_test(of_two_devices_one_half_as_fast_the_best_of_all_is_found),
+		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
+		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
+		cmocka_unit_test(what_is_asked_for_is_kept),
+	};
+
+	hd_arena_init(&arena, 0);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hd_arena_finish(&arena);
+	return failed;
+}
