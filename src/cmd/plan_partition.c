@@ -36,7 +36,7 @@ static uint32_t items(const char *list)
 	return n;
 }
 
-static enum hd_err read_levels(struct hd_cmd *cmd, struct hd_part_how *how)
+enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how)
 {
 	const char *machines = cmd->args.text[HD_OPT_MACHINES], *bandwidth = cmd->args.text[HD_OPT_BANDWIDTH];
 	char one[HD_NUM_CAP * 2];
@@ -84,7 +84,7 @@ static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 	while (v < HD_NPART_VARIANTS && strcmp(name, hd_part_variant_name((enum hd_part_variant)v)) != 0)
 		v++;
 	how->variant = (enum hd_part_variant)v;           /* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
-	enum hd_err err = read_levels(cmd, how);
+	enum hd_err err = hd_cmd_levels(cmd, how);
 	if (!err)
 		err = read_positive(cmd, HD_OPT_ACTIVATIONS, &how->activations);
 	return err ? err : read_positive(cmd, HD_OPT_MEMORY, &how->memory_bytes);

@@ -1,5 +1,7 @@
 /* stages.h -- what the stages of a schedule cost, by a profile of its model; used by `plan check` and `plan diff`.
  *
+ * Also what `plan 2bw` reads as `plan partition` does: the profile, and machines in levels.
+ *
  * --graph FILE is the profile, --cuts says the first cut of each stage; without it the stages are those of the straight
  * partition between which nothing takes time to travel.
  *
@@ -7,11 +9,14 @@
 #ifndef HD_CMD_STAGES_H
 #define HD_CMD_STAGES_H
 
+#include "plan/partition.h"
 #include "plan/schedule_job.h"
 #include "cmd/verbs.h"
 
 /* The profile of --graph and its cuts (plan_partition.c). */
 HD_MUST_USE enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts);
+/* --machines and --bandwidth (plan_partition.c): how->level, innermost first. */
+HD_MUST_USE enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how);
 /* *costs NULL without --graph. */
 HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs);
 

@@ -119,6 +119,14 @@ const struct hd_verb hd_verbs[] = {
 	  "model each, as the authors' program counts it; the gain compares with it.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
 		  HD_OPT_VNS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
+	{ "plan 2bw", "", 0, 0, "how deep and wide to run a model whose updates are delayed by one, by 2BW's formulas",
+	  "Tries every depth p and width d that divides the V virtual nodes with m = V/d of at least p, without and with recomputation,\n"
+	  "on equal stages: memory 2W/p + p A/p + p In, or 2W/p + A/p + p In (W weights, A activations and In input of a stage); the\n"
+	  "time of a virtual node is the slowest stage's. Gradients, optimizer and workspace are not in these formulas. Of equally\n"
+	  "fast ones: no recomputation, smaller p, smaller d. -p P: this depth alone. Nothing fits: exit 2, with the smallest need.\n"
+	  "-o FILE: the schedule of one pipeline, for `heddle plan check` and `plan draw`.",
+	  OPTS(HD_OPT_GRAPH, HD_OPT_STEP_VNS, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_CLUSTER, HD_OPT_RANKS, HD_OPT_MEMORY, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS,
+		  HD_OPT_COMPRESS), hd_cmd_plan_2bw, "program_2bw.sh" },
 	{ "plan auto", "", 0, 0, "choose a plan for a model and a cluster: stages, pipelines, schedule, recomputation; say why",
 	  "Goes through (t, p, d, v, schedule, placement): t devices a tensor group, p ranks a pipeline, d pipelines, v stages a rank.\n"
 	  "Each is cut for fill and steady state under the memory of its devices, the 50 best estimates are made into schedules,\n"
