@@ -6,7 +6,7 @@
 #include "plan/job_plan.h"
 #include "cmd/json_line.h"
 
-enum { RANKS_SHOWN = 64, DRAWN_UNITS = 4, WHY_SHOWN = 6 };
+enum { RANKS_SHOWN = 64, DRAWN_UNITS = 4, WHY_SHOWN = 5 };
 
 struct planning {
 	struct hd_plan_input in;

@@ -149,12 +149,12 @@ static enum hd_err make_pipedream(struct hd_job_plan *plan, const struct hd_job_
 
 /* ---- all planners */
 
-static hd_job_plan_maker make_auto;
-
 const struct hd_job_planner hd_job_planners[] = {
-	{ "auto", "the fastest of the others", make_auto },
+	{ "auto", "the fastest that fits, of all depths, widths and schedules, by simulation", hd_job_plan_auto },
 	{ "data", "every device has the whole model", make_data },
 	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", make_pipedream },
+	{ "2bw", "depth and width of delayed updates", hd_job_plan_2bw },
+	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp },
 	{ 0 },
 };
 
@@ -228,34 +228,4 @@ void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_
 	for (uint32_t r = 0; r < plan->schedule.nranks; r++)
 		hd_text_addf(text, "# rank %u: device %u\n", r, plan->device[r]);
 	hd_schedule_print(&plan->schedule, text);
-}
-
-/* The fastest that fits; ties: the earlier row. */
-static enum hd_err make_auto(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
-{
-	struct hd_job_plan best = { 0 };
-	struct hd_text all;
-
-	hd_text_init(&all, arena);
-	for (const struct hd_job_planner *p = hd_job_planners; p->name; p++) {
-		struct hd_job_plan made;
-		if (p->make == make_auto)
-			continue;
-		struct hd_diag why = { "" };
-		enum hd_err err = hd_job_plan_make(&made, p, ask, arena, &why);
-		if (err && err != HD_E_INVAL && err != HD_E_BADPLAN)
-			return hd_fail(diag, err, "%s", why.text);
-		if (err)
-			hd_text_addf(&all, "%s: %s\n", p->name, why.text);
-		else
-			hd_text_addf(&all, "%s: %.6g s a step\n", p->name, hd_job_plan_step_s(&made));
-		if (!err && (!best.planner || made.sim.makespan < best.sim.makespan))
-			best = made;
-	}
-	if (!best.planner)
-		return hd_fail(diag, HD_E_INVAL, "no planner has a plan: %.400s", all.full ? "" : all.at);
-	hd_text_addf(&best.why, "%s", all.at);
-	best.planner = plan->planner;
-	*plan = best;
-	return HD_OK;
 }

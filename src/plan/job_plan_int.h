@@ -12,5 +12,6 @@ typedef enum hd_err hd_job_plan_maker(struct hd_job_plan *plan, const struct hd_
 /* Refuses the first wish that is given: "the planner NAME decides the KEY itself". */
 struct hd_job_wish { bool given; const char *key; };
 HD_MUST_USE enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n, struct hd_diag *diag);
+hd_job_plan_maker hd_job_plan_auto, hd_job_plan_2bw, hd_job_plan_ptdp;     /* job_plan_auto.c */
 
 #endif

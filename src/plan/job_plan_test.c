@@ -162,6 +162,56 @@ static void auto_is_never_slower_than_the_others(void **state)
 	}
 }
 
+static void wishes_of_the_job_are_kept(void **state)
+{
+	static const int f_ms[] = { 2, 1, 3, 1, 2, 1 };
+	static const struct { uint32_t stages, chunks; const char *schedule; bool deep; uint32_t want; } cases[] = {
+		{ 2, 0, NULL, false, 2 }, { 4, 2, NULL, false, 4 }, { 3, 0, "gpipe", false, 3 }, { 0, 0, "zb-h1", true, 0 }, { 0, 0, NULL, true, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_job_plan plan;
+		struct subject t;
+		open_chain(&t, 6, f_ms, KIB, KIB);
+		on_devices(&t, 4, 8, 1e9, 0);
+		t.ask.stages = cases[i].stages;
+		t.ask.chunks = cases[i].chunks;
+		t.ask.schedule = cases[i].schedule;
+		t.ask.deep = cases[i].deep;
+		must(&t, "auto", &plan);
+		CHECK(cases[i].want ? plan.nstages == cases[i].want : plan.nstages >= 2, "case %zu: %u stages", i, plan.nstages);
+		CHECK(!plan.whole, "case %zu", i);
+		for (uint32_t s = 1; s < plan.nstages; s++)
+			assert_true(plan.first[s] > plan.first[s - 1]);
+		hd_arena_finish(&t.arena);
+	}
+}
+
+/* Weights that a device cannot hold: the rules go as deep as that needs, not deeper. */
+static void ptdp_is_as_deep_as_memory_needs(void **state)
+{
+	static const int f_ms[] = { 1, 1, 1, 1 };
+
+	(void)state;
+	for (uint32_t want = 1; want <= 4; want *= 2) {
+		struct hd_job_plan plan;
+		struct subject t;
+		open_chain(&t, 4, f_ms, KIB, 4 << 20);
+		on_devices(&t, 4, 8, 1e9, 0);
+		t.ask.stages = want;
+		must(&t, "auto", &plan);
+		int64_t need = 0;
+		for (uint32_t r = 0; r < plan.schedule.nranks; r++)
+			need = plan.sim.rank[r].peak > need ? plan.sim.rank[r].peak : need;
+		on_devices(&t, 4, 8, 1e9, need + (1 << 20));
+		t.ask.chunks = 1;
+		must(&t, "ptdp", &plan);
+		CHECK(plan.nstages == want, "%u stages, not %u: %s", plan.nstages, want, plan.why.at);
+		hd_arena_finish(&t.arena);
+	}
+}
+
 static void what_does_not_fit_says_who_and_how_much(void **state)
 {
 	static const int f_ms[] = { 1, 1 };
@@ -184,7 +234,7 @@ static void what_does_not_fit_says_who_and_how_much(void **state)
 	on_devices(&t, 2, 4, 1e9, 1 << 20);
 	diag.text[0] = 0;
 	assert_int_equal(make(&t, "auto", &plan, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "no planner has a plan: "), "%s", diag.text);
+	CHECK(strstr(diag.text, "no plan fits the memory: the smallest need is about"), "%s", diag.text);
 	hd_arena_finish(&t.arena);
 }
 
@@ -197,6 +247,9 @@ static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 		{ "pipedream", { .stages = 2 }, "the planner pipedream decides the number of stages itself" },
 		{ "pipedream", { .chunks = 2 }, "chunks" },
 		{ "pipedream", { .tensor = 2 }, "tensor width" },
+		{ "auto", { .stages = 3, .chunks = 2 }, "parallel.stages 3 is no multiple of parallel.chunks 2" },
+		{ "ptdp", { .stages = 3 }, "the planner ptdp decides the number of stages itself" },
+		{ "2bw", { .stages = 0 }, "the planner 2bw is for jobs whose updates are delayed" },
 	};
 	static const int f_ms[] = { 1, 1 };
 
@@ -249,7 +302,7 @@ static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **
 
 	(void)state;
 	assert_int_equal(hd_job_planner_find(&row, "pipedreem", &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream"), "%s", diag.text);
+	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream, 2bw, ptdp"), "%s", diag.text);
 }
 
 int main(void)
@@ -260,6 +313,8 @@ int main(void)
 		cmocka_unit_test(devices_without_virtual_nodes_stay_idle),
 		cmocka_unit_test(pipedream_runs_what_its_recurrence_finds),
 		cmocka_unit_test(auto_is_never_slower_than_the_others),
+		cmocka_unit_test(wishes_of_the_job_are_kept),
+		cmocka_unit_test(ptdp_is_as_deep_as_memory_needs),
 		cmocka_unit_test(what_does_not_fit_says_who_and_how_much),
 		cmocka_unit_test(wishes_that_a_planner_does_not_hear_are_refused),
 		cmocka_unit_test(what_is_printed_is_a_schedule_and_the_same_every_time),
