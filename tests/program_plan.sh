@@ -151,6 +151,33 @@ expect 2 heddle plan diff straight.txt turned.txt --cuts 0,1
 says '--cuts belongs to --graph'
 passed "diff: stages, bytes, lists, and its exit codes"
 
+{
+	node in Input0 0 0 0 0
+	node a 'Conv2d(3, 64)' 10 20 4000 100
+	node b 'ReLU()' 10 20 2000 100000
+	node c 'Linear(64, 10)' 5 5 100 400000
+	node d 'Linear(64, 10)' 5 5 100 400000
+	printf '\tin -- a\n\ta -- b\n\tb -- c\n\tc -- d\n'
+} >heavy.txt
+expect 0 heddle plan check straight.txt --graph heavy.txt --memory 4MiB
+expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1600000
+says 'K22  plan: rank 1, #3 B1.1: rank 1 would need 2702200 of 1600000 bytes at #3: weights 900000, optimizer 0, workspace 0, versions 0,'
+says 'the nearest that works: --cuts 0,3'
+expect 0 heddle plan check straight.txt --graph heavy.txt --memory 1600000 --cuts 0,3
+expect 2 heddle plan check straight.txt --graph heavy.txt --memory 1000000
+says 'no split into 2 stages fits; the nearest that works: --memory '
+fits=$(sed -n 's/.*the nearest that works: //p' out)
+expect 0 heddle plan check straight.txt --graph heavy.txt $fits
+expect 2 heddle plan check straight.txt --graph heavy.txt --memory 4MiB --cuts 1,2
+says '--cuts 1,2: cuts 0-0 belong to no stage; the first stage begins at 0'
+expect 2 heddle plan check straight.txt --graph heavy.txt --memory 4MiB --cuts 0,4
+printf '0: F0.0 B0.0\n1: F1.0 B1.0\n2: F2.0 B2.0\n3: F3.0 B3.0\n4: F4.0 B4.0\n' >deep.txt
+expect 2 heddle plan check deep.txt --graph heavy.txt
+says 'the model has 4 cuts, the schedule 5 stages; the nearest that works: 4 stages'
+expect 2 heddle plan check straight.txt --memory 1MiB
+says '--memory needs --graph'
+passed "what does not fit is refused, with a split that does"
+
 data=${HEDDLE_SHARED:-}/data/pipedream
 [ -f "$data/vgg16.graph.txt" ] || { passed "published profiles: not at hand (HEDDLE_SHARED), left out"; exit 0; }
 expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 --variant paper

@@ -1,8 +1,11 @@
 #include <string.h>
 
+#include "base/num.h"
+#include "plan/fit_split.h"
 #include "plan/schedule_check.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
+#include "cmd/stages.h"
 
 static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report)
 {
@@ -89,6 +92,58 @@ static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, cons
 	return HD_OK;
 }
 
+/* What --graph and --memory say of the schedule's stages and devices. */
+struct around { struct hd_schedule_job job; struct hd_cut_sums sums; int64_t bytes; };
+
+static enum hd_err read_around(struct hd_cmd *cmd, const struct hd_schedule *s, struct around *out)
+{
+	int64_t *memory = hd_arena_take(&cmd->arena, (size_t)s->nranks + 1, sizeof *memory);
+	uint64_t bytes = 0;
+	enum hd_err err = HD_OK;
+
+	*out = (struct around){ 0 };
+	if (cmd->args.has[HD_OPT_MEMORY] && !cmd->args.has[HD_OPT_GRAPH])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--memory needs --graph: what do the stages take?");
+	if (cmd->args.has[HD_OPT_MEMORY])
+		err = hd_num_size(cmd->args.text[HD_OPT_MEMORY], INT64_MAX, &bytes, &cmd->diag);
+	if (!err && !memory)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to check a schedule");
+	for (uint32_t r = 0; !err && r < s->nranks; r++)
+		memory[r] = (int64_t)bytes;
+	out->bytes = (int64_t)bytes;
+	out->job.memory = memory;
+	return err ? err : hd_cmd_stage_costs(cmd, s->nstages, &out->job.costs, &out->sums);
+}
+
+/* A schedule that needs too much: where to cut the model instead. */
+static enum hd_err print_fit(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_schedule_rules *rules, const struct around *around)
+{
+	struct hd_diag why = { "" };
+	struct hd_text cuts;
+	struct hd_fit fit;
+	enum hd_err err = hd_fit_split(&fit, s, &around->sums, rules, around->bytes, &cmd->arena, &why);
+
+	if (err == HD_E_NOMEM)
+		return hd_fail(&cmd->diag, err, "%s", why.text);
+	hd_text_init(&cuts, &cmd->arena);
+	for (uint32_t k = 0; !err && k < s->nstages; k++)
+		hd_text_addf(&cuts, "%s%u", k ? "," : "", fit.first[k]);
+	if (cmd->args.has[HD_OPT_JSON])
+		return HD_OK;
+	if (err)
+		printf("  %s\n", why.text);
+	else if (fit.memory <= around->bytes)
+		printf("  the nearest that works: --cuts %s\n", cuts.at);
+	else
+		printf("  no split into %u stages fits; the nearest that works: --memory %lld --cuts %s\n", s->nstages, (long long)fit.memory, cuts.at);
+	return HD_OK;
+}
+
+static bool lacks_memory(const struct hd_report *report)
+{
+	return report->len && !strcmp(report->at[0].rule, "K22");
+}
+
 enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 {
 	const struct hd_schedule_rules rules = rules_of(cmd);
@@ -115,10 +170,15 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 			err = time_it(cmd, &all.at[i], &rules);
 			continue;
 		}
-		enum hd_err one = hd_schedule_check(&all.at[i], &rules, &report, &cmd->diag);
+		struct around around;
+		if ((err = read_around(cmd, &all.at[i], &around)))
+			break;
+		enum hd_err one = hd_schedule_check_job(&all.at[i], &around.job, &rules, &report, &cmd->diag);
 		if (one && one != HD_E_BADPLAN)
 			return one;
 		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report);
+		if (lacks_memory(&report))
+			err = print_fit(cmd, &all.at[i], &rules, &around);
 		worst = worst ? worst : one;
 	}
 	return err ? err : worst;

@@ -246,7 +246,7 @@ enum hd_err hd_cmd_plan_diff(struct hd_cmd *cmd)
 	for (uint32_t i = 0; !err && i < a.len; i++) {
 		const struct hd_stage_costs *costs = NULL;
 		struct hd_plan_diff d;
-		err = hd_cmd_stage_costs(cmd, b.at[i].nstages, &costs);
+		err = hd_cmd_stage_costs(cmd, b.at[i].nstages, &costs, NULL);
 		err = err ? err : hd_plan_diff(&d, &a.at[i], &b.at[i], costs, &cmd->arena, &cmd->diag);
 		if (err)
 			break;

@@ -25,6 +25,9 @@ static enum hd_err said_cuts(struct hd_cmd *cmd, uint32_t nstages, uint32_t *fir
 		if (n < nstages)
 			first[n] = (uint32_t)v;
 	}
+	if (n && nstages && first[0] != 0)
+		return hd_fail(&cmd->diag, HD_E_BADPLAN, "--cuts %s: cuts 0-%u belong to no stage; the first stage begins at 0", cmd->args.text[HD_OPT_CUTS],
+			first[0] - 1);
 	return n == nstages ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "--cuts %s: %u stages, the schedule has %u", cmd->args.text[HD_OPT_CUTS], n, nstages);
 }
 
@@ -46,7 +49,7 @@ static enum hd_err straight_cuts(struct hd_cmd *cmd, const struct hd_cuts *cuts,
 	return err;
 }
 
-enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs)
+enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs, struct hd_cut_sums *out_sums)
 {
 	struct hd_stage_costs *out = hd_arena_take(&cmd->arena, 1, sizeof *out);
 	uint32_t *first = hd_arena_take(&cmd->arena, (size_t)nstages + 1, sizeof *first);
@@ -65,5 +68,7 @@ enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struc
 	err = err ? err : hd_cut_sums_make(&sums, profile, cuts, &cmd->arena, &cmd->diag);
 	err = err ? err : hd_stage_costs_make(out, &sums, first, nstages, &cmd->arena, &cmd->diag);
 	*costs = err ? NULL : out;
+	if (!err && out_sums)
+		*out_sums = sums;
 	return err;
 }

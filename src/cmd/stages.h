@@ -17,7 +17,7 @@
 HD_MUST_USE enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts);
 /* --machines and --bandwidth (plan_partition.c): how->level, innermost first. */
 HD_MUST_USE enum hd_err hd_cmd_levels(struct hd_cmd *cmd, struct hd_part_how *how);
-/* *costs NULL without --graph. */
-HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs);
+/* *costs NULL without --graph. sums may be NULL. */
+HD_MUST_USE enum hd_err hd_cmd_stage_costs(struct hd_cmd *cmd, uint32_t nstages, const struct hd_stage_costs **costs, struct hd_cut_sums *sums);
 
 #endif

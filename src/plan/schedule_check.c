@@ -543,6 +543,8 @@ enum hd_err hd_schedule_check_job(const struct hd_schedule *s, const struct hd_s
 	err = job ? check_around(&l, &groups, diag) : HD_OK;
 	if (!err && !(job && job->tensor && report->total))
 		err = check_all(&l, l.s, rules, diag);
+	if (!err && !report->total && job && job->costs && job->memory)
+		err = hd_lists_memory(&l, rules, diag);
 	hd_arena_finish(&arena);
 	if (err)
 		return err;

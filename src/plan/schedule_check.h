@@ -14,6 +14,7 @@
  *	K12-15  versions: the rule's one, made and not yet released, no more than the rule needs, each pin released
  *	K16-18  one STEP an update and holder, after its gradients, in order; RED where a stage has copies, in one order
  *	K19-21  tied weights summed, clipped gradients normed, eager updates validated
+ *	K22     the simulated peak of each rank fits its device (where costs are known)
  *	K23 K24 activations: recomputed where only the input was kept, back from the host where used
  *	K25 K27 pairs are independent; barriers stand in one order
  *	K26 K28 members of tensor groups have one list; pipelines share all virtual nodes of the job

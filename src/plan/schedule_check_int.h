@@ -42,6 +42,8 @@ HD_MUST_USE enum hd_err hd_lists_layers(const struct hd_lists *l, struct hd_diag
 HD_MUST_USE enum hd_err hd_lists_pipelines(const struct hd_lists *l, struct hd_diag *diag);
 /* K26; without findings `out` has a rank for each group. */
 HD_MUST_USE enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule *out, struct hd_diag *diag);
+/* K22, of lists without findings. */
+HD_MUST_USE enum hd_err hd_lists_memory(const struct hd_lists *l, const struct hd_schedule_rules *rules, struct hd_diag *diag);
 /* K30: what each rank holds after a period; the prologue takes `first` steps. */
 HD_MUST_USE enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_diag *diag);
 /* K11: buffers that receives name. Of lists whose transfers have no findings. */

@@ -38,6 +38,16 @@ static struct hd_schedule parse(const char *text)
 	return all.at[0];
 }
 
+static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_t v)
+{
+	struct hd_schedule s = { 0 };
+	struct hd_diag diag = { "" };
+	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
+
+	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	return s;
+}
+
 static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "0: F0.0 B0.0 F0.0\n", "K1", "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #2)" },
 	{ "0: F0.0 B0.0 F0.2 B0.2 F0.3 B0.3\n", "K1", "plan: stage 0 never runs forward for virtual node 1" },
@@ -141,7 +151,8 @@ static const struct { const char *text, *rule, *want; } broken[] = {
 	  "plan: 2bw needs m >= p; m = 1, p = 2; the nearest that works: m = 2" },
 	{ "update 2bw\nsection prologue\n0: F0.0 F0.1\n1: F1.0 F1.1 B1.0\n2: F2.0 B2.0 F2.1 B2.1\nsection period\n0: F0.0 B0.-2\n1: F1.0 B1.-1\n"
 	  "2: F2.0 B2.0\nsection epilogue\n0: B0.-2 B0.-1\n1: B1.-1\n2:\n", "K13",
-	  "plan: rank 0, #2 F0.2: version 1 of stage 0 is not made yet: its update comes after #2; 2bw needs m >= p; m = 1, p = 3; the nearest that works: m = 3 [rank 0, #3 B0.0]" },
+	  "plan: rank 0, #2 F0.2: version 1 of stage 0 is not made yet: its update comes after #2; 2bw needs m >= p; m = 1, p = 3; the nearest "
+	  "that works: m = 3 [rank 0, #3 B0.0]" },
 	{ "update 2bw\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", NULL, "" },
 	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K2", "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
 	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K2", "plan: 0.4 has no backward" },
@@ -259,6 +270,31 @@ static void what_a_period_leaves_behind_is_told(void **state)
 	assert_string_equal(report.at[report.len - 1].text, "plan: the period does not repeat: after it rank 0 holds 0.-2, before it it held 0.-1");
 }
 
+/* A byte less than the peak is too little; the peak itself is enough. */
+static void memory_is_checked_to_the_byte(void **state)
+{
+	struct hd_stage_cost cost[] = { { .f = 1, .i = 1, .w = 1, .saved = 100, .saved_w = 50, .param = 10, .opt = 20, .work = 3, .out = 7 },
+		{ .f = 1, .i = 1, .w = 1, .saved = 200, .saved_w = 50, .param = 10, .opt = 20, .work = 3, .in = 7 } };
+	const struct hd_stage_costs costs = { .nstages = 2, .stage = cost, .ovl = 1, .comm_tax = 1 };
+	struct hd_schedule s = make("1f1b", 2, 4, 1);
+	int64_t memory[] = { 0, 0 };
+	struct hd_schedule_job job = { .costs = &costs, .memory = memory };
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_OK);
+	memory[0] = 1;
+	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].rule, "K22");
+	/* two activations, two sums while the second joins the first, the gradient that arrived */
+	assert_string_equal(report.at[0].text, "plan: rank 0, #4 B0.1: rank 0 would need 260 of 1 bytes at #4: weights 10, optimizer 20, workspace 3, "
+		"versions 0, gradient partials 20, activations 200, buffers 7");
+	memory[0] = 260;
+	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_OK);
+	memory[0]--;
+	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
+}
+
 /* Five on each side of both instructions, the one that is meant in brackets. */
 static void a_finding_draws_where_it_is(void **state)
 {
@@ -302,16 +338,6 @@ static void blocking_transfers_end_or_not_as_documented(void **state)
 		CHECK((err == HD_OK) == ok, "%s: %s", all.at[i].heading, report.total ? report.at[0].text : "ends");
 		CHECK(ok || !strcmp(report.at[0].rule, "K8"), "%s", report.at[0].text);
 	}
-}
-
-static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_t v)
-{
-	struct hd_schedule s = { 0 };
-	struct hd_diag diag = { "" };
-	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
-
-	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
-	return s;
 }
 
 static bool possible(const struct hd_schedule_kind *k, uint32_t p, uint32_t m)
@@ -497,6 +523,7 @@ int main(void)
 		cmocka_unit_test(each_rule_has_its_sentence),
 		cmocka_unit_test(what_a_job_asks_for_has_its_sentences),
 		cmocka_unit_test(what_a_period_leaves_behind_is_told),
+		cmocka_unit_test(memory_is_checked_to_the_byte),
 		cmocka_unit_test(a_finding_draws_where_it_is),
 		cmocka_unit_test(blocking_transfers_end_or_not_as_documented),
 		cmocka_unit_test(generated_schedules_are_accepted),

@@ -36,7 +36,7 @@ struct hd_schedule_job {
 	const uint16_t *buckets;          /* [stages] of its gradient; NULL: one each */
 	uint32_t slots;                   /* receive buffers of a channel, counted from 1; 0: not named */
 	const struct hd_stage_costs *costs;
-	const int64_t *memory;            /* [ranks] bytes of its device; 0: no limit */
+	const int64_t *memory;            /* [ranks, or tensor groups] bytes of its device; 0: no limit */
 	const struct hd_layers *layers;
 	const uint32_t *tensor;           /* [ranks] tensor group of each: groups count up from 0, members stand together */
 	const struct hd_vn_list *pipeline; uint32_t npipelines, nvns;     /* the job's virtual nodes of each pipeline, V in all */
