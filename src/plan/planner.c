@@ -461,6 +461,41 @@ static enum hd_err least_need(struct search *s, struct need *need)
 	return err;
 }
 
+/* The schedule that was asked for by its name, or by its update. */
+static const struct hd_auto_row *row_asked(const struct hd_auto_ask *ask)
+{
+	const struct hd_auto_row *row = hd_auto_rows;
+
+	while (row->schedule && (ask->schedule ? strcmp(ask->schedule, row->schedule) != 0 : row->update != ask->update))
+		row++;
+	return row->schedule ? row : NULL;
+}
+
+/* Virtual nodes that it needs in all with pipelines of p. */
+static uint64_t least_vns(const struct hd_auto_ask *ask, uint32_t p)
+{
+	const struct hd_auto_row *row = row_asked(ask);
+
+	return (uint64_t)(row ? row->least_m(p) : 1) * (ask->d ? ask->d : 1);
+}
+
+static bool too_few(const struct search *s) { return s->space.ask->vns < least_vns(s->space.ask, s->space.ask->p ? s->space.ask->p : 1); }
+
+static enum hd_err refuse_few(struct search *s)
+{
+	const struct hd_auto_ask *ask = s->space.ask;
+	const struct hd_auto_row *row = row_asked(ask);
+	uint32_t p = ask->p ? ask->p : 1, works = p, d = ask->d ? ask->d : 1;
+	char or_p[32] = "";
+
+	while (works > 1 && least_vns(ask, works) > ask->vns)
+		works--;
+	if (works < p && least_vns(ask, works) <= ask->vns)
+		snprintf(or_p, sizeof or_p, ", or p = %u", works);
+	return hd_fail(s->space.diag, HD_E_INVAL, "%s needs %s; m = %u, p = %u: the nearest that works: V = %" PRIu64 "%s",
+		row ? row->schedule : "a pipeline", row ? row->needs : "m >= 1", ask->vns / d, p, least_vns(ask, p), or_p);
+}
+
 static enum hd_err refuse(struct search *s)
 {
 	const struct hd_auto_ask *ask = s->space.ask;
@@ -483,11 +518,11 @@ static enum hd_err refuse(struct search *s)
 		return hd_fail(s->space.diag, HD_E_INVAL, "no plan of what was asked works; the nearest that does: p = %u, d = %u, %s", need.shape.p,
 			need.shape.d,
 			need.shape.schedule);
-	if (ask->update == HD_UPDATE_2BW && ask->p > ask->vns)
-		return hd_fail(s->space.diag, HD_E_INVAL, "2bw needs m >= p; m = %u, p = %u: give p = %u or fewer", ask->vns, ask->p, ask->vns);
+	if (too_few(s))
+		return refuse_few(s);
 	return hd_fail(s->space.diag, HD_E_INVAL,
 		"no plan of what was asked works: %u devices, %u cuts, %u virtual nodes; p is at most %u, t p d at most %u, and each "
-		"pipeline needs a virtual node (dualpipev 2p, 2bw p)", cluster->ndevices, s->space.sums->cuts->n, ask->vns,
+		"pipeline needs a virtual node", cluster->ndevices, s->space.sums->cuts->n, ask->vns,
 		s->space.whole.n < cluster->ndevices ? s->space.whole.n : cluster->ndevices, cluster->ndevices);
 }
 

@@ -321,7 +321,10 @@ static void what_cannot_work_is_refused_with_what_would(void **state)
 	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8 }, 6, &diag) == HD_OK, "with a tenth more than it asks for: %s", diag.text);
 	make_machines(&c, &d, 2, 2, true, 0, 1);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 3, .update = HD_UPDATE_2BW, .p = 4 }, 6, &diag), HD_E_INVAL);
-	CHECK(strstr(diag.text, "2bw needs m >= p; m = 3, p = 4"), "it says %s", diag.text);
+	CHECK(strstr(diag.text, "2bw needs m >= p; m = 3, p = 4: the nearest that works: V = 4, or p = 3"), "it says %s", diag.text);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 7, .p = 2, .d = 2, .schedule = "dualpipev" }, 6, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "dualpipev needs m >= 2p; m = 3, p = 2: the nearest that works: V = 8"), "it says %s", diag.text);
+	CHECK(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 2, .d = 2, .schedule = "dualpipev" }, 6, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 4 }, 3, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "p is at most 3"), "it says %s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 3, .d = 2 }, 6, &diag), HD_E_INVAL);

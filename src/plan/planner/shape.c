@@ -60,17 +60,17 @@ static uint32_t m_of_p(uint32_t p) { return p; }
 static uint32_t m_of_2p(uint32_t p) { return 2 * p; }
 
 const struct hd_auto_row hd_auto_rows[] = {
-	{ "data-parallel", HD_UPDATE_FLUSH, 1, 1, false, true, flight_1f1b, idle_all, any_m },
-	{ "gpipe", HD_UPDATE_FLUSH, 1, 1, false, false, flight_all, idle_all, any_m },
-	{ "1f1b", HD_UPDATE_FLUSH, 1, 1, false, false, flight_1f1b, idle_all, any_m },
-	{ "interleaved", HD_UPDATE_FLUSH, 2, HD_AUTO_CHUNKS, false, false, flight_interleaved, idle_interleaved, any_m },
-	{ "zb-h1", HD_UPDATE_FLUSH, 1, 1, false, false, flight_p, idle_h1, any_m },
-	{ "zb-h2", HD_UPDATE_FLUSH, 1, 1, false, false, flight_2p, idle_h2, any_m },
-	{ "zb-v", HD_UPDATE_FLUSH, 2, 2, true, false, flight_p, idle_v, any_m },
-	{ "v-half", HD_UPDATE_FLUSH, 2, 2, true, false, flight_half, idle_half, any_m },
-	{ "v-min", HD_UPDATE_FLUSH, 2, 2, true, false, flight_third, idle_third, any_m },
-	{ "dualpipev", HD_UPDATE_FLUSH, 2, 2, true, false, flight_dual, idle_dual, m_of_2p },
-	{ "2bw", HD_UPDATE_2BW, 1, 1, false, false, flight_1f1b, idle_none, m_of_p },
+	{ "data-parallel", HD_UPDATE_FLUSH, 1, 1, false, true, flight_1f1b, idle_all, any_m, "m >= 1" },
+	{ "gpipe", HD_UPDATE_FLUSH, 1, 1, false, false, flight_all, idle_all, any_m, "m >= 1" },
+	{ "1f1b", HD_UPDATE_FLUSH, 1, 1, false, false, flight_1f1b, idle_all, any_m, "m >= 1" },
+	{ "interleaved", HD_UPDATE_FLUSH, 2, HD_AUTO_CHUNKS, false, false, flight_interleaved, idle_interleaved, any_m, "m >= 1" },
+	{ "zb-h1", HD_UPDATE_FLUSH, 1, 1, false, false, flight_p, idle_h1, any_m, "m >= 1" },
+	{ "zb-h2", HD_UPDATE_FLUSH, 1, 1, false, false, flight_2p, idle_h2, any_m, "m >= 1" },
+	{ "zb-v", HD_UPDATE_FLUSH, 2, 2, true, false, flight_p, idle_v, any_m, "m >= 1" },
+	{ "v-half", HD_UPDATE_FLUSH, 2, 2, true, false, flight_half, idle_half, any_m, "m >= 1" },
+	{ "v-min", HD_UPDATE_FLUSH, 2, 2, true, false, flight_third, idle_third, any_m, "m >= 1" },
+	{ "dualpipev", HD_UPDATE_FLUSH, 2, 2, true, false, flight_dual, idle_dual, m_of_2p, "m >= 2p" },
+	{ "2bw", HD_UPDATE_2BW, 1, 1, false, false, flight_1f1b, idle_none, m_of_p, "m >= p" },
 	{ 0 },
 };
 

@@ -21,6 +21,7 @@ struct hd_auto_row {
 	uint32_t (*inflight)(uint32_t p, uint32_t m, uint32_t v, uint32_t rank);      /* full ranks' activations, rounded up */
 	double (*idle)(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *all);
 	uint32_t (*least_m)(uint32_t p);          /* rule K29 */
+	const char *needs;                        /* the same in words */
 };
 extern const struct hd_auto_row hd_auto_rows[];      /* ends with schedule NULL; the order of enumeration */
 
