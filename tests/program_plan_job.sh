@@ -53,6 +53,17 @@ expect 0 heddle run mlp.yaml --devices 3 --plan data.plan --out planned --json
 same "$(number digest)" "$(heddle run mlp.yaml --devices 1 --out plain --json 2>err >out; number digest)" "states under the plan and without"
 expect 0 heddle plan lenet.yaml --planner pipedream --cluster cluster.yaml -o pipe.plan --json
 says '"runs":false'
+expect 0 heddle plan lenet.yaml --planner pipedream --partitioner heddle -s parallel.recompute=stage --cluster cluster.yaml -o again.plan
+says 'a step of 8 virtual nodes takes'
+expect 0 heddle plan check again.plan
+expect 0 heddle plan lenet.yaml --cluster cluster.yaml -s parallel.mode=pipeline -s parallel.schedule=zb-h1 -o auto.plan
+says 'zb-h1'
+expect 0 heddle plan check auto.plan
+says 'accepted'
+expect 0 heddle plan lenet.yaml --planner ptdp --cluster cluster.yaml
+says 't = 1, p = 1: the whole model fits a device'
+expect 2 heddle plan lenet.yaml --planner 2bw --cluster cluster.yaml
+says 'optim.update is flush'
 expect 0 heddle plan check pipe.plan
 says 'accepted'
 passed "what is written can be checked, and run where the build runs it"

@@ -94,7 +94,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled)") \
 	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
 	X(PLANNER,     0,   "planner",       TEXT,   "NAME",    "who makes the plan: auto, data, pipedream, 2bw, ptdp") \
-	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code", "recurrence of the planner pipedream (default paper)") \
+	X(PARTITIONER, 0,   "partitioner",   WORD,   "paper|printed|code|heddle", "recurrence of the planner pipedream (default paper)") \
 	X(DRAW,        0,   "draw",          FLAG,   "",        "the timeline, too")                               \
 	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost")               \
 	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \

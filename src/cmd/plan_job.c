@@ -31,8 +31,8 @@ static void wishes(struct hd_cmd *cmd, struct planning *p)
 		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)] };
 	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
 		p->ask.tensor = p->ask.tensor_shards % t ? 0 : t;      /* the narrowest there is; shards are 2 or more */
-	while (strcmp(variant, hd_part_variant_name(p->ask.variant)) != 0)
-		p->ask.variant++;
+	while (p->ask.variant < HD_NPART_VARIANTS && strcmp(variant, hd_part_variant_name(p->ask.variant)) != 0)
+		p->ask.variant++;             /* HD_NPART_VARIANTS: heddle, the only other word that the option takes */
 }
 
 /* ---- what is said of it */

@@ -64,7 +64,7 @@ static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint
 	return s->list ? hd_schedule_infer(s, arena, diag) : no_memory(diag);
 }
 
-static enum hd_err identity(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag)
 {
 	plan->device = hd_arena_take(arena, nranks, sizeof *plan->device);
 	for (uint32_t r = 0; plan->device && r < nranks; r++)
@@ -91,7 +91,7 @@ static enum hd_err make_data(struct hd_job_plan *plan, const struct hd_job_plan_
 	plan->whole = true;
 	err = alternate(&plan->skeleton, plan->counts, n, ask->vns, arena, diag);
 	if (!err)
-		err = identity(plan, n, arena, diag);
+		err = hd_job_plan_in_order(plan, n, arena, diag);
 	if (n < ask->cluster->ndevices)
 		hd_text_addf(&plan->why, "%u of %u devices stay idle: the step has %u virtual nodes\n", ask->cluster->ndevices - n, ask->cluster->ndevices,
 			ask->vns);
@@ -100,59 +100,12 @@ static enum hd_err make_data(struct hd_job_plan *plan, const struct hd_job_plan_
 	return err;
 }
 
-/* ---- pipedream: its recurrence, run by 1f1b with replicated stages */
-
-/* One level of equal links, as its paper has it: the slowest of the cluster. */
-static double slowest_link(const struct hd_cluster *cluster)
-{
-	double slowest = cluster->level[0].bytes_per_s;
-
-	for (uint32_t l = 1; l < cluster->nlevels; l++)
-		slowest = cluster->level[l].bytes_per_s < slowest ? cluster->level[l].bytes_per_s : slowest;
-	return slowest;
-}
-
-static enum hd_err make_pipedream(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
-{
-	const struct hd_job_wish wishes[] = { { ask->stages > 0, "number of stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
-		{ ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0, "schedule (1f1b-rr)" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" } };
-	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
-	struct hd_part_how how = { .variant = ask->variant, .nlevels = 1, .level = { { n, slowest_link(ask->cluster) } } };
-	struct hd_part part;
-	struct hd_text split;
-	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
-
-	if (!err && n > HD_PART_MACHINES)
-		err = hd_fail(diag, HD_E_INVAL, "the planner pipedream takes at most %d devices, not %u", HD_PART_MACHINES, n);
-	if (!err)
-		err = hd_part_solve(&part, ask->sums->cuts, &how, arena, diag);
-	if (err)
-		return err;
-	uint32_t *replicas = hd_arena_take(arena, part.top.nstages, sizeof *replicas);
-	plan->first = hd_arena_take(arena, part.top.nstages, sizeof *plan->first);
-	if (!replicas || !plan->first)
-		return no_memory(diag);
-	plan->nstages = part.top.nstages;
-	for (uint32_t s = 0; s < plan->nstages; s++) {
-		replicas[s] = part.top.stage[s].replicas;
-		plan->first[s] = part.top.stage[s].first;
-	}
-	hd_text_init(&split, arena);
-	hd_part_print(&part, 1, &split);
-	hd_text_addf(&plan->why, "the recurrence of PipeDream (%s) over %u equal devices at %.4g bytes/s: cuts %s; its slowest stage takes %.6g s a virtual "
-		"node, all on one device %.6g s\n", hd_part_variant_name(ask->variant), n, how.level[0].bytes_per_s, split.full ? "" : split.at, part.time_s,
-		part.one_s);
-	struct hd_schedule_ask rr = { .name = "1f1b-rr", .p = n, .m = ask->vns, .replicas = replicas, .nreplicas = plan->nstages };
-	err = hd_schedule_make(&plan->skeleton, &rr, arena, diag);
-	return err ? err : identity(plan, n, arena, diag);
-}
-
 /* ---- all planners */
 
 const struct hd_job_planner hd_job_planners[] = {
 	{ "auto", "the fastest that fits, of all depths, widths and schedules, by simulation", hd_job_plan_auto },
 	{ "data", "every device has the whole model", make_data },
-	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", make_pipedream },
+	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", hd_job_plan_pipedream },
 	{ "2bw", "depth and width of delayed updates", hd_job_plan_2bw },
 	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp },
 	{ 0 },
@@ -203,7 +156,7 @@ enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planne
 	job.tied = plan.costs.tied;
 	job.ntied = plan.costs.ntied;
 	job.costs = &plan.costs;
-	err = hd_schedule_complete(&plan.schedule, &plan.skeleton, &(struct hd_passes){ .job = &job }, arena, diag);
+	err = hd_schedule_complete(&plan.schedule, &plan.skeleton, &(struct hd_passes){ .job = &job, .recompute = plan.recompute }, arena, diag);
 	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster, .device = plan.device, .transport = HD_TRANSPORT_BUFFERED };
 	if (!err)
 		err = hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);

@@ -24,7 +24,7 @@ struct hd_job_plan_ask {
 	uint32_t stages, chunks, tensor;
 	const char *schedule;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER, HD_RECOMPUTES_ALWAYS } recompute;
-	enum hd_part_variant variant;             /* of pipedream */
+	enum hd_part_variant variant;             /* of pipedream; HD_NPART_VARIANTS: steady.h instead */
 	bool deep;                                /* two stages at least (parallel.mode pipeline) */
 	bool clips;
 };
@@ -35,6 +35,7 @@ struct hd_job_plan {
 	struct hd_schedule skeleton, schedule;    /* compute alone; complete: transfers, sums and updates too */
 	struct hd_stage_costs costs;
 	uint32_t nstages, *first;                 /* [nstages] first cut of each */
+	bool *recompute;                          /* [nstages], or NULL: as the skeleton says */
 	uint32_t *device;                         /* [ranks] */
 	bool whole; uint32_t *counts;             /* rule 4: [ranks] */
 	struct hd_sim_plan sim;

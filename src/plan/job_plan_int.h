@@ -1,7 +1,7 @@
 /* job_plan_int.h -- what the planners of a job share; private to them.
  *
- * A maker fills in skeleton, nstages, first, device and why, and for rule 4 of job_plan.h whole and counts; the rest is
- * common to all. `planner` is set before. */
+ * A maker fills in skeleton, nstages, first, device and why, recompute where stages compute again and the skeleton does not
+ * say so, and for rule 4 of job_plan.h whole and counts; the rest is common to all. `planner` is set before. */
 #ifndef HD_PLAN_JOB_PLAN_INT_H
 #define HD_PLAN_JOB_PLAN_INT_H
 
@@ -12,6 +12,10 @@ typedef enum hd_err hd_job_plan_maker(struct hd_job_plan *plan, const struct hd_
 /* Refuses the first wish that is given: "the planner NAME decides the KEY itself". */
 struct hd_job_wish { bool given; const char *key; };
 HD_MUST_USE enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_job_wish *wish, size_t n, struct hd_diag *diag);
+/* Rank r on device r. */
+HD_MUST_USE enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag);
+
+hd_job_plan_maker hd_job_plan_pipedream;                                     /* job_plan_stages.c */
 hd_job_plan_maker hd_job_plan_auto, hd_job_plan_2bw, hd_job_plan_ptdp;     /* job_plan_auto.c */
 
 #endif

@@ -162,6 +162,32 @@ static void auto_is_never_slower_than_the_others(void **state)
 	}
 }
 
+/* PipeDream's recurrence does not; of what does not fit otherwise the simulated schedule computes again. */
+static void our_stages_know_the_memory_of_devices(void **state)
+{
+	static const int f_ms[] = { 2, 2, 1, 3 };
+	struct hd_job_plan ours, papers;
+	struct hd_diag diag = { "" };
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 4, f_ms, 64 * KIB, 2 << 20);
+	on_devices(&t, 3, 9, 1e9, 22 << 20);              /* less than the model with its gradients and copies */
+	assert_int_equal(make(&t, "data", &papers, &diag), HD_E_INVAL);
+	t.ask.variant = HD_NPART_VARIANTS;
+	must(&t, "pipedream", &ours);
+	CHECK(ours.nstages >= 2 && ours.recompute, "%u stages", ours.nstages);
+	t.ask.recompute = HD_RECOMPUTES_ALWAYS;
+	must(&t, "pipedream", &ours);
+	for (uint32_t s = 0; s < ours.nstages; s++)
+		assert_true(ours.recompute[s]);
+	bool again = false;
+	for (uint32_t i = 0; i < ours.schedule.list[0].len; i++)
+		again |= ours.schedule.list[0].at[i].op == HD_INS_R;
+	assert_true(again);
+	hd_arena_finish(&t.arena);
+}
+
 static void wishes_of_the_job_are_kept(void **state)
 {
 	static const int f_ms[] = { 2, 1, 3, 1, 2, 1 };
@@ -313,6 +339,7 @@ int main(void)
 		cmocka_unit_test(devices_without_virtual_nodes_stay_idle),
 		cmocka_unit_test(pipedream_runs_what_its_recurrence_finds),
 		cmocka_unit_test(auto_is_never_slower_than_the_others),
+		cmocka_unit_test(our_stages_know_the_memory_of_devices),
 		cmocka_unit_test(wishes_of_the_job_are_kept),
 		cmocka_unit_test(ptdp_is_as_deep_as_memory_needs),
 		cmocka_unit_test(what_does_not_fit_says_who_and_how_much),
