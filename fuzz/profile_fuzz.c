@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "plan/partition.h"
+#include "plan/planner.h"
+#include "plan/steady.h"
 
-enum { BUDGET = 256 << 20, CUTS_MOST = 60, NODES_MOST = 200 };
+enum { BUDGET = 256 << 20, CUTS_MOST = 60, NODES_MOST = 200, PLANNED_CUTS = 12 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -45,6 +47,35 @@ static void partition(const struct hd_cuts *cuts, struct hd_part_how how, struct
 		abort();
 }
 
+/* Fill and steady state, and a whole plan of a small model: found, or refused with a sentence. */
+static void plan(const struct hd_profile *p, const struct hd_cuts *cuts, size_t seed, struct hd_arena *arena)
+{
+	const struct hd_cluster_level level = { "l", 1 + (uint32_t)(seed % 4), 1e9, (int64_t)(seed % 7) * 1000 };
+	struct hd_steady_table table;
+	struct hd_cut_sums sums;
+	struct hd_cluster cluster;
+	struct hd_steady steady;
+	struct hd_auto chosen;
+	struct hd_arena scratch;
+	struct hd_diag diag = { "" };
+
+	hd_arena_init(&scratch, BUDGET);
+	if (hd_cut_sums_make(&sums, p, cuts, arena, NULL) || hd_steady_table_make(&table, &sums, HD_STEADY_CUTS, arena, NULL) ||
+	    hd_cluster_make(&cluster, &level, 1, (struct hd_cluster_kind){ "k", 1, seed & 1 ? (int64_t)1 << (seed % 40) : 0 }, arena, NULL))
+		goto out;
+	if (hd_steady_solve(&steady, &table, &(struct hd_steady_how){ .m = 1 + (uint32_t)(seed % 9), .cluster = &cluster }, arena, &scratch,
+		&diag) == HD_E_BUG)
+		abort();
+	diag = (struct hd_diag){ "" };
+	if (cuts->n <= PLANNED_CUTS) {
+		enum hd_err err = hd_plan_auto(&chosen, &sums, &cluster, &(struct hd_auto_ask){ .vns = 1 + (uint32_t)(seed % 5) }, arena, &diag);
+		if (err == HD_E_BUG || (err && !diag.text[0]))
+			abort();
+	}
+out:
+	hd_arena_finish(&scratch);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct hd_arena arena;
@@ -64,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		for (uint32_t v = 0; v < HD_NPART_VARIANTS; v++)
 			partition(&cuts, (struct hd_part_how){ .variant = (enum hd_part_variant)v, .nlevels = 1, .level = { { 1 + (uint32_t)(len % 9),
 				1e9 } }, .fewer = len & 1 }, &arena);
+		plan(&p, &cuts, len, &arena);
 	}
 	hd_arena_finish(&arena);
 	return 0;

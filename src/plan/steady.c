@@ -13,9 +13,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 #define PS_PER_S 1e12
 #define NO_FILL INFINITY
 #define NONE UINT32_MAX
+#define STEADY_BYTES_MAX (INT64_C(1) << 60)
 enum { BOUND_TRIES = 6 };
 
 /* ---- ranges of the cuts that are considered */
@@ -80,12 +83,15 @@ static uint32_t partials(uint32_t n)
 	return p;
 }
 
+/* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (cluster.h) is all the same. */
 int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t n, uint32_t inflight, uint32_t versions, bool recompute)
 {
 	uint32_t held = inflight < n ? inflight : n;
-	int64_t each = recompute && cost->kept < cost->saved ? cost->kept : cost->saved, again = recompute ? cost->saved - each : 0;
+	int64_t each = recompute && cost->kept < cost->saved ? cost->kept : cost->saved, again = recompute ? cost->saved - each : 0, kept;
 
-	return cost->param * (versions + partials(n)) + cost->opt + cost->work + (int64_t)held * each + again + cost->in + cost->out;
+	if (!hd_mul_i64(held, each, &kept) || kept > STEADY_BYTES_MAX)
+		kept = STEADY_BYTES_MAX;
+	return cost->param * (versions + partials(n)) + cost->opt + cost->work + kept + again + cost->in + cost->out;
 }
 
 /* Sites x .. x + r - 1 as one stage sees them. */

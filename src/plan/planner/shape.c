@@ -310,7 +310,7 @@ enum hd_err hd_auto_least(struct hd_auto_space *s, struct hd_auto_cand *c, int64
 		return HD_OK;
 	if (!err)
 		err = hd_steady_least_bytes(bytes, &s->sharded, &how, s->scratch, s->diag);
-	if (!err && *bytes < INT64_MAX)
+	if (!err && *bytes < INT64_MAX / HD_AUTO_CHUNKS)
 		*bytes *= c->shape.v;
 	return err;
 }
