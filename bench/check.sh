@@ -1,6 +1,7 @@
 #!/bin/bash
 # How long the checker of schedules takes for an instruction: skeletons and completed lists of
 # 16 ranks, 1e4 and 1e6 instructions. The goal is time that does not grow: at most twice as long.
+# Of 2bw the instructions of one period are counted; half a dozen steps of them are walked.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}

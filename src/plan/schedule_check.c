@@ -7,8 +7,6 @@
 #include "plan/schedule_check_int.h"
 #include "plan/simulate.h"
 
-#define NOWHERE UINT32_MAX
-
 const char *const hd_transport_names[HD_NTRANSPORTS] = {
 #define X(id, name) [HD_TRANSPORT_##id] = (name),
 	HD_TRANSPORTS(X)
@@ -40,21 +38,21 @@ static void put_sentence(struct hd_text *text, const char *fmt, va_list args)
 	hd_text_add(text, sentence);
 }
 
-static void say_at(const struct hd_lists *l, const char *rule, const struct hd_at place[2], const char *fmt, va_list args)
+static void say_at(const struct hd_lists *l, const char *rule, const struct hd_at place[2], bool named, const char *fmt, va_list args)
 {
 	struct hd_finding *f = begin_finding(l->report, rule);
-	uint32_t n = place[0].at == NOWHERE ? 0 : place[1].at == NOWHERE ? 1 : 2;
+	uint32_t n = place[0].at == HD_NOWHERE ? 0 : place[1].at == HD_NOWHERE ? 1 : 2;
 	struct hd_text text;
 
 	if (!f)
 		return;
 	hd_text_fixed(&text, f->text, sizeof f->text);
 	hd_text_add(&text, "plan: ");
-	if (n)
+	if (n && named)
 		put_place(&text, l->s, place[0].rank, place[0].at);
-	hd_text_add(&text, n ? ": " : "");
+	hd_text_add(&text, n && named ? ": " : "");
 	put_sentence(&text, fmt, args);
-	if (n == 2) {
+	if (n == 2 && named) {
 		hd_text_add(&text, " [");
 		put_place(&text, l->s, place[1].rank, place[1].at);
 		hd_text_add(&text, "]");
@@ -68,7 +66,7 @@ void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uin
 	va_list args;
 
 	va_start(args, fmt);
-	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { NOWHERE, 0 } }, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { HD_NOWHERE, 0 } }, true, fmt, args);
 	va_end(args);
 }
 
@@ -77,7 +75,16 @@ void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank
 	va_list args;
 
 	va_start(args, fmt);
-	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, true, fmt, args);
+	va_end(args);
+}
+
+void hd_lists_say_drawn(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	say_at(l, rule, (const struct hd_at[]){ { at, (uint16_t)rank }, { other_at, (uint16_t)other } }, false, fmt, args);
 	va_end(args);
 }
 
@@ -86,7 +93,7 @@ void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fm
 	va_list args;
 
 	va_start(args, fmt);
-	say_at(l, rule, (const struct hd_at[]){ { NOWHERE, 0 }, { NOWHERE, 0 } }, fmt, args);
+	say_at(l, rule, (const struct hd_at[]){ { HD_NOWHERE, 0 }, { HD_NOWHERE, 0 } }, true, fmt, args);
 	va_end(args);
 }
 
@@ -242,9 +249,9 @@ static void walk_compute(const struct hd_lists *l)
 			else if (l->loads && !(seen & HD_LOADED) && (s == 0 || s + 1 == l->s->nstages))
 				hd_lists_say(l, "K10", d->f.rank, d->f.at, "nothing reads virtual node %u for stage %u: LD%u.%u is missing", v, s, s, v);
 			if (!(seen & (HD_DID_B | HD_DID_I | HD_DID_W)))
-				hd_lists_say_all(l, "K2", "%u.%u has no backward", s, v);
+				hd_lists_say_drawn(l, "K2", d->f.rank, seen & HD_DID_F ? d->f.at : HD_NOWHERE, 0, HD_NOWHERE, "%u.%u has no backward", s, v);
 			else if (seen & HD_DID_I && !(seen & HD_DID_W))
-				hd_lists_say_all(l, "K2", "%u.%u has I but no W: its weights would miss a gradient", s, v);
+				hd_lists_say_drawn(l, "K2", d->b.rank, d->b.at, 0, HD_NOWHERE, "%u.%u has I but no W: its weights would miss a gradient", s, v);
 		}
 }
 
@@ -336,16 +343,18 @@ static void walk_transfers(const struct hd_lists *l, uint32_t *nth)
 	for (uint32_t s = 0; s < l->s->nstages; s++)
 		for (uint32_t v = 0; v < l->s->nvns; v++) {
 			const struct hd_done *d = hd_done_of(l, s, v);
-			const struct { const char *what; uint16_t sent, got; bool far; } side[] = {
-				{ "activation", HD_SENT_A, HD_GOT_A, s + 1 < l->s->nstages && hd_done_of(l, s + 1, v)->f.rank != d->f.rank },
-				{ "input gradient", HD_SENT_G, HD_GOT_G, s && hd_done_of(l, s - 1, v)->b.rank != d->b.rank },
+			const struct hd_done *next = hd_done_of(l, s + 1 < l->s->nstages ? s + 1 : s, v), *before = hd_done_of(l, s ? s - 1 : s, v);
+			const struct { const char *what; uint16_t sent, got; struct hd_at made, used; } side[] = {
+				{ "activation", HD_SENT_A, HD_GOT_A, d->f, next->f }, { "input gradient", HD_SENT_G, HD_GOT_G, d->b, before->b },
 			};
 			for (int i = 0; i < 2; i++) {
 				bool sent = d->seen & side[i].sent, got = d->seen & side[i].got;
 				if (sent && !got)
-					hd_lists_say_all(l, "K10", "%s of %u.%u is sent and never received", side[i].what, s, v);
-				else if (!sent && (got || side[i].far))
-					hd_lists_say_all(l, "K10", "%s of %u.%u is received and never sent", side[i].what, s, v);
+					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at, side[i].used.rank, side[i].used.at,
+						"%s of %u.%u is sent and never received", side[i].what, s, v);
+				else if (!sent && (got || side[i].made.rank != side[i].used.rank))
+					hd_lists_say_drawn(l, "K10", side[i].made.rank, side[i].made.at, side[i].used.rank, side[i].used.at,
+						"%s of %u.%u is received and never sent", side[i].what, s, v);
 			}
 		}
 }

@@ -4,6 +4,8 @@
 
 #include "plan/schedule_check.h"
 
+#define HD_NOWHERE UINT32_MAX             /* a place that there is none of */
+
 enum hd_seen {
 	HD_DID_F = 1, HD_DID_B = 2, HD_DID_I = 4, HD_DID_W = 8, HD_KEPT_INPUT = 16, HD_ON_HOST = 32,
 	HD_SENT_A = 64, HD_GOT_A = 128, HD_SENT_G = 256, HD_GOT_G = 512, HD_POSTED_A = 1024, HD_POSTED_G = 2048, HD_LOADED = 4096,
@@ -34,6 +36,9 @@ void hd_lists_say(const struct hd_lists *l, const char *rule, uint32_t rank, uin
 /* Two instructions: the second is named after the sentence. `other_at` UINT32_MAX: there is none. */
 __attribute__((format(printf, 7, 8)))
 void hd_lists_say_both(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...);
+/* The sentence names them itself: they are drawn only. */
+__attribute__((format(printf, 7, 8)))
+void hd_lists_say_drawn(const struct hd_lists *l, const char *rule, uint32_t rank, uint32_t at, uint32_t other, uint32_t other_at, const char *fmt, ...);
 __attribute__((format(printf, 3, 4)))
 void hd_lists_say_all(const struct hd_lists *l, const char *rule, const char *fmt, ...);
 

@@ -308,6 +308,15 @@ static void a_finding_draws_where_it_is(void **state)
 	assert_string_equal(report.at[0].fragment[1], "rank 0 from #0: [F0.0] F0.1 F0.2 F0.3 F0.4 F0.5");
 	s = parse("0: F0.0\n");
 	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].text, "plan: 0.0 has no backward");
+	assert_string_equal(report.at[0].fragment[0], "rank 0 from #0: [F0.0]");
+	assert_string_equal(report.at[0].fragment[1], "");
+	s = parse("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n");
+	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[0].fragment[0], "rank 0 from #0: F0.0 [B0.0] F0.1 B0.1");
+	assert_string_equal(report.at[0].fragment[1], "rank 1 from #0: [F1.1] B1.1 F1.0 B1.0");
+	s = parse("0: F0.2 B0.2\n");
+	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
 	assert_string_equal(report.at[0].fragment[0], "");
 }
 

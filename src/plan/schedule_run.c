@@ -410,7 +410,9 @@ static void say_circle(const struct run *x, uint32_t stuck)
 	if (n > 4)
 		hd_text_addf(&text, "(%u more) -> ", n - 4);
 	hd_text_addf(&text, "rank %u", first);
-	hd_lists_say_all(x->l, "K7", "these instructions wait for each other: %s", room);
+	uint32_t other = x->rank[first].waits_for;
+	hd_lists_say_drawn(x->l, "K7", first, x->rank[first].at, other, other == first ? HD_NOWHERE : x->rank[other].at,
+		"these instructions wait for each other: %s", room);
 }
 
 /* The fewest buffers with which it ends; 0: none. */
@@ -453,8 +455,8 @@ static enum hd_err say_stuck(const struct run *x, struct hd_diag *diag)
 		hd_text_addf(&say, "%u buffers per channel", x->credits);
 	else
 		hd_text_addf(&say, "transport %s", hd_transport_names[x->transport]);
-	hd_lists_say_all(x->l, "K8", "with %s ranks %u and %u wait for each other: %s, %s; %sN = %u is enough", how, a, b, room[0], room[1],
-		x->transport == HD_TRANSPORT_BUFFERED ? "" : "buffered with ", least);
+	hd_lists_say_drawn(x->l, "K8", a, x->rank[a].at, b, x->rank[b].at, "with %s ranks %u and %u wait for each other: %s, %s; %sN = %u is enough",
+		how, a, b, room[0], room[1], x->transport == HD_TRANSPORT_BUFFERED ? "" : "buffered with ", least);
 	return HD_OK;
 }
 

@@ -391,7 +391,8 @@ static void end_of_list(struct walk *w)
 		const struct state *st = &w->state[w->here[i]];
 		uint32_t s = w->here[i];
 		if (!w->implied && st->made < (int32_t)updates_of(w, s))
-			hd_lists_say_all(l, "K16", "rank %u: update %d of stage %u never happens", w->rank, st->made + 1, s);
+			hd_lists_say_drawn(l, "K16", w->rank, st->grad_at, w->rank, HD_NOWHERE, "rank %u: update %d of stage %u never happens", w->rank,
+				st->made + 1, s);
 		if (st->eager)
 			hd_lists_say(l, "K21", w->rank, st->made_at, "STEP! of version %d is never validated", st->made);
 		for (uint32_t v = 0; v < st->nversions; v++)
