@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "plan/draw.h"
+#include "plan/draw_time.h"
 #include "plan/job_plan.h"
 #include "cmd/json_line.h"
 
-enum { RANKS_SHOWN = 64, DRAWN_UNITS = 4, WHY_SHOWN = 5 };
+enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
 struct planning {
 	struct hd_plan_input in;
@@ -27,6 +27,7 @@ static void wishes(struct hd_cmd *cmd, struct planning *p)
 		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS), .stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
 		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS), .tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
 		.schedule = schedule->is_auto ? NULL : schedule->text, .clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
+		.spans = cmd->args.has[HD_OPT_DRAW],
 		.deep = hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_PIPELINE,
 		.recompute = recompute[hd_job_int(&p->in.job, HD_JOB_PAR_RECOMPUTE)] };
 	for (uint32_t t = 2; hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_TENSOR && !p->ask.tensor; t++)
@@ -202,35 +203,15 @@ static void print_rivals(struct hd_cmd *cmd, const struct planning *p)
 	}
 }
 
-/* Times in units of the smallest of f, i and w, at most DRAWN_UNITS: what fits a terminal. */
-static int64_t units(int64_t cost, int64_t least)
-{
-	int64_t n = cost > 0 ? (cost + least / 2) / least : 0;
-
-	return n < DRAWN_UNITS ? n : DRAWN_UNITS;
-}
-
 static enum hd_err draw(struct hd_cmd *cmd, const struct planning *p)
 {
-	int64_t cost[3] = { 0 }, least = INT64_MAX;
-	struct hd_sim_ask ask = { .spans = true };
 	struct hd_text text;
-	struct hd_sim sim;
 
-	for (uint32_t s = 0; s < p->plan.nstages; s++) {
-		cost[0] += p->plan.costs.stage[s].f;
-		cost[1] += p->plan.costs.stage[s].i;
-		cost[2] += p->plan.costs.stage[s].w;
-	}
-	for (int k = 0; k < 3; k++)
-		least = cost[k] > 0 && cost[k] < least ? cost[k] : least;
-	ask.costs = (struct hd_rank_costs){ units(cost[0], least) * HD_UNIT_PS, units(cost[1], least) * HD_UNIT_PS, units(cost[2], least) * HD_UNIT_PS, 0 };
 	hd_text_init(&text, &cmd->arena);
-	enum hd_err err = hd_simulate(&sim, &p->plan.skeleton, &ask, &cmd->arena, &cmd->diag);
+	enum hd_err err = hd_draw_time(&p->plan.sim, COLUMNS, &text, &cmd->diag);
 	if (!err)
-		err = hd_draw_text(&sim, &text, &cmd->diag);
-	if (!err)
-		printf("the order of the work, equal stages, not to scale:\n%s", text.at);
+		printf("timeline  F forward, B backward, I W its halves, R again, U update; r sums of gradients; . nothing; b, c, ...: model chunks\n%s",
+			text.at);
 	return err;
 }
 

@@ -157,7 +157,8 @@ enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planne
 	job.ntied = plan.costs.ntied;
 	job.costs = &plan.costs;
 	err = hd_schedule_complete(&plan.schedule, &plan.skeleton, &(struct hd_passes){ .job = &job, .recompute = plan.recompute }, arena, diag);
-	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster, .device = plan.device, .transport = HD_TRANSPORT_BUFFERED };
+	struct hd_sim_setting setting = { .costs = &plan.costs, .cluster = ask->cluster, .device = plan.device, .transport = HD_TRANSPORT_BUFFERED,
+		.spans = ask->spans };
 	if (!err)
 		err = hd_sim_plan(&plan.sim, &plan.schedule, &setting, arena, diag);
 	if (!err)

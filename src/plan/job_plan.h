@@ -27,6 +27,7 @@ struct hd_job_plan_ask {
 	enum hd_part_variant variant;             /* of pipedream; HD_NPART_VARIANTS: steady.h instead */
 	bool deep;                                /* two stages at least (parallel.mode pipeline) */
 	bool clips;
+	bool spans;                               /* of the simulation, to be drawn */
 };
 enum { HD_JOB_PLAN_DEEPEST = 16 };                /* depths that are tried for `deep`, where none is given */
 
