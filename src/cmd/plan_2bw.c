@@ -83,7 +83,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const str
 static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *cluster, const struct hd_2bw_plan *plan)
 {
 	printf("p=%u d=%u           %u of %u devices; %u virtual nodes a pipeline, recomputation %s; %llu of %llu choices fit\n", plan->p, plan->d,
-		plan->p * plan->d, cluster->ndevices, plan->m, plan->recompute ? "on" : "off", (unsigned long long)plan->nfit, (unsigned long long)plan->ntried);
+		plan->p * plan->d, cluster->ndevices, plan->m, plan->recompute ? "on" : "off", (unsigned long long)plan->nfit,
+		(unsigned long long)plan->ntried);
 	printf("step              %.6g s, a virtual node %.6g s\n", hd_2bw_step_s(plan), (double)plan->vn_ps / 1e12);
 	if (plan->data_d)
 		printf("data parallel     d=%u: a virtual node %.6g s, so 2bw is %.2f times as fast\n", plan->data_d, (double)plan->data_ps / 1e12,
