@@ -138,6 +138,14 @@ expect 0 heddle plan diff one.plan one.plan
 sed 's/^map .*/map 0-4:0 5-12:1/' one.plan >moved.plan
 expect 5 heddle plan diff one.plan moved.plan
 says 'virtual nodes 5-6 of stage 0: rank 0 -> rank 1'
+heddle plan show --schedule gpipe -p 4 -m 2 >thin.txt
+expect 0 heddle plan check thin.txt
+says 'warning: the bubble is 150 %'
+expect 0 heddle plan check thin.txt --json
+says '"warnings":["the bubble is 150 %'
+heddle plan show --schedule gpipe -p 4 -m 16 >wide.txt
+expect 0 heddle plan check wide.txt
+same "$(grep -c warning out)" 0 "warnings of a good schedule"
 passed "check: schedules and plans, accepted or refused with rule and place"
 
 expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2

@@ -3,11 +3,14 @@
 #include "base/num.h"
 #include "plan/fit_split.h"
 #include "plan/schedule_check.h"
+#include "plan/sim_plan.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 #include "cmd/stages.h"
 
-static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report)
+struct warnings { struct hd_sim_warning at[HD_SIM_WARNINGS]; uint32_t len; };
+
+static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_report *report, const struct warnings *warnings)
 {
 	if (cmd->args.has[HD_OPT_JSON]) {
 		struct hd_json_line line;
@@ -27,6 +30,10 @@ static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_r
 		}
 		hd_json_close(w);
 		hd_json_put_i64(w, "found", (int64_t)report->total);
+		hd_json_open_array(w, "warnings");
+		for (uint32_t i = 0; i < warnings->len; i++)
+			hd_json_put_text(w, NULL, warnings->at[i].text);
+		hd_json_close(w);
 		hd_json_line_print(&line);
 		return;
 	}
@@ -38,6 +45,8 @@ static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_r
 	}
 	if (report->total > report->len)
 		printf("  and %llu more\n", (unsigned long long)(report->total - report->len));
+	for (uint32_t i = 0; i < warnings->len; i++)
+		printf("  warning: %s\n", warnings->at[i].text);
 }
 
 /* What a plan says of its job itself; a run holds it against the real one. */
@@ -53,7 +62,7 @@ static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 	for (uint32_t i = 0; i < plan.list[0].len; i++)
 		job.lockstep |= plan.list[0].at[i].op == HD_INS_FL;
 	err = hd_plan_check(&plan, &job, &report, &cmd->diag);
-	print_report(cmd, cmd->args.pos[0], &report);
+	print_report(cmd, cmd->args.pos[0], &report, &(struct warnings){ .len = 0 });
 	return err;
 }
 
@@ -113,6 +122,21 @@ static enum hd_err read_around(struct hd_cmd *cmd, const struct hd_schedule *s, 
 	out->bytes = (int64_t)bytes;
 	out->job.memory = memory;
 	return err ? err : hd_cmd_stage_costs(cmd, s->nstages, &out->job.costs, &out->sums);
+}
+
+/* What is accepted and yet hardly meant; by even stages where no costs are known. What cannot be simulated is not warned of. */
+static void find_warnings(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_schedule_rules *rules, const struct hd_stage_costs *costs,
+	struct warnings *out)
+{
+	struct hd_stage_costs even;
+	struct hd_sim_plan sim;
+
+	out->len = 0;
+	if (!costs && hd_stage_costs_even(&even, &HD_UNIT_COSTS, s->nstages, &cmd->arena, NULL))
+		return;
+	const struct hd_sim_setting set = { .costs = costs ? costs : &even, .transport = rules->transport, .credits = rules->credits };
+	if (!hd_sim_plan(&sim, s, &set, &cmd->arena, NULL))
+		out->len = hd_sim_plan_warnings(&sim, out->at, HD_SIM_WARNINGS);
 }
 
 /* A schedule that needs too much: where to cut the model instead. */
@@ -176,7 +200,10 @@ enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 		enum hd_err one = hd_schedule_check_job(&all.at[i], &around.job, &rules, &report, &cmd->diag);
 		if (one && one != HD_E_BADPLAN)
 			return one;
-		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report);
+		struct warnings warnings = { .len = 0 };
+		if (!one)
+			find_warnings(cmd, &all.at[i], &rules, around.job.costs, &warnings);
+		print_report(cmd, *all.at[i].heading ? all.at[i].heading : cmd->args.pos[0], &report, &warnings);
 		if (lacks_memory(&report))
 			err = print_fit(cmd, &all.at[i], &rules, &around);
 		worst = worst ? worst : one;

@@ -94,8 +94,9 @@ const struct hd_verb hd_verbs[] = {
 	  "Every finding is a line: the rule, rank, instruction, sentence. Exit 2 if a rule is broken, 3 if the file cannot be read.\n"
 	  "Below it five instructions before and after each that it names. A file of schedules may hold several; --transport adds\n"
 	  "their transfers and asks whether they end. A plan is a file that a run wrote (plan/NNNN.plan): it is held against the\n"
-	  "rules of this build's runtime. With --graph and --memory the predicted peak of each rank is held against the bytes of a\n"
-	  "device; if it is more, a split that fits is named. --repeat N: times the checker itself instead, best of N runs.",
+	  "rules of this build's runtime. Warnings (a bubble above a half, uneven stages, ranks without work) refuse nothing. With\n"
+	  "--graph and --memory the predicted peak of each rank is held against the bytes of a device; if it is more, a split that\n"
+	  "fits is named. --repeat N: times the checker itself instead, best of N runs.",
 	  OPTS(HD_OPT_TRANSPORT, HD_OPT_CREDITS, HD_OPT_GRAPH, HD_OPT_CUTS, HD_OPT_MEMORY, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_REPEAT),
 	  hd_cmd_plan_check, "program_schedule.sh" },
 	{ "plan diff", "A B", 2, 2, "what moves between two plans, or two schedules",

@@ -162,6 +162,10 @@ static bool has_runtime(const struct walk *w, const struct hd_ins *ins)
 		say_here(w, RUN, "flags have no runtime in this build");
 		return false;
 	}
+	if (ins->slot) {
+		say_here(w, RUN, "buckets and slots have no runtime in this build");
+		return false;
+	}
 	bool one = ins->op == HD_INS_F || ins->op == HD_INS_B, all = ins->op == HD_INS_FL || ins->op == HD_INS_BL;
 	if (w->job->lockstep ? one : all) {
 		say_here(w, RUN, w->job->lockstep ? "norms over the global batch need all virtual nodes in lockstep (FL, BL)" :

@@ -120,6 +120,7 @@ static const struct { const char *rule; const struct hd_plan_job *job; uint32_t 
 	  "plan: rank 0, #3 LD0.0: virtual node 0 comes after 1; a rank runs its virtual nodes in ascending order" },
 	{ "RUN", &job1, 2, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #2 I0.0: I has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: LD0.0 Fc0.0 B0.0 LD0.1 F0.1 B0.1 " END "1: " TWO END, "plan: rank 0, #1 Fc0.0: flags have no runtime in this build" },
+	{ "RUN", &job1, 2, "0: " ONE "RED0#1 NORM STEP0\n1: " TWO END, "plan: rank 0, #6 RED0#1: buckets and slots have no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "RED0 NORM STEP!0\n1: " TWO END, "plan: rank 0, #8 STEP!0: flags have no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "SA0.0>1 " END "1: " TWO END, "plan: rank 0, #6 SA0.0>1: SA has no runtime in this build" },
 	{ "RUN", &job1, 2, "0: " ONE "RED0 BAR7 NORM STEP0\n1: " TWO END, "plan: rank 0, #7 BAR7: BAR has no runtime in this build" },
