@@ -83,6 +83,10 @@ expect 2 heddle plan lenet.yaml --workers 0
 says '--workers is from 1 to'
 expect 2 heddle plan lenet.yaml --planner pipedreem
 says 'did you mean pipedream?'
+expect 0 heddle plan resnet18.yaml -n 2 -s model.bn=global
+says 'planner   data'
+expect 2 heddle plan resnet18.yaml -n 2 -s model.bn=global -s parallel.mode=pipeline
+says 'model.bn global takes all virtual nodes through the model in lockstep'
 expect 2 heddle plan lenet.yaml --planner data --schedule gpipe
 says 'the planner data decides the schedule itself'
 expect 2 heddle plan lenet.yaml --schedule gpip

@@ -231,12 +231,18 @@ static enum hd_err write_plan(struct hd_cmd *cmd, struct planning *p)
 	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len, &cmd->diag);
 }
 
-/* The planner by name: of --planner data, of the mode, of the job. */
-static const char *planner_name(const struct hd_cmd *cmd, const struct hd_job *job)
+/* The planner by name: of --planner, of the mode, of the job. Norms over the global batch leave one choice. */
+static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job, const struct hd_job_planner **planner)
 {
-	if (cmd->args.has[HD_OPT_PLANNER])
-		return cmd->args.text[HD_OPT_PLANNER];
-	return hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA ? "data" : hd_job_text(job, HD_JOB_PAR_PLANNER);
+	bool data = hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_DATA, lockstep = hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL;
+	const char *name = cmd->args.has[HD_OPT_PLANNER] ? cmd->args.text[HD_OPT_PLANNER] : data ? "data" : hd_job_text(job, HD_JOB_PAR_PLANNER);
+	bool open = !strcmp(name, "auto") && hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+
+	enum hd_err err = hd_job_planner_find(planner, lockstep && open ? "data" : name, &cmd->diag);
+	if (!err && lockstep && strcmp((*planner)->name, "data") != 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "model.bn global takes all virtual nodes through the model in lockstep, so no stage can run ahead: "
+			"--planner data, or bn: ghost");
+	return err;
 }
 
 enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
@@ -253,7 +259,7 @@ enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 	if (!err)
 		wishes(cmd, p);
 	if (!err)
-		err = hd_job_planner_find(&planner, planner_name(cmd, &p->in.job), &cmd->diag);
+		err = choose_planner(cmd, &p->in.job, &planner);
 	if (!err)
 		err = hd_job_plan_make(&p->plan, planner, &p->ask, &cmd->arena, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
