@@ -274,6 +274,50 @@ static void of_two_devices_one_half_as_fast_the_best_of_all_is_found(void **stat
 	}
 }
 
+/* All cuts of n nodes in `stages`, of all schedules that the planner knows, on two like devices. */
+static void try_cuts(const struct model *m, const struct machines *c, const char *name, uint32_t v, uint32_t vns, uint32_t at, uint32_t *first,
+	uint32_t nstages, int64_t *best)
+{
+	struct hd_schedule s;
+
+	if (at >= nstages) {
+		assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = 2, .m = vns, .v = v }, &arena, NULL), HD_OK);
+		int64_t took = simulate(m, c, s, first, nstages);
+		*best = took < *best ? took : *best;
+		return;
+	}
+	for (first[at] = first[at - 1] + 1; first[at] + (nstages - at) <= m->cuts.n; first[at]++)
+		try_cuts(m, c, name, v, vns, at + 1, first, nstages, best);
+}
+
+static void of_all_schedules_and_cuts_on_two_devices_none_is_much_faster(void **state)
+{
+	static const struct { const char *name; uint32_t v; } all[] = { { "gpipe", 1 }, { "1f1b", 1 }, { "interleaved", 2 }, { "zb-h1", 1 }, { "zb-h2", 1 },
+		{ "zb-v", 2 }, { "v-half", 2 }, { "v-min", 2 }, { "dualpipev", 2 } };
+	uint32_t equal = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 30; seed++) {
+		struct dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		uint32_t n = 4 + roll(&d, 4), vns = 4 + roll(&d, 5), first[8] = { 0 };
+		int64_t best = INT64_MAX;
+		make_machines(&c, &d, 2, 1, true, 0, 1);
+		make_model(&m, d, n, 1, false);
+		for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+			try_cuts(&m, &c, all[k].name, all[k].v, vns, 1, first, 2 * all[k].v, &best);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
+		CHECK((double)a.plan[0].makespan_ps <= 1.05 * (double)best, "%u: %lld ps (%s), the best there is takes %lld", seed,
+			(long long)a.plan[0].makespan_ps,
+			a.plan[0].shape.schedule, (long long)best);
+		equal += a.plan[0].makespan_ps <= best;
+		hd_arena_reset(&arena);
+	}
+	CHECK(equal >= 20, "only %u of 30 are as good as the best", equal);
+}
+
 static void the_faster_pipeline_takes_more_virtual_nodes(void **state)
 {
 	struct machines c;
@@ -366,6 +410,7 @@ int main(void)
 		cmocka_unit_test(the_bytes_are_those_of_every_other_build),
 		cmocka_unit_test(scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly),
 		cmocka_unit_test(of_two_devices_one_half_as_fast_the_best_of_all_is_found),
+		cmocka_unit_test(of_all_schedules_and_cuts_on_two_devices_none_is_much_faster),
 		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
 		cmocka_unit_test(what_is_asked_for_is_kept),
