@@ -102,6 +102,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(UPDATE,      0,   "update",        WORD,   "flush|2bw", "whose gradients an update waits for (default flush)") \
 	X(PIPELINES,   0,   "pipelines",     COUNT,  "D",       "pipelines side by side (default: chosen)")        \
 	X(RECOMPUTE,   0,   "recompute",     WORD,   "auto|none|stage", "compute activations again: where they do not fit, never, in every stage") \
+	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \
+	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
+	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

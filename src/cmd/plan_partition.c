@@ -5,6 +5,7 @@
 #include "plan/partition.h"
 #include "cmd/json_line.h"
 #include "cmd/partition_heddle.h"
+#include "cmd/partition_simulate.h"
 #include "cmd/stages.h"
 #include "cmd/verbs.h"
 
@@ -219,5 +220,7 @@ enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
 	err = err ? err : hd_cmd_cuts(cmd, &profile, &cuts);
 	if (err)
 		return err;
+	if (cmd->args.has[HD_OPT_SIMULATE])
+		return hd_cmd_partition_simulate(cmd, &profile, &cuts, &how);
 	return how.variant == HD_NPART_VARIANTS ? hd_cmd_partition_heddle(cmd, &profile, &cuts, &how) : by_recurrence(cmd, &cuts, &how);
 }

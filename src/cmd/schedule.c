@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/plan_schedule.h"
 
 enum { MAX_NUMBERS = HD_MAX_RANKS };
 static const double MAX_UNITS = 1e6;
@@ -101,6 +102,18 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	return err ? err : hd_schedule_make(out->at, &ask, &cmd->arena, &cmd->diag);
 }
 
+static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, struct hd_schedules *out)
+{
+	struct hd_plan *plan = hd_arena_take(&cmd->arena, 1, sizeof *plan);
+
+	out->at = hd_arena_take(&cmd->arena, 1, sizeof *out->at);
+	out->len = 1;
+	if (!plan || !out->at)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a plan");
+	enum hd_err err = hd_plan_parse(plan, text, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+	return err ? err : hd_schedule_of_plan(out->at, plan, &cmd->arena, &cmd->diag);
+}
+
 enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 {
 	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP };
@@ -116,6 +129,8 @@ enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 		if (cmd->args.has[of_names[i]])
 			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to --schedule; the file says it itself", hd_opts[of_names[i]].name);
 	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
+	if (!err && hd_cmd_is_plan((const char *)bytes))
+		return of_plan(cmd, (const char *)bytes, len, out);
 	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
 }

@@ -2,6 +2,7 @@
 
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
+#include "cmd/simulate_full.h"
 
 static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask)
 {
@@ -78,9 +79,14 @@ enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 	err = hd_cmd_sim_ask(cmd, &ask);
 	err = err ? err : hd_cmd_schedules(cmd, &all);
 	for (uint32_t i = 0; i < all.len && !err; i++) {
+		const bool full = hd_cmd_sim_is_full(cmd, &all.at[i]);
 		struct hd_sim sim;
 		if (cmd->args.has[HD_OPT_REPEAT]) {
 			err = time_it(cmd, &all.at[i], &ask);
+			continue;
+		}
+		if (full) {
+			err = hd_cmd_simulate_full(cmd, &all.at[i], &ask);
 			continue;
 		}
 		struct hd_diag why = { "" };

@@ -119,9 +119,12 @@ const struct hd_verb hd_verbs[] = {
 	  "         predicted_s is the step's time over -m; `why` says what it is made of\n"
 	  "Of equally fast partitions: fewest stages, least traffic between them, then (from the last stage) the earliest cut and\n"
 	  "the fewest machines; so the same input gives the same bytes everywhere. `data parallel` is all machines with the whole\n"
-	  "model each, as the authors' program counts it; the gain compares with it.",
+	  "model each, as the authors' program counts it; the gain compares with it.\n"
+	  "--simulate: instead, minibatches a second of data parallel with its sums beside backward, of the split `paper` over all\n"
+	  "machines (at the outermost bandwidth, and at a machine's share of it), and of one machine a stage, each as PipeDream runs it:\n"
+	  "transfers share the links, replicas sum every round. The first of the fastest is `best`.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_VARIANT, HD_OPT_STRAIGHT, HD_OPT_FEWER, HD_OPT_ACTIVATIONS, HD_OPT_MEMORY,
-		  HD_OPT_VNS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
+		  HD_OPT_SIMULATE, HD_OPT_VNS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_partition, "program_plan.sh" },
 	{ "plan 2bw", "", 0, 0, "how deep and wide to run a model whose updates are delayed by one, by 2BW's formulas",
 	  "Tries every depth p and width d that divides the V virtual nodes with m = V/d of at least p, without and with recomputation,\n"
 	  "on equal stages: memory 2W/p + p A/p + p In, or 2W/p + A/p + p In (W weights, A activations and In input of a stage); the\n"
@@ -163,8 +166,13 @@ const struct hd_verb hd_verbs[] = {
 	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
 	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
-	  "--repeat N: times the simulator itself instead, best of N runs.",
-	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT), hd_cmd_simulate, "program_schedule.sh" },
+	  "--repeat N: times the simulator itself instead, best of N runs. FILE may be a plan that a run wrote (plan/NNNN.plan).\n"
+	  "With any of the options from --profile to --trace: per rank work and why it stands still, memory by what it is for, traffic\n"
+	  "of links, warnings. --profile FILE: seconds and bytes of a model's stages (--cuts; default: the straight partition) instead of\n"
+	  "units; --cluster FILE: devices and links that transfers share (as `heddle plan` takes it); --seed N: costs vary as they did\n"
+	  "when profiled; --steps N: as many steps; --trace FILE: what happens, as a run's flight/N.hdfr.",
+	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT, HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
+		  HD_OPT_CREDITS, HD_OPT_WHAT_IF, HD_OPT_SEED, HD_OPT_STEPS, HD_OPT_TRACE), hd_cmd_simulate, "program_schedule.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",

@@ -91,6 +91,21 @@ static enum hd_err lay_out(struct hd_sim_plan *o, const struct hd_schedule *s, c
 	return err;
 }
 
+/* Members come to collectives in different orders: nobody stands still, and nothing is summed. */
+static enum hd_err check_collectives(const struct sim *x, struct hd_diag *diag)
+{
+	for (uint32_t c = 0; c < x->ncollectives; c++) {
+		const struct sim_collective *k = &x->collective[c];
+		for (uint32_t m = 0; !k->done && m < k->nmembers; m++) {
+			const struct sim_rank *r = &x->rank[x->member[k->first + m]];
+			if (r->at_lane < r->nlane && r->lane[r->at_lane] != c)
+				return hd_fail(diag, HD_E_BADPLAN, "%s%u never begins: it stands behind another on rank %u", hd_ins_row(k->op)->text,
+					k->stage, r->number);
+		}
+	}
+	return HD_OK;
+}
+
 static enum hd_err check_ended(const struct sim *x, struct hd_diag *diag)
 {
 	char word[2][48];
@@ -108,7 +123,8 @@ static enum hd_err check_ended(const struct sim *x, struct hd_diag *diag)
 	if (n == 2)
 		return hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s, rank %u at #%u %s", who[0], x->rank[who[0]].at, word[0], who[1],
 			x->rank[who[1]].at, word[1]);
-	return n ? hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes", who[0], x->rank[who[0]].at, word[0]) : HD_OK;
+	return n ? hd_fail(diag, HD_E_BADPLAN, "it never ends: rank %u waits at #%u %s for what nobody makes", who[0], x->rank[who[0]].at, word[0]) :
+		check_collectives(x, diag);
 }
 
 static void sum_up(struct hd_sim_plan *o, const struct sim *x)
@@ -160,10 +176,11 @@ static bool take(struct hd_sim_plan *o, const struct hd_sim_setting *set, struct
 	o->rank = hd_arena_take(arena, (size_t)o->ran.nranks + 1, sizeof *o->rank);
 	o->step_end = hd_arena_take(arena, o->steps, sizeof *o->step_end);
 	o->span = set->spans ? hd_arena_take(arena, (size_t)o->ran.nranks + 1, sizeof *o->span) : NULL;
+	o->wait = set->spans ? hd_arena_take(arena, (size_t)o->ran.nranks + 1, sizeof *o->wait) : NULL;
 	for (uint32_t r = 0; o->span && r < o->ran.nranks; r++)
 		if (!(o->span[r] = hd_arena_take(arena, (size_t)o->ran.list[r].len + 1, sizeof **o->span)))
 			return false;
-	return o->rank && o->step_end && (o->span || !set->spans);
+	return o->rank && o->step_end && ((o->span && o->wait) || !set->spans);
 }
 
 enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *schedule, const struct hd_sim_setting *set, struct hd_arena *arena,
@@ -196,6 +213,7 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	for (uint32_t r = 0; r < o.ran.nranks; r++) {
 		x.rank[r].out = &o.rank[r];
 		x.rank[r].span = o.span ? o.span[r] : NULL;
+		x.rank[r].wait = o.wait ? &o.wait[r] : NULL;
 	}
 	hd_sim_run(&x);
 	if (x.queue.full || x.links.full || !list_links(&o, &x, arena))

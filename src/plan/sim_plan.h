@@ -88,6 +88,9 @@ struct hd_sim_share {                             /* of one rank */
 	uint32_t peak_at;                         /* its instruction then */
 };
 
+struct hd_sim_wait { int64_t start, end; enum hd_idle why; uint32_t at; };      /* before its instruction `at` */
+struct hd_sim_waits { struct hd_sim_wait *at; uint32_t n, cap; };
+
 struct hd_sim_link { uint32_t level, component; int64_t bytes, busy; };      /* what left the component over the level, and how long */
 
 struct hd_sim_plan {
@@ -99,6 +102,7 @@ struct hd_sim_plan {
 	struct hd_sim_link *link; uint32_t nlinks;      /* those that carried something */
 	int64_t *step_end;                        /* [steps] end of the last instruction of it */
 	struct hd_sim_span **span;                /* [ranks][list length], if asked for: of transfers and collectives, their own */
+	struct hd_sim_waits *wait;                /* [ranks] with spans: every time that it stood still, but for the drain */
 };
 
 /* HD_E_BADPLAN: ranks wait for each other. HD_E_INVAL: sizes that do not fit each other, or sums beyond 2^62 ticks. */

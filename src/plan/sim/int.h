@@ -49,6 +49,7 @@ struct sim_rank {
 	const struct hd_ilist *list;
 	struct hd_sim_share *out;
 	struct hd_sim_span *span;                 /* NULL: not asked for */
+	struct hd_sim_waits *wait;                /* NULL likewise */
 	struct sim_held *held; uint32_t nheld;
 	uint32_t *collective, ncollectives;       /* in the order of the list */
 	uint32_t *lane, nlane, at_lane;           /* issued, in order; the first not ended */

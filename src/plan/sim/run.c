@@ -1,6 +1,7 @@
 /* The execution: a rank goes on until something is missing, and is looked at again when that has come. What takes time ends by an
  * entry of the queue; everything of one time happens before time goes on. */
 #include <math.h>
+#include <string.h>
 
 #include "plan/sim/int.h"
 
@@ -366,22 +367,37 @@ static int64_t cost_of(struct sim *x, const struct sim_rank *r, const struct hd_
 	}
 }
 
+static void note(struct sim *x, struct sim_rank *r, int64_t start, int64_t end, enum hd_idle why)
+{
+	struct hd_sim_waits *w = r->wait;
+
+	r->out->idle[why] += end - start;
+	if (!w || start == end)
+		return;
+	if (w->n == w->cap) {
+		uint32_t cap = w->cap ? 2 * w->cap : 16;
+		struct hd_sim_wait *at = hd_arena_take(x->arena, cap, sizeof *at);
+		if (!at) {
+			x->queue.full = true;
+			return;
+		}
+		if (w->n)
+			memcpy(at, w->at, w->n * sizeof *at);
+		w->at = at;
+		w->cap = cap;
+	}
+	w->at[w->n++] = (struct hd_sim_wait){ start, end, why, r->at };
+}
+
 /* Why the rank stood still since it was free. */
 static void account(struct sim *x, struct sim_rank *r, bool works)
 {
-	int64_t gap = x->now - r->free, moving = 0;
-	int64_t *idle = r->out->idle;
-
 	if (r->out->busy == 0 && works)
 		r->out->first = x->now;
-	if (gap <= 0)
+	if (x->now == r->free)
 		return;
-	if (r->out->busy == 0) {
-		idle[HD_IDLE_WARM_UP] += gap;
-		return;
-	}
-	if (r->why == SIM_WHY_CREDIT) {
-		idle[HD_IDLE_CREDIT] += gap;
+	if (r->out->busy == 0 || r->why == SIM_WHY_CREDIT) {
+		note(x, r, r->free, x->now, r->out->busy ? HD_IDLE_CREDIT : HD_IDLE_WARM_UP);
 		return;
 	}
 	int64_t from = x->now;
@@ -390,21 +406,20 @@ static void account(struct sim *x, struct sim_rank *r, bool works)
 	else if (r->why == SIM_WHY_COLLECTIVE)
 		from = x->collective[r->waits_collective].start;
 	from = from > r->free ? from : r->free;
-	moving = from < x->now ? x->now - from : 0;
-	idle[HD_IDLE_TRANSFER] += moving;
-	idle[HD_IDLE_DEPENDENCY] += gap - moving;
+	from = from < x->now ? from : x->now;
+	note(x, r, r->free, from, HD_IDLE_DEPENDENCY);
+	note(x, r, from, x->now, HD_IDLE_TRANSFER);
 }
 
 /* All members work from the last one's coming on, and go on with the slowest. */
 static void account_lockstep(struct sim *x, struct sim_rank *r, int64_t own)
 {
 	const struct sim_collective *c = &x->collective[r->waits_collective];
-	int64_t before = c->start - r->free;
 
 	if (r->out->busy == 0)
 		r->out->first = c->start;
-	r->out->idle[r->out->busy ? HD_IDLE_DEPENDENCY : HD_IDLE_WARM_UP] += before;
-	r->out->idle[HD_IDLE_DEPENDENCY] += x->now - c->start - own;
+	note(x, r, r->free, c->start, r->out->busy ? HD_IDLE_DEPENDENCY : HD_IDLE_WARM_UP);
+	note(x, r, c->start + own, x->now, HD_IDLE_DEPENDENCY);
 	r->out->busy += own;
 }
 

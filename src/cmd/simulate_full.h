@@ -1,0 +1,16 @@
+/* simulate_full.h -- `heddle simulate` with devices, links, transports or a profile: the full simulator (plan/sim_plan.h). */
+#ifndef HD_CMD_SIMULATE_FULL_H
+#define HD_CMD_SIMULATE_FULL_H
+
+#include "plan/sim_plan.h"
+#include "cmd/verbs.h"
+
+/* Something is asked for, or stands in the schedule (lockstep), that only the full simulator answers. */
+bool hd_cmd_sim_is_full(const struct hd_cmd *cmd, const struct hd_schedule *schedule);
+/* Costs, cluster, transport and the rest from the options; `costs` are used where there is no profile. All but --what-if. */
+HD_MUST_USE enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *costs,
+	struct hd_sim_setting *setting);
+/* Simulates, prints and writes the trace. */
+HD_MUST_USE enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *ask);
+
+#endif
