@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "plan/generate.h"
+#include "plan/planner/shape.h"
 #include "plan/passes.h"
 #include "plan/schedule_check.h"
 #include "plan/sim_plan.h"
@@ -78,6 +79,19 @@ static void print(const struct hd_auto *a, const struct model *m, const struct m
 	assert_false(text->full);
 }
 
+/* Rule 4 of the header, written again. */
+static bool in_order(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
+{
+	int64_t keys[2][4] = { { a->makespan_ps, (int64_t)a->nranks * a->shape.t, a->peak, a->order },
+		{ b->makespan_ps, (int64_t)b->nranks * b->shape.t, b->peak,
+		b->order } };
+
+	for (int k = 0; k < 4; k++)
+		if (keys[0][k] != keys[1][k])
+			return keys[0][k] < keys[1][k];
+	return false;
+}
+
 static void never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it(void **state)
 {
 	uint32_t pipelines = 0, plain = 0, replicas = 0, refused = 0;
@@ -107,7 +121,7 @@ static void never_slower_than_one_device_or_data_parallel_and_the_checker_accept
 			"%u: %lld ps, one device %lld, data parallel %lld",
 			seed, (long long)p->makespan_ps, (long long)a.one_ps, (long long)a.data_ps);
 		for (uint32_t i = 1; i < a.nplans; i++)
-			assert_true(a.plan[i].makespan_ps >= a.plan[i - 1].makespan_ps);
+			assert_true(in_order(&a.plan[i - 1], &a.plan[i]));
 		for (uint32_t r = 0; r < p->nranks; r++)
 			CHECK(!p->rank[r].memory || p->rank[r].peak <= p->rank[r].memory, "%u: rank %u needs %lld bytes", seed, r,
 				(long long)p->rank[r].peak);
@@ -144,6 +158,83 @@ static void one_device_takes_the_sum_of_its_work(void **state)
 		assert_int_equal(a.nplans, 1);
 		hd_arena_reset(&arena);
 	}
+}
+
+static void the_error_band_is_two_deviations_of_all_work(void **state)
+{
+	struct dice d = { 7 };
+	struct machines c;
+	struct model m;
+	struct hd_auto a;
+	double variance = 0;
+
+	(void)state;
+	make_machines(&c, &d, 1, 1, true, 0, 1);
+	make_model(&m, d, 4, 1, false);
+	for (uint32_t v = 0; v < 4; v++) {
+		struct hd_profile_cost *of[] = { &m.profile.node[v].f, &m.profile.node[v].i, &m.profile.node[v].w };
+		for (int k = 0; k < 3; k++) {
+			of[k]->n = 10;
+			of[k]->mean_ns = of[k]->p50_ns;
+			of[k]->sd_ns = 100 * ((int64_t)v + 1) + 1000 * k;
+			variance += 9 * (double)of[k]->sd_ns * (double)of[k]->sd_ns;
+		}
+	}
+	settle(&m);
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = 9 }, &arena, NULL), HD_OK);
+	double two = 2000 * sqrt(variance);
+	assert_true(fabs((double)(a.plan[0].high_ps - a.plan[0].makespan_ps) - two) < 10 &&
+		fabs((double)(a.plan[0].makespan_ps - a.plan[0].low_ps) - two) < 10);
+	hd_arena_reset(&arena);
+}
+
+/* Half the work each, and both ways a sum of the output over the pair: half of it there and half back, latency twice. */
+static void a_tensor_group_halves_the_work_and_pays_for_sums(void **state)
+{
+	struct dice d = { 7 };
+	struct machines c;
+	struct model m;
+	struct hd_auto a;
+
+	(void)state;
+	make_machines(&c, &d, 2, 1, true, 0, 1);
+	make_model(&m, d, 1, 1, false);
+	const struct hd_profile_node *n = &m.profile.node[0];
+	int64_t work = 1000 * (n->f.p50_ns + n->i.p50_ns + n->w.p50_ns) / 2, sum = n->out[0] * 100 + 2 * c.cluster.level[0].latency_ps;
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = 3, .tensor_shards = 2, .t = 2 }, &arena, NULL), HD_OK);
+	assert_int_equal(a.plan[0].nranks, 1);
+	assert_int_equal(a.plan[0].shape.t, 2);
+	assert_int_equal(a.plan[0].makespan_ps, 3 * (work + 2 * sum));
+	hd_arena_reset(&arena);
+}
+
+/* What the planner counts with is never less than the schedule keeps, and of the fullest rank what it keeps. */
+static void closed_forms_of_what_is_in_flight_hold_in_the_simulator(void **state)
+{
+	(void)state;
+	for (const struct hd_auto_row *row = hd_auto_rows; row->schedule; row++)
+		for (uint32_t p = row->alone ? 1 : 2; p <= (row->alone ? 1 : 8); p++)
+			for (uint32_t m = row->least_m(p); m <= 4 * p; m++)
+				for (uint32_t v = row->vmin; v <= row->vmax; v++) {
+					struct hd_schedule s;
+					struct hd_sim sim;
+					uint32_t most[2] = { 0, 0 };
+					assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = row->alone ? "1f1b" : row->schedule,
+						.p = p, .m = m, .v = v },
+						&arena, NULL), HD_OK);
+					assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena, NULL), HD_OK);
+					for (uint32_t r = 0; r < p; r++) {
+						uint32_t kept = (sim.rank[r].peak + sim.per_rank - 1) / sim.per_rank, counted = row->inflight(p, m, v, r);
+						CHECK(counted >= kept, "%s p = %u m = %u v = %u: rank %u keeps %u, not %u", row->schedule, p, m, v, r,
+							kept, counted);
+						most[0] = kept > most[0] ? kept : most[0];
+						most[1] = counted > most[1] ? counted : most[1];
+					}
+					if (m >= 2 * p)
+						CHECK(most[0] == most[1], "%s p = %u m = %u v = %u: at most %u, not %u", row->schedule, p, m, v, most[0],
+							most[1]);
+					hd_arena_reset(&arena);
+				}
 }
 
 static void equal_arguments_give_equal_bytes_whatever_the_order_of_nodes(void **state)
@@ -406,6 +497,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it),
 		cmocka_unit_test(one_device_takes_the_sum_of_its_work),
+		cmocka_unit_test(the_error_band_is_two_deviations_of_all_work),
+		cmocka_unit_test(a_tensor_group_halves_the_work_and_pays_for_sums),
+		cmocka_unit_test(closed_forms_of_what_is_in_flight_hold_in_the_simulator),
 		cmocka_unit_test(equal_arguments_give_equal_bytes_whatever_the_order_of_nodes),
 		cmocka_unit_test(the_bytes_are_those_of_every_other_build),
 		cmocka_unit_test(scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly),
