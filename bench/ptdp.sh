@@ -48,6 +48,18 @@ print("| fitted to | mean % | worst % | constant % |\n|---|--:|--:|--:|")
 for f, c in zip(fits, flat):
     print("| %s | %.2f | %.2f | %.2f |" % (", ".join(f["fitted_to"]), 100 * f["mean_error"], 100 * f["worst_error"], 100 * c))
 print("""
+## Figures of another paper, which no fit has seen
+
+530B parameters on 2240 devices, batch 2240, (8, 35, 8), b = 1, v = 3 (arXiv 2205.05198): share of the peak for the operations of the model itself.
+
+| recomputation | sequence split | published % | predicted % | GB a device |
+|---|---|--:|--:|--:|""")
+for recompute, more, figure in (("full", (), 42.1), ("selective", ("--sequence",), 54.2)):
+    out = subprocess.run([heddle, "plan", "ptdp", "--model", "105,20480,128,51200,2048", "--devices", "2240", "--batch", "2240", "--json", "--at",
+        "8,35,8,1,3," + recompute, *more], check=True, capture_output=True, text=True).stdout
+    x = json.loads(out)
+    print("| %s | %s | %.1f | %.1f | %.1f |" % (recompute, "yes" if more else "no", figure, 100 * x["utilization"], x["memory"]["total"] / 1e9))
+print("""
 ## What the planner finds for the same devices
 
 Predicted seconds a step. The published runs recompute everything; the search may do less where memory allows, so its TFLOP/s count fewer operations.

@@ -26,6 +26,8 @@ expect 0 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --
 says 'of 6.4 GB'
 expect 0 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --vn-size 4 --json
 same "$(number b)" 4 "samples of a virtual node"
+expect 0 heddle plan ptdp --model 105,20480,128,51200,2048 --devices 2240 --batch 2240 --sequence --at 8,35,8,1,3,selective --json
+awk -v u="$(number utilization)" 'BEGIN { exit !(u > 0.51 && u < 0.57) }' || failed "published: 54.2 % of the peak; predicted $(number utilization)"
 passed "reasons, rules, options"
 
 expect 0 heddle plan ptdp --published

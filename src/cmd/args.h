@@ -86,6 +86,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(VN_SIZE,     0,   "vn-size",       COUNT,  "b",       "samples of a virtual node (default: chosen)")     \
 	X(RULES,       0,   "rules",         FLAG,   "",        "by the paper's rules, one choice after the other, not by search") \
 	X(AT,          0,   "at",            TEXT,   "t,p,d[,b,v,R]", "judge this split instead; R: none, selective or full (recomputation)") \
+	X(SEQUENCE,    0,   "sequence",      FLAG,   "",        "norms, dropout and residuals on 1/t of the positions") \
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \

@@ -43,7 +43,7 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_ptdp_ask *ask)
 	uint32_t x[5];
 	uint64_t memory;
 
-	*ask = (struct hd_ptdp_ask){ .site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0 } };
+	*ask = (struct hd_ptdp_ask){ .site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0, cmd->args.has[HD_OPT_SEQUENCE] } };
 	if (!model || !devices || !cmd->args.has[HD_OPT_BATCH])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "which model, on how many devices, with what batch? give --model "
 			"layers,hidden,heads,vocabulary,sequence --devices N --batch B, as --model 128,25600,160,51200,2048 --devices 3072 --batch 3072");
@@ -131,6 +131,7 @@ static void put_cost(struct hd_json_writer *w, const struct hd_ptdp_ask *ask, co
 
 	hd_json_put_f64(w, "flop_per_step", hd_ptdp_flop(&ask->model, ask->batch, plan->split.recompute));
 	hd_json_put_f64(w, "tflop_per_s_device", cost->flop_per_s / 1e12);
+	hd_json_put_f64(w, "utilization", hd_ptdp_utilization(&ask->model, &plan->split, ask->batch, plan->step_ps, ask->site.device));
 	hd_json_open_object(w, "shares");
 	for (uint32_t i = 0; i < sizeof shares / sizeof *shares; i++)
 		hd_json_put_f64(w, shares[i].name, shares[i].share);
@@ -160,6 +161,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ptdp_ask *ask, const 
 	hd_json_put_i64(w, "idle", plan->idle);
 	hd_json_put_i64(w, "batch", ask->batch);
 	put_split(w, &plan->split);
+	hd_json_put_bool(w, "sequence", ask->site.sequence);
 	hd_json_put_text(w, "schedule", plan->schedule);
 	hd_json_put_i64(w, "virtual_nodes", plan->cost.m);
 	hd_json_put_f64(w, "predicted_s", seconds(plan->step_ps));
@@ -193,8 +195,9 @@ static void print_text(const struct hd_ptdp_ask *ask, const struct hd_ptdp_plan 
 	for (uint32_t i = 0; i < plan->nchoices; i++)
 		printf("%-20s %s\n", plan->choice[i].what, plan->choice[i].why);
 	printf("\nschedule             %s, %u virtual nodes of %u samples in each of %u pipelines\n", plan->schedule, cost->m, s->b, s->d);
-	printf("step                 %.6g s (%s), %.1f TFLOP/s a device\n", seconds(plan->step_ps),
-		plan->simulated ? "simulated" : "by the formula", cost->flop_per_s / 1e12);
+	printf("step                 %.6g s (%s), %.1f TFLOP/s a device, %.1f %% of the peak for the model's own operations\n", seconds(plan->step_ps),
+		plan->simulated ? "simulated" : "by the formula", cost->flop_per_s / 1e12,
+		100 * hd_ptdp_utilization(&ask->model, s, ask->batch, plan->step_ps, ask->site.device));
 	printf("of the step          products %.1f %%, memory %.1f %%, tensor sums %.1f %%, transfers %.1f %%, bubble %.1f %%, gradients %.1f %%, "
 		"update %.1f %%\n", 100 * cost->products, 100 * cost->memory, 100 * cost->tensor, 100 * cost->pipeline, 100 * cost->bubble,
 		100 * cost->data, 100 * cost->update);
@@ -240,7 +243,7 @@ static bool is_fitted(uint32_t i) { return i == hd_ptdp_fit_rows[0] || i == hd_p
 
 static struct hd_ptdp_cost cost_of(const struct hd_ptdp_run *run)
 {
-	const struct hd_ptdp_site site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0 };
+	const struct hd_ptdp_site site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0, false };
 
 	return hd_ptdp_cost(&run->model, &run->split, run->batch, &site);
 }

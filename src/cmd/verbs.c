@@ -152,8 +152,8 @@ const struct hd_verb hd_verbs[] = {
 	  "80 GB, eight a server with a network card of 200 Gb/s each, half precision, Adam; what of their peak is reached was\n"
 	  "fitted to three published runs (--published shows how well it predicts the others). t lies inside a server. The step is\n"
 	  "that of the simulated schedule. Nothing fits: exit 2, with the least memory that would do.",
-	  OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY, HD_OPT_RULES, HD_OPT_AT, HD_OPT_PUBLISHED),
-	  hd_cmd_plan_ptdp, "program_ptdp.sh" },
+	  OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY, HD_OPT_SEQUENCE, HD_OPT_RULES, HD_OPT_AT,
+		  HD_OPT_PUBLISHED), hd_cmd_plan_ptdp, "program_ptdp.sh" },
 	{ "plan", "JOB", 1, 1, "make the plan of a job: where its stages run and what a step will take; runs nothing",
 	  "JOB has a . or a / in its name (./check is a file). Costs are those of --profile FILE, else modelled from counts of\n"
 	  "operations on a nominal core; devices those of --cluster FILE, else --workers N equal ones. The table parallel of the job\n"

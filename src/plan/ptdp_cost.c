@@ -49,14 +49,14 @@ enum { ELEMENT = 2, SUM_ELEMENT = 2, UPDATE_BYTES = 30 };
 /* Work of one layer, forward, on one device: operations, bytes of memory, bytes over the server's links. */
 struct work { double flop, score_flop, traffic, score_traffic, sums; };
 
-static struct work layer_work(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split)
+static struct work layer_work(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, bool sequence)
 {
 	double h = model->hidden, q = model->seq, a = model->heads, t = split->t, tokens = split->b * q, whole = tokens * h;
 
 	return (struct work){
 		.flop = 24 * tokens * h * h / t,
 		.score_flop = 4 * tokens * q * h / t,
-		.traffic = ELEMENT * whole * (11 + 14 / t),
+		.traffic = ELEMENT * whole * (11 / (sequence ? t : 1) + 14 / t),
 		.score_traffic = split->b * a / t * q * q * (4 * ELEMENT + 1),
 		.sums = t > 1 ? 2 * 2 * (t - 1) / t * whole * ELEMENT : 0,
 	};
@@ -73,11 +73,11 @@ static struct spans stage_spans(const struct hd_ptdp_model *model, const struct 
 	double flop_per_s = device->flop_per_s * site->shares.products, memory = device->memory_bytes_per_s * site->shares.memory;
 	double inside = device->server_bytes_per_s * site->shares.network, outside = device->network_bytes_per_s * site->shares.network;
 	double between = split->t * split->p <= device->per_server ? inside : outside;
-	struct work work = layer_work(model, split);
+	struct work work = layer_work(model, split, site->sequence);
 	double again = split->recompute == HD_PTDP_FULL, scores_again = split->recompute != HD_PTDP_NONE;
 	double head_flop = 2 * logits * model->hidden, head_traffic = logits * 4;
 	/* once forward, once backward; the gathering inside the server likewise */
-	double hop = split->p > 1 ? split->v * (whole / t / between + whole * (t - 1) / t / inside) : 0;
+	double hop = split->p > 1 ? split->v * (whole / t / between + (site->sequence ? 0 : whole * (t - 1) / t / inside)) : 0;
 	struct spans s = {
 		.products = (layers * (work.flop * (3 + again) + work.score_flop * (3 + scores_again)) + 3 * head_flop) / flop_per_s,
 		.memory = (layers * (work.traffic * (3 + again) + work.score_traffic * (3 + scores_again)) + 3 * head_traffic) / memory,
@@ -113,13 +113,14 @@ static uint32_t vns(const struct hd_ptdp_split *split, uint32_t batch)
 	return (samples + split->b - 1) / split->b;
 }
 
-struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t m, enum hd_ptdp_state state)
+struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t m, const struct hd_ptdp_site *site)
 {
+	enum hd_ptdp_state state = site->state;
 	double t = split->t, h = model->hidden, p = split->p, v = split->v;
 	double layers = (model->layers + split->p - 1) / split->p, table = model->vocab / t * h;
 	double per_param = hd_ptdp_state_bytes(state, 1, 1), element = state == HD_PTDP_MIXED_ADAM ? 2 : 4;
-	double kept = hd_ptdp_activation_bytes(model, split->b, split->t, false, split->recompute, (uint32_t)element);
-	double inside = hd_ptdp_activation_bytes(model, split->b, split->t, false, HD_PTDP_NONE, (uint32_t)element);
+	double kept = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, split->recompute, (uint32_t)element);
+	double inside = hd_ptdp_activation_bytes(model, split->b, split->t, site->sequence, HD_PTDP_NONE, (uint32_t)element);
 	double logits = (double)split->b * model->seq * model->vocab / t * (element + 4);
 	/* full ranks' activations in flight at most, of the first rank and of the last */
 	double first = v > 1 ? (2 * (p - 1) + (v - 1) * p + 1) / v : p, last = v > 1 ? ((v - 1) * p + 1) / v : 1;
@@ -164,13 +165,21 @@ struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct
 	cost.data = data / step;
 	cost.update = update / step;
 	cost.flop_per_s = hd_ptdp_flop(model, batch, split->recompute) / ((double)split->t * split->p * split->d) / step;
-	cost.need = hd_ptdp_need(model, split, cost.m, site->state);
+	cost.need = hd_ptdp_need(model, split, cost.m, site);
 	return cost;
+}
+
+double hd_ptdp_utilization(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t batch, int64_t step_ps,
+	const struct hd_ptdp_device *device)
+{
+	double devices = (double)split->t * split->p * split->d;
+
+	return hd_ptdp_flop(model, batch, HD_PTDP_NONE) / devices / ((double)step_ps / PS) / device->flop_per_s;
 }
 
 double hd_ptdp_error(const struct hd_ptdp_run *run, const struct hd_ptdp_shares *shares, const struct hd_ptdp_device *device)
 {
-	struct hd_ptdp_site site = { device, *shares, HD_PTDP_MIXED_ADAM, 0 };
+	struct hd_ptdp_site site = { device, *shares, HD_PTDP_MIXED_ADAM, 0, false };
 
 	return hd_ptdp_cost(&run->model, &run->split, run->batch, &site).flop_per_s / (run->tflop_per_s * 1e12) - 1;
 }

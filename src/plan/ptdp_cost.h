@@ -7,7 +7,7 @@
  *   memory     bytes of norms, masks, residuals, GELU and softmax, at `memory` of the memory's bandwidth;
  *   tensor     sums over the t members, two a layer and pass, 2 (t-1)/t of the tensor each, inside the server;
  *   pipeline   the tensor from and to the neighbours, once a chunk and direction, scattered over t: each member sends 1/t
- *              and the receivers gather it inside the server;
+ *              and the receivers gather it inside the server (not with `sequence`, where each works on its 1/t);
  * backward counts twice forward; recomputation adds what it repeats (full: the layer's forward with its sums). The step is
  * m + (p - 1)/v of these times, then the gradients' sum over d, then the optimizer's pass over its state.
  *
@@ -58,6 +58,7 @@ struct hd_ptdp_site {
 	struct hd_ptdp_shares shares;
 	enum hd_ptdp_state state;
 	int64_t memory;                           /* limit in bytes; 0: the device's */
+	bool sequence;                            /* norms, dropout and residuals on 1/t of the positions (arXiv 2205.05198) */
 };
 
 struct hd_ptdp_memory { int64_t state, activations, work, total; };
@@ -75,10 +76,13 @@ struct hd_ptdp_cost {
 /* Stages are of ceil(l/p) layers at most; batch need not be a multiple. Splits are checked by ptdp_plan.h (assert). */
 struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t batch,
 	const struct hd_ptdp_site *site);
-struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t m, enum hd_ptdp_state state);
+struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t m, const struct hd_ptdp_site *site);
 
 /* The shares that fit rows[0..n) of hd_ptdp_runs on `device` best (rule 1); 1 <= n. Deterministic. */
 struct hd_ptdp_shares hd_ptdp_fit(const uint32_t *rows, uint32_t n, const struct hd_ptdp_device *device);
+/* The model's own operations a second (72 ..., nothing that is repeated) over the peak of the devices used: what is published as MFU. */
+double hd_ptdp_utilization(const struct hd_ptdp_model *model, const struct hd_ptdp_split *split, uint32_t batch, int64_t step_ps,
+	const struct hd_ptdp_device *device);
 /* Predicted over published throughput of a row, less 1. */
 double hd_ptdp_error(const struct hd_ptdp_run *run, const struct hd_ptdp_shares *shares, const struct hd_ptdp_device *device);
 

@@ -45,7 +45,8 @@ static enum hd_err check_ask(const struct hd_ptdp_ask *ask, struct hd_diag *diag
 
 static bool may_split(const struct hd_ptdp_ask *ask, uint32_t t)
 {
-	return t <= ask->ndevices && ask->site.device->per_server % t == 0 && ask->model.heads % t == 0;
+	return t <= ask->ndevices && ask->site.device->per_server % t == 0 && ask->model.heads % t == 0
+		&& !(ask->site.sequence && ask->model.seq % t);
 }
 
 static enum hd_err check_split(const struct hd_ptdp_ask *ask, const struct hd_ptdp_split *s, struct hd_diag *diag)
@@ -59,6 +60,8 @@ static enum hd_err check_split(const struct hd_ptdp_ask *ask, const struct hd_pt
 			(unsigned long long)s->t * s->p * s->d, ask->ndevices);
 	if (model->heads % s->t)
 		return hd_fail(diag, HD_E_INVAL, "heads %u cannot be split in %u shards", model->heads, s->t);
+	if (ask->site.sequence && model->seq % s->t)
+		return hd_fail(diag, HD_E_INVAL, "a sequence of %u cannot be split in %u shards", model->seq, s->t);
 	if (s->t > ask->site.device->per_server)
 		return hd_fail(diag, HD_E_INVAL, "t=%u: a tensor group lies inside a server, which has %u devices", s->t, ask->site.device->per_server);
 	if ((uint64_t)s->p * s->v > model->layers)
@@ -161,7 +164,7 @@ static void keep(struct search *x, struct found found)
 static void try_split(struct search *x, const struct hd_ptdp_split *split)
 {
 	const struct hd_ptdp_ask *ask = x->ask;
-	int64_t need = hd_ptdp_need(&ask->model, split, vns_of(ask, split->d, split->b), ask->site.state).total;
+	int64_t need = hd_ptdp_need(&ask->model, split, vns_of(ask, split->d, split->b), &ask->site).total;
 
 	x->nsplits++;
 	if (need < x->least) {
@@ -310,7 +313,7 @@ enum hd_err hd_ptdp_search(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *
 
 static int64_t need_of(const struct hd_ptdp_ask *ask, const struct hd_ptdp_split *s)
 {
-	return hd_ptdp_need(&ask->model, s, vns_of(ask, s->d, s->b), ask->site.state).total;
+	return hd_ptdp_need(&ask->model, s, vns_of(ask, s->d, s->b), &ask->site).total;
 }
 
 static uint32_t width(const struct hd_ptdp_ask *ask, uint32_t t, uint32_t p)
