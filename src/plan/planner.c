@@ -1,7 +1,6 @@
 #include "plan/planner.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "plan/generate.h"
 #include "plan/partition.h"
 #include "plan/planner/build.h"
+#include "plan/planner/refuse.h"
 
 /* What all simulations together may take: instructions, and RANK_INS for a rank's sums and updates. The first SURE are simulated
  * however long they are. */
@@ -51,8 +51,6 @@ static void keep(struct search *s, const struct hd_auto_cand *c)
 
 /* ---- the enumeration */
 
-static bool wanted(uint32_t asked, uint32_t value) { return !asked || asked == value; }
-
 static bool same_shape(const struct hd_auto_cand *a, const struct hd_auto_cand *b)
 {
 	return a->row == b->row && a->base == b->base && a->shape.t == b->shape.t && a->shape.p == b->shape.p && a->shape.d == b->shape.d &&
@@ -76,15 +74,6 @@ static enum hd_err offer(struct search *s, struct hd_auto_cand c)
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
-static bool row_may(const struct search *s, const struct hd_auto_row *row, uint32_t p, uint32_t v)
-{
-	const struct hd_auto_ask *ask = s->space.ask;
-
-	if (row->update != ask->update || v < row->vmin || v > row->vmax || (p == 1 && row->update == HD_UPDATE_FLUSH) != row->alone)
-		return false;
-	return !ask->schedule || !strcmp(ask->schedule, row->schedule);
-}
-
 /* What no order of work can beat, from the virtual nodes and the speeds alone. */
 static double bound(const struct search *s, uint32_t t, uint32_t p, uint32_t d)
 {
@@ -105,7 +94,7 @@ static enum hd_err offer_all(struct search *s, uint32_t t, uint32_t p, uint32_t 
 	for (uint32_t v = 1; v <= HD_AUTO_CHUNKS; v++)
 		for (const struct hd_auto_row *row = hd_auto_rows; row->schedule; row++)
 			for (int place = 0; place < (p > 1 && d > 1 ? HD_AUTO_NPLACES : 1); place++)
-				if (wanted(ask->v, v) && row_may(s, row, p, v) && p * v <= s->space.whole.n && !err)
+				if (hd_auto_wanted(ask->v, v) && hd_auto_row_may(row, ask, p, v) && p * v <= s->space.whole.n && !err)
 					err = offer(s, (struct hd_auto_cand){ .shape = { row->schedule, t, p, d, v, (enum hd_auto_place)place },
 						.row = row });
 	return err;
@@ -126,12 +115,12 @@ static enum hd_err enumerate(struct search *s)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t t = 1; t <= shards && t <= inner && !err; t++) {
-		if (shards % t || inner % t || !wanted(ask->t, t))
+		if (shards % t || inner % t || !hd_auto_wanted(ask->t, t))
 			continue;
 		err = hd_auto_shard(&s->space, t);
 		for (uint32_t p = 1; p <= n / t && p <= HD_AUTO_RANKS && p <= s->space.whole.n && !err; p++)
 			for (uint32_t d = 1; d <= n / t / p && d <= ask->vns && !err; d++) {
-				if (!wanted(ask->p, p) || !wanted(ask->d, d) || no_use(s, d))
+				if (!hd_auto_wanted(ask->p, p) || !hd_auto_wanted(ask->d, d) || no_use(s, d))
 					continue;
 				if (bound(s, t, p, d) > s->best_ps * HD_AUTO_SLACK)
 					s->out.nskipped++;
@@ -204,7 +193,7 @@ static enum hd_err enumerate_replicas(struct search *s)
 {
 	const struct hd_auto_ask *ask = s->space.ask;
 
-	if (ask->update != HD_UPDATE_FLUSH || ask->p || ask->d || !wanted(ask->t, 1) || !wanted(ask->v, 1) || s->space.cluster->ndevices == 1)
+	if (ask->update != HD_UPDATE_FLUSH || ask->p || ask->d || !hd_auto_wanted(ask->t, 1) || !hd_auto_wanted(ask->v, 1) || s->space.cluster->ndevices == 1)
 		return HD_OK;
 	if (too_long(s, s->space.cluster->ndevices) || (ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0))
 		return HD_OK;
@@ -225,7 +214,7 @@ static const struct hd_auto_row *row_of(enum hd_update update)
 
 static bool may_be_chosen(const struct hd_auto_ask *ask, const struct hd_auto_shape *shape)
 {
-	return wanted(ask->t, 1) && wanted(ask->p, 1) && wanted(ask->d, shape->d) && wanted(ask->v, 1) &&
+	return hd_auto_wanted(ask->t, 1) && hd_auto_wanted(ask->p, 1) && hd_auto_wanted(ask->d, shape->d) && hd_auto_wanted(ask->v, 1) &&
 		(!ask->schedule || !strcmp(ask->schedule, shape->schedule));
 }
 
@@ -433,99 +422,6 @@ static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_
 	return err;
 }
 
-/* ---- refusals */
-
-struct need { int64_t bytes; struct hd_auto_shape shape; };
-
-static enum hd_err least_need(struct search *s, struct need *need)
-{
-	const struct hd_auto_ask *ask = s->space.ask;
-	uint32_t n = s->space.cluster->ndevices;
-	enum hd_err err = HD_OK;
-
-	*need = (struct need){ .bytes = INT64_MAX };
-	for (uint32_t p = 1; p <= n && p <= HD_AUTO_RANKS && p <= s->space.whole.n && !err; p++)
-		for (const struct hd_auto_row *row = hd_auto_rows; row->schedule && !err; row++)
-			for (uint32_t v = row->vmin; v <= 2 && wanted(ask->p, p) && !err; v++) {
-				uint32_t ds[2] = { ask->d ? ask->d : 1, ask->d ? ask->d : n / p };
-				for (int k = 0; k < 2 && !err; k++) {
-					struct hd_auto_cand c = { .shape = { row->schedule, s->space.t, p, ds[k], v, HD_AUTO_DEEP }, .row = row };
-					int64_t bytes = INT64_MAX;
-					if (row_may(s, row, p, v) && wanted(ask->v, v) && p * v <= s->space.whole.n &&
-						(uint64_t)p * ds[k] * s->space.t <= n && ds[k] <= ask->vns)
-						err = hd_auto_least(&s->space, &c, &bytes);
-					if (bytes < need->bytes)
-						*need = (struct need){ bytes, c.shape };
-				}
-			}
-	return err;
-}
-
-/* The schedule that was asked for by its name, or by its update. */
-static const struct hd_auto_row *row_asked(const struct hd_auto_ask *ask)
-{
-	const struct hd_auto_row *row = hd_auto_rows;
-
-	while (row->schedule && (ask->schedule ? strcmp(ask->schedule, row->schedule) != 0 : row->update != ask->update))
-		row++;
-	return row->schedule ? row : NULL;
-}
-
-/* Virtual nodes that it needs in all with pipelines of p. */
-static uint64_t least_vns(const struct hd_auto_ask *ask, uint32_t p)
-{
-	const struct hd_auto_row *row = row_asked(ask);
-
-	return (uint64_t)(row ? row->least_m(p) : 1) * (ask->d ? ask->d : 1);
-}
-
-static bool too_few(const struct search *s) { return s->space.ask->vns < least_vns(s->space.ask, s->space.ask->p ? s->space.ask->p : 1); }
-
-static enum hd_err refuse_few(struct search *s)
-{
-	const struct hd_auto_ask *ask = s->space.ask;
-	const struct hd_auto_row *row = row_asked(ask);
-	uint32_t p = ask->p ? ask->p : 1, works = p, d = ask->d ? ask->d : 1;
-	char or_p[32] = "";
-
-	while (works > 1 && least_vns(ask, works) > ask->vns)
-		works--;
-	if (works < p && least_vns(ask, works) <= ask->vns)
-		snprintf(or_p, sizeof or_p, ", or p = %u", works);
-	return hd_fail(s->space.diag, HD_E_INVAL, "%s needs %s; m = %u, p = %u: the nearest that works: V = %" PRIu64 "%s",
-		row ? row->schedule : "a pipeline", row ? row->needs : "m >= 1", ask->vns / d, p, least_vns(ask, p), or_p);
-}
-
-static enum hd_err refuse(struct search *s)
-{
-	const struct hd_auto_ask *ask = s->space.ask;
-	const struct hd_cluster *cluster = s->space.cluster;
-	int64_t largest = 0;
-	struct need need;
-	enum hd_err err = least_need(s, &need);
-
-	if (err)
-		return err;
-	for (uint32_t x = 0; x < cluster->ndevices; x++)
-		largest = hd_cluster_kind_of(cluster, x)->memory > largest ? hd_cluster_kind_of(cluster, x)->memory : largest;
-	if (need.bytes < INT64_MAX && largest)
-		return hd_fail(s->space.diag, HD_E_INVAL,
-			"no plan fits the memory: the smallest need is about %" PRId64 " bytes a device, at p = %u, d = %u, %s%s; the "
-			"largest device has %" PRId64 ". Give devices of that much, fewer samples a virtual node, or more devices", need.bytes,
-				need.shape.p, need.shape.d,
-			need.shape.schedule, ask->recompute == HD_AUTO_NEVER ? " (without recomputation, as asked)" : ", recompute on", largest);
-	if (need.bytes < INT64_MAX)
-		return hd_fail(s->space.diag, HD_E_INVAL, "no plan of what was asked works; the nearest that does: p = %u, d = %u, %s", need.shape.p,
-			need.shape.d,
-			need.shape.schedule);
-	if (too_few(s))
-		return refuse_few(s);
-	return hd_fail(s->space.diag, HD_E_INVAL,
-		"no plan of what was asked works: %u devices, %u cuts, %u virtual nodes; p is at most %u, t p d at most %u, and each "
-		"pipeline needs a virtual node", cluster->ndevices, s->space.sums->cuts->n, ask->vns,
-		s->space.whole.n < cluster->ndevices ? s->space.whole.n : cluster->ndevices, cluster->ndevices);
-}
-
 /* ---- the whole */
 
 static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_cluster *cluster, struct hd_diag *diag)
@@ -586,7 +482,7 @@ static enum hd_err run(struct search *s, struct hd_auto *out, struct hd_arena *a
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %d plans", HD_AUTO_KEEP);
 	err = judge_all(s, list, &n);
 	if (!err && !n)
-		err = refuse(s);
+		err = hd_auto_refuse(&s->space);
 	err = err ? err : polish_best(s, list, n);
 	return err ? err : hand_out(s, list, n, out, arena);
 }

@@ -5,12 +5,14 @@
  * with r_s ranks each (1f1b-rr).
  *
  * 1. Shapes are enumerated in this order: t, p, d, v, schedule (rows of generate.h), placement; ascending. A shape whose bound
- *    (its virtual nodes at the speed of its devices, nothing waited for) is above HD_AUTO_SLACK times the best estimate so far is skipped.
+ *    (its virtual nodes at the speed of its devices, nothing waited for) is above HD_AUTO_SLACK times the best estimate so far is skipped, and more
+ *    pipelines of like devices whose busiest has no fewer virtual nodes.
  * 2. For each shape the cuts are those of steady.h: fill and steady state together, under the memory of each rank's device
  *    with the schedule's own number of virtual nodes in flight. A stage computes again (recompute) only if it does not fit otherwise.
  * 3. The virtual nodes are shared out over pipelines in proportion to their speed, by largest remainder; ties: the lower pipeline.
  * 4. The HD_AUTO_KEEP best estimates (ties: the earlier shape) are made into schedules with updates, checked, and
- *    simulated with links and sums of gradients. They are ordered by makespan, devices used, worst peak memory, place in
+ *    simulated with links and sums of gradients, fewer where they are very long. The boundaries of the five best move by up to four
+ *    cuts while that is better. They are ordered by makespan, devices used, worst peak memory, place in
  *    the enumeration. One device and data parallel on all devices are among them: the best is never slower than these.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.
  *

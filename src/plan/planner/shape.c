@@ -74,6 +74,13 @@ const struct hd_auto_row hd_auto_rows[] = {
 	{ 0 },
 };
 
+bool hd_auto_row_may(const struct hd_auto_row *row, const struct hd_auto_ask *ask, uint32_t p, uint32_t v)
+{
+	if (row->update != ask->update || v < row->vmin || v > row->vmax || (p == 1 && row->update == HD_UPDATE_FLUSH) != row->alone)
+		return false;
+	return !ask->schedule || !strcmp(ask->schedule, row->schedule);
+}
+
 /* ---- tensor groups */
 
 /* The sums of a group's shards: every node with weights sums its output on the way forward and as much on the way back.

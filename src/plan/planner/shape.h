@@ -25,6 +25,11 @@ struct hd_auto_row {
 };
 extern const struct hd_auto_row hd_auto_rows[];      /* ends with schedule NULL; the order of enumeration */
 
+/* What is asked for is kept; 0 asks for nothing. */
+static inline bool hd_auto_wanted(uint32_t asked, uint32_t value) { return !asked || asked == value; }
+/* The row suits the update, the depth, the chunks and the name that are asked for. */
+bool hd_auto_row_may(const struct hd_auto_row *row, const struct hd_auto_ask *ask, uint32_t p, uint32_t v);
+
 struct hd_auto_cand {
 	struct hd_auto_shape shape;
 	const struct hd_auto_row *row;            /* NULL: 1f1b-rr */

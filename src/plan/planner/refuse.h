@@ -1,0 +1,13 @@
+/* refuse.h -- why nothing that was asked for works, and the nearest that does.
+ *
+ * Private to the planner. Too few virtual nodes: how many would do, or which p. Memory: the smallest need in bytes, and at which
+ * shape. Else: the limits of p, t, d. */
+#ifndef HD_PLAN_PLANNER_REFUSE_H
+#define HD_PLAN_PLANNER_REFUSE_H
+
+#include "plan/planner/shape.h"
+
+/* Never HD_OK. */
+HD_MUST_USE enum hd_err hd_auto_refuse(struct hd_auto_space *space);
+
+#endif
