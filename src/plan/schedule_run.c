@@ -139,7 +139,8 @@ static struct member *member_of(const struct run *x, const struct meeting *m, ui
 	return &x->who[low];
 }
 
-/* All have come as often as this one. `here` walks over those who have: each round costs as many steps as members. */
+/* All have come as often as this one. `here` walks over those who have, from the last, since ranks are walked from the first:
+ * who waits is woken by the last to come and by few others, and a round costs as many steps as members. */
 static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
 	struct meeting *m = meeting_of(x, ins);
@@ -152,8 +153,9 @@ static uint32_t meet_all(struct run *x, uint32_t r, const struct hd_ins *ins, ui
 		m->here = 0;
 	}
 	while (me->came == m->began && m->here < m->n) {
-		if (x->who[m->first + m->here].came < m->began)
-			return x->who[m->first + m->here].rank;
+		const struct member *last = &x->who[m->first + m->n - 1 - m->here];
+		if (last->came < m->began)
+			return last->rank;
 		m->here++;
 	}
 	x->rank[r].posted = false;
