@@ -426,6 +426,10 @@ static enum hd_err check_flush(struct hd_lists *l, const struct hd_schedule_rule
 
 	for (uint32_t r = 0; r < s->nranks; r++)
 		nins += s->list[r].len;
+	if (s->nvns == 0 || s->nstages == 0) {
+		hd_lists_say_all(l, "K1", "it computes nothing: there is no forward in its %llu instructions", (unsigned long long)nins);
+		return HD_OK;
+	}
 	if (nins == 0 || (uint64_t)s->nstages * s->nvns > nins) {
 		hd_lists_say_all(l, "K1", "%u stages of %u virtual nodes need more than its %llu instructions", s->nstages, s->nvns, (unsigned long long)nins);
 		return HD_OK;

@@ -51,6 +51,7 @@ static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_
 static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "0: F0.0 B0.0 F0.0\n", "K1", "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #2)" },
 	{ "0: F0.0 B0.0 F0.2 B0.2 F0.3 B0.3\n", "K1", "plan: stage 0 never runs forward for virtual node 1" },
+	{ "0: BAR0\n", "K1", "plan: it computes nothing: there is no forward in its 1 instructions" },
 	{ "0: F9.9\n", "K1", "plan: 10 stages of 10 virtual nodes need more than its 1 instructions" },
 	{ "0: F0.0 F0.1 B0.1\n", "K2", "plan: 0.0 has no backward" },
 	{ "0: F0.0 B0.0 B0.0\n", "K2", "plan: rank 0, #2 B0.0: 0.0 has two backwards" },
