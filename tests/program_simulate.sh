@@ -50,6 +50,15 @@ expect 0 heddle simulate --schedule 1f1b -p 2 -m 2 --trace t.hdfr
 [ "$(head -c 8 t.hdfr)" = HDFLIGHT ] || failed "t.hdfr is no flight file"
 passed "transports, steps, traces"
 
+expect 0 heddle simulate --schedule gpipe -p 4 -m 2 --json
+json_ok
+says '"idle":[{"warm-up":0,"drain":0,"dependency":9,"transfer":0,"credit":0},{"warm-up":1'
+says '"warnings":["the bubble is 150 %'
+expect 0 heddle simulate --schedule gpipe -p 4 -m 2
+says '|################........................|'
+says 'warning: the bubble is 150 %'
+passed "why ranks stand still, of a bare schedule"
+
 printf 'plan 3\ncause "by hand"\nstages 1\nworkers 0-1:0\nmap 0-1:0 2-3:1\nowner 0:0\n0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 RED0 NORM STEP0\n1: LD0.2 F0.2 B0.2 LD0.3 F0.3 B0.3 RED0 NORM STEP0\n' >0003.plan
 expect 0 heddle simulate 0003.plan --profile small.txt --cluster cluster.yaml --json
 # 140 ms of work, then 40 MB each way at half of it a device, and latencies

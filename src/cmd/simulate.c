@@ -4,7 +4,11 @@
 #include "cmd/schedule.h"
 #include "cmd/simulate_full.h"
 
-static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask)
+/* Longer ones are told in figures alone. */
+enum { WHY_MOST = 1 << 20 };
+
+static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim *sim, const struct hd_sim_ask *ask,
+	const struct hd_sim_plan *full)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -29,6 +33,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_schedule *s, const st
 		if (sim->steps >= 4)
 			hd_json_put_f64(w, "steady_bubble", hd_sim_steady_bubble(sim, &ask->costs));
 	}
+	if (full)
+		hd_cmd_put_idle(w, full);
 	hd_json_line_print(&line);
 }
 
@@ -91,14 +97,22 @@ enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 		}
 		struct hd_diag why = { "" };
 		err = hd_simulate(&sim, &all.at[i], &ask, &cmd->arena, &why);
+		struct hd_sim_setting set;
+		struct hd_sim_plan why_idle = { 0 };
+		if (!err && sim.nins <= WHY_MOST) {
+			err = hd_cmd_sim_setting(cmd, &all.at[i], &ask, &set);
+			err = err ? err : hd_sim_plan(&why_idle, &all.at[i], &set, &cmd->arena, &why);
+		}
 		if (!err && sim.busiest == 0)
 			err = hd_fail(&why, HD_E_INVAL, "no instruction in it costs anything");
 		if (err)
 			return hd_fail(&cmd->diag, err, "%s: %s", *all.at[i].heading ? all.at[i].heading : "schedule", why.text);
 		if (cmd->args.has[HD_OPT_JSON])
-			print_json(cmd, &all.at[i], &sim, &ask);
+			print_json(cmd, &all.at[i], &sim, &ask, sim.nins <= WHY_MOST ? &why_idle : NULL);
 		else
 			print_text(&all.at[i], &sim, &ask);
+		if (sim.nins <= WHY_MOST && !cmd->args.has[HD_OPT_JSON])
+			hd_cmd_print_idle(cmd, &why_idle);
 	}
 	return err;
 }

@@ -295,6 +295,48 @@ static void print_text(const struct shown *o)
 			(double)sim->link[k].bytes / 1e6, in_units(o, sim->link[k].busy));
 }
 
+/* ---- for the output of bare schedules, in units */
+
+static void print_warnings(struct hd_cmd *cmd, const struct hd_sim_plan *sim)
+{
+	struct hd_sim_warning warning[HD_SIM_WARNINGS];
+	uint32_t n = hd_sim_plan_warnings(sim, warning, HD_SIM_WARNINGS);
+
+	for (uint32_t k = 0; k < n && !cmd->args.has[HD_OPT_QUIET]; k++)
+		fprintf(stderr, "warning: %s\n", warning[k].text);
+}
+
+void hd_cmd_print_idle(struct hd_cmd *cmd, const struct hd_sim_plan *sim)
+{
+	char bar[BAR + 1];
+
+	printf("  shares of the makespan: w warm-up, # work, . dependency, t transfer, d drain\n");
+	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
+		draw_bar(sim, &sim->rank[r], bar);
+		printf("  %-6u |%s|\n", r, bar);
+	}
+	print_warnings(cmd, sim);
+}
+
+void hd_cmd_put_idle(struct hd_json_writer *w, const struct hd_sim_plan *sim)
+{
+	struct hd_sim_warning warning[HD_SIM_WARNINGS];
+	uint32_t n = hd_sim_plan_warnings(sim, warning, HD_SIM_WARNINGS);
+
+	hd_json_open_array(w, "idle");
+	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
+		hd_json_open_object(w, NULL);
+		for (int i = 0; i < HD_NIDLES; i++)
+			hd_json_put_f64(w, hd_idle_names[i], (double)sim->rank[r].idle[i] / (double)sim->per_ps / (double)HD_UNIT_PS);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	hd_json_open_array(w, "warnings");
+	for (uint32_t k = 0; k < n; k++)
+		hd_json_put_text(w, NULL, warning[k].text);
+	hd_json_close(w);
+}
+
 static enum hd_err write_trace(struct hd_cmd *cmd, const struct hd_sim_plan *sim, const struct hd_sim_setting *set)
 {
 	uint8_t *bytes;
@@ -327,13 +369,11 @@ enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s
 	err = err ? err : write_trace(cmd, &sim, o.set);
 	if (err)
 		return err;
-	uint32_t n = hd_sim_plan_warnings(&sim, warning, HD_SIM_WARNINGS);
 	if (cmd->args.has[HD_OPT_JSON]) {
-		print_json(&o, warning, n);
+		print_json(&o, warning, hd_sim_plan_warnings(&sim, warning, HD_SIM_WARNINGS));
 		return HD_OK;
 	}
 	print_text(&o);
-	for (uint32_t k = 0; k < n && !cmd->args.has[HD_OPT_QUIET]; k++)
-		fprintf(stderr, "warning: %s\n", warning[k].text);
+	print_warnings(cmd, &sim);
 	return HD_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef HD_CMD_SIMULATE_FULL_H
 #define HD_CMD_SIMULATE_FULL_H
 
+#include "base/json_writer.h"
 #include "plan/sim_plan.h"
 #include "cmd/verbs.h"
 
@@ -10,6 +11,9 @@ bool hd_cmd_sim_is_full(const struct hd_cmd *cmd, const struct hd_schedule *sche
 /* Costs, cluster, transport and the rest from the options; `costs` are used where there is no profile. All but --what-if. */
 HD_MUST_USE enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *costs,
 	struct hd_sim_setting *setting);
+/* The part of both outputs that says why ranks stand still: a line a rank, or members "idle" and "warnings"; warnings to stderr. */
+void hd_cmd_print_idle(struct hd_cmd *cmd, const struct hd_sim_plan *sim);
+void hd_cmd_put_idle(struct hd_json_writer *writer, const struct hd_sim_plan *sim);
 /* Simulates, prints and writes the trace. */
 HD_MUST_USE enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *ask);
 
