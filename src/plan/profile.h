@@ -71,6 +71,7 @@ struct hd_profile {
 	uint32_t threads, vn_size, tensor_shards; /* vn_size 0: unknown */
 	uint64_t warmup, samples;
 	double step_ns_per_byte, sum_ns_per_byte; /* of the optimizer; of adding two gradients */
+	double ovl, comm_tax;                     /* a pair over the sum of its halves; compute during a transfer over without; 0: not measured */
 	struct hd_profile_node *node; uint32_t nnodes;
 	struct hd_profile_edge *edge; uint32_t nedges;
 	struct hd_profile_link *link; uint32_t nlinks;

@@ -10,6 +10,7 @@
 #define FORMAT "heddle-profile"
 enum { VERSION = 1, IGNORED_CAP = 256, SMALL_MAX = 1 << 20 };
 #define RATE_MAX 1e18
+#define OVERLAP_MAX 100.0
 
 /* The readers below stop at the first error, which stays in `err`. */
 struct reader {
@@ -306,6 +307,8 @@ static void get_head(struct reader *r, const struct hd_json *root, struct hd_pro
 	if (!r->err && graph)
 		r->err = hd_json_as_u64(graph, UINT64_MAX, &p->graph, r->diag);
 	p->dtype = opt_text(r, root, "dtype");
+	p->ovl = opt_f64(r, root, "ovl", OVERLAP_MAX, 0);
+	p->comm_tax = opt_f64(r, root, "comm_tax", OVERLAP_MAX, 0);
 	p->vn_size = (uint32_t)opt_i64(r, root, "vn_size", UINT32_MAX, 0);
 	p->tensor_shards = (uint32_t)opt_i64(r, root, "tensor_shards", SMALL_MAX, 1);
 	p->warmup = (uint64_t)opt_i64(r, root, "warmup", INT64_MAX, 0);
@@ -315,8 +318,7 @@ static void get_head(struct reader *r, const struct hd_json *root, struct hd_pro
 enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
 {
 	static const char *const known[] = { "format", "version", "graph", "device", "dtype", "vn_size", "tensor_shards", "method", "split", "warmup",
-		"samples",
-		"step", "nodes", "edges", "links", NULL };
+		"samples", "step", "ovl", "comm_tax", "nodes", "edges", "links", NULL };
 	struct hd_profile p = { 0 };
 	struct hd_profile_ids ids;
 	struct reader r = { .arena = arena, .diag = diag };
@@ -425,6 +427,10 @@ static void put_head(struct hd_json_writer *w, const struct hd_profile *p)
 	hd_json_put_f64(w, "optimizer", p->step_ns_per_byte);
 	hd_json_put_f64(w, "sum", p->sum_ns_per_byte);
 	hd_json_close(w);
+	if (p->ovl > 0)
+		hd_json_put_f64(w, "ovl", p->ovl);
+	if (p->comm_tax > 0)
+		hd_json_put_f64(w, "comm_tax", p->comm_tax);
 }
 
 void hd_profile_print(const struct hd_profile *p, struct hd_text *text)

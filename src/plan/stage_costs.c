@@ -231,7 +231,9 @@ static bool add_tied(struct hd_stage_costs *c, const struct hd_cut_sums *s, cons
 enum hd_err hd_stage_costs_make(struct hd_stage_costs *costs, const struct hd_cut_sums *sums, const uint32_t *first, uint32_t nstages,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_stage_costs c = { .nstages = nstages, .ovl = 1, .comm_tax = 1, .stage = hd_arena_take(arena, nstages, sizeof *c.stage) };
+	const struct hd_profile *p = sums->profile;
+	struct hd_stage_costs c = { .nstages = nstages, .ovl = p->ovl > 0 ? p->ovl : 1, .comm_tax = p->comm_tax > 1 ? p->comm_tax : 1,
+		.stage = hd_arena_take(arena, nstages, sizeof *c.stage) };
 	uint32_t n = sums->cuts->n;
 
 	if (nstages == 0 || first[0] != 0)

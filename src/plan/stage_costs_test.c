@@ -173,6 +173,10 @@ static void what_several_stages_share_is_told(void **state)
 	assert_int_equal(costs.stage[1].in, 300);
 	assert_int_equal(costs.stage[1].kept, 300 + 243001);         /* e may not be computed again */
 	assert_true(costs.ovl == 1 && costs.comm_tax == 1);
+	p.ovl = 0.75;
+	p.comm_tax = 1.5;
+	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena, &diag) == HD_OK, "%s", diag.text);
+	assert_true(costs.ovl == 0.75 && costs.comm_tax == 1.5);
 }
 
 static void ranges_that_are_no_stages_are_refused(void **state)
