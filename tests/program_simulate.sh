@@ -69,7 +69,14 @@ if command -v python3 >/dev/null; then
 fi
 expect 0 heddle plan draw 0003.plan
 says '0 |F0'
-passed "plans of runs"
+expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml
+says '0 |FFFFFFFFFF'
+expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --profile small.txt --cuts 0,2 --cluster cluster.yaml -o full.svg
+if command -v python3 >/dev/null; then
+	python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("full.svg")' || failed "full.svg is not XML"
+fi
+grep -q 'rank 1 waits: transfer' full.svg || failed "no wait in the picture"
+passed "plans of runs, and drawings of them"
 
 expect 2 heddle simulate --schedule 1f1b -p 2 -m 2 --seed 3
 says 'give --profile FILE'

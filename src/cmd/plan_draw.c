@@ -2,12 +2,26 @@
 
 #include "plan/draw.h"
 #include "cmd/schedule.h"
+#include "cmd/simulate_full.h"
 
 static bool is_svg(const char *path)
 {
 	size_t len = path ? strlen(path) : 0;
 
 	return len > 4 && !strcmp(path + len - 4, ".svg");
+}
+
+static enum hd_err draw_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, bool svg, struct hd_text *text)
+{
+	struct hd_sim_setting set;
+	struct hd_sim_plan sim;
+	enum hd_err err = hd_cmd_sim_setting(cmd, s, ask, &set);
+
+	set.spans = true;
+	err = err ? err : hd_sim_plan(&sim, s, &set, &cmd->arena, &cmd->diag);
+	if (!err && !svg)
+		hd_text_addf(text, "%s\n", s->heading);
+	return err ? err : (svg ? hd_draw_plan_svg : hd_draw_plan_text)(&sim, text, &cmd->diag);
 }
 
 enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
@@ -28,6 +42,10 @@ enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
 	hd_text_init(&text, &cmd->arena);
 	for (uint32_t i = 0; i < all.len && !err; i++) {
 		struct hd_sim sim;
+		if (hd_cmd_sim_is_full(cmd, &all.at[i])) {
+			err = draw_full(cmd, &all.at[i], &ask, is_svg(path), &text);
+			continue;
+		}
 		err = hd_simulate(&sim, &all.at[i], &ask, &cmd->arena, &cmd->diag);
 		if (!err && !is_svg(path))
 			hd_text_addf(&text, "%s\n", all.at[i].heading);

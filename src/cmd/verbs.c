@@ -106,8 +106,10 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(HD_OPT_GRAPH, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_diff, "program_plan.sh" },
 	{ "plan draw", "[FILE]", 0, 1, "the timeline of a schedule, as text or (-o FILE.svg) as a picture",
 	  "Time runs to the right, a line a rank. F forward, B backward, I and W its halves; the number is the virtual node,\n"
-	  "a letter behind it the model chunk (b, c, ... of the second, third, ...); = and & continue an instruction and a pair.",
-	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_OUTPUT), hd_cmd_plan_draw, "program_schedule.sh" },
+	  "a letter behind it the model chunk (b, c, ... of the second, third, ...); = and & continue an instruction and a pair.\n"
+	  "With --profile, --cluster or another option of `heddle simulate` also why ranks stand still; as text then 120 columns.",
+	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_OUTPUT, HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
+		  HD_OPT_CREDITS, HD_OPT_SEED, HD_OPT_STEPS), hd_cmd_plan_draw, "program_schedule.sh" },
 	{ "plan partition", "", 0, 0, "cut a model into stages for machines in levels, by its profile",
 	  "Minimises the time of the slowest stage, by the recurrences of PipeDream. A cut is a place where the model can be split;\n"
 	  "stages are ranges of cuts, each on one or more machines (or components of machines: level 2 and up). Variants:\n"

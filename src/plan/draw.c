@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool shown(const struct hd_ins *ins) { return ins->op >= HD_INS_F && ins->op <= HD_INS_W; }
+static bool shown(const struct hd_ins *ins) { return ins->op >= HD_INS_F && ins->op <= HD_INS_R; }
 
 static int64_t divisor(int64_t a, int64_t b)
 {
@@ -88,6 +88,7 @@ enum hd_err hd_draw_text(const struct hd_sim *sim, struct hd_text *text, struct 
 
 static const struct { uint8_t op; const char *fill, *name; } fills[] = {
 	{ HD_INS_F, "#4e79a7", "forward" }, { HD_INS_B, "#59a14f", "backward" }, { HD_INS_I, "#76b7b2", "input gradient" }, { HD_INS_W, "#edc948", "weight gradient" },
+	{ HD_INS_R, "#b07aa1", "recompute" },
 };
 enum { NFILLS = sizeof fills / sizeof fills[0], LINE = 28, LEFT = 60, TOP = 40, WIDE = 1600 };
 
@@ -111,7 +112,23 @@ static void put_box(const struct hd_sim *sim, uint32_t r, const struct hd_ins *i
 		hd_text_addf(text, "<text x=\"%.2f\" y=\"%.2f\">%d</text>\n", x + w / 2, y + h / 2 + 3.5, (int32_t)ins->vn);
 }
 
-enum hd_err hd_draw_svg(const struct hd_sim *sim, struct hd_text *text, struct hd_diag *diag)
+/* Why a rank stands still, as letters and as pale boxes behind the instructions. The drain is what is left. */
+static const struct { char letter; const char *fill; } idles[HD_NIDLES] = {
+	[HD_IDLE_WARM_UP] = { 'w', "#f2f2f2" }, [HD_IDLE_DRAIN] = { ' ', "#f2f2f2" }, [HD_IDLE_DEPENDENCY] = { '.', "#e0e0e0" },
+	[HD_IDLE_TRANSFER] = { 't', "#f6c6c7" }, [HD_IDLE_CREDIT] = { 'c', "#d4a6c8" },
+};
+
+static void put_waits(const struct hd_sim *sim, uint32_t r, const struct hd_sim_waits *waits, double scale, struct hd_text *text)
+{
+	for (uint32_t k = 0; k < waits->n; k++) {
+		const struct hd_sim_wait *w = &waits->at[k];
+		hd_text_addf(text, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>rank %u waits: %s, %g to %g</title></rect>\n",
+			LEFT + (double)w->start * scale, TOP + (double)r * LINE, (double)(w->end - w->start) * scale, (double)LINE - 4, idles[w->why].fill, r,
+			hd_idle_names[w->why], hd_sim_units(sim, w->start), hd_sim_units(sim, w->end));
+	}
+}
+
+static enum hd_err draw_svg(const struct hd_sim *sim, const struct hd_sim_waits *waits, struct hd_text *text, struct hd_diag *diag)
 {
 	double scale = sim->makespan ? (double)WIDE / (double)sim->makespan : 0;
 	int height = TOP + (int)sim->ran.nranks * LINE + 10;
@@ -128,10 +145,50 @@ enum hd_err hd_draw_svg(const struct hd_sim *sim, struct hd_text *text, struct h
 		hd_sim_units(sim, sim->makespan), hd_sim_bubble(sim));
 	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
 		hd_text_addf(text, "<text x=\"%d\" y=\"%d\">rank %u</text>\n", LEFT / 2, TOP + (int)r * LINE + LINE / 2 + 2, r);
+		if (waits)
+			put_waits(sim, r, &waits[r], scale, text);
 		for (uint32_t i = 0; i < sim->ran.list[r].len; i++)
 			if (shown(&sim->ran.list[r].at[i]))
 				put_box(sim, r, &sim->ran.list[r].at[i], sim->span[r][i], scale, text);
 	}
 	hd_text_add(text, "</svg>\n");
+	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
+}
+
+enum hd_err hd_draw_svg(const struct hd_sim *sim, struct hd_text *text, struct hd_diag *diag) { return draw_svg(sim, NULL, text, diag); }
+
+enum hd_err hd_draw_plan_svg(const struct hd_sim_plan *sim, struct hd_text *text, struct hd_diag *diag)
+{
+	const struct hd_sim view = { .ran = sim->ran, .per_ps = sim->per_ps, .per_rank = 1, .makespan = sim->makespan, .busiest = sim->busiest,
+		.span_idle = sim->span_idle, .nins = sim->nins, .span = sim->span };
+
+	return draw_svg(&view, sim->wait, text, diag);
+}
+
+enum hd_err hd_draw_plan_text(const struct hd_sim_plan *sim, struct hd_text *text, struct hd_diag *diag)
+{
+	char row[HD_DRAW_COLUMNS + 1];
+
+	for (uint32_t r = 0; r < sim->ran.nranks; r++) {
+		const struct hd_ilist *list = &sim->ran.list[r];
+		const struct hd_sim_waits *waits = &sim->wait[r];
+		uint32_t i = 0, k = 0;
+		for (int c = 0; c < HD_DRAW_COLUMNS; c++) {
+			double at = ((double)c + 0.5) / HD_DRAW_COLUMNS * (double)sim->makespan;
+			while (i < list->len && (!shown(&list->at[i]) || (double)sim->span[r][i].end <= at))
+				i++;
+			while (k < waits->n && (double)waits->at[k].end <= at)
+				k++;
+			row[c] = idles[HD_IDLE_DRAIN].letter;
+			if (i < list->len && (double)sim->span[r][i].start <= at)
+				row[c] = *hd_ins_row(list->at[i].op)->text;
+			else if (k < waits->n && (double)waits->at[k].start <= at)
+				row[c] = idles[waits->at[k].why].letter;
+		}
+		row[HD_DRAW_COLUMNS] = '\0';
+		hd_text_addf(text, "%4u |%s|\n", r, row);
+	}
+	hd_text_addf(text, "     F B I W R as instructions; w warm-up, . dependency, t transfer, c credit; a column is %g s\n",
+		hd_sim_plan_s(sim, sim->makespan) / HD_DRAW_COLUMNS);
 	return text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a drawing") : HD_OK;
 }

@@ -76,6 +76,38 @@ static void a_picture_has_a_box_for_each_instruction(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void why_ranks_stand_still_is_drawn(void **state)
+{
+	struct hd_arena arena;
+	struct hd_text text;
+	struct hd_schedule s;
+	struct hd_sim_plan sim;
+	struct hd_diag diag = { "" };
+	struct hd_stage_costs costs;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	/* F 2, B 2, hop 1, two ranks, one virtual node: F0 2, 1, F1 2, B1 2, 1, B0 2: ten parts of twelve columns */
+	CHECK(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "gpipe", .p = 2, .m = 1 }, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_stage_costs_even(&costs, &(struct hd_rank_costs){ 2000, 1000, 1000, 0 }, 2, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs, .hop = 1000, .spans = true }, &arena, &diag) == HD_OK, "%s", diag.text);
+	hd_text_init(&text, &arena);
+	assert_int_equal(hd_draw_plan_text(&sim, &text, &diag), HD_OK);
+	char want[2][HD_DRAW_COLUMNS + 16] = { "   0 |", "   1 |" };
+	static const char parts[2][11] = { "FF.....tBB", "wwwFFBB   " };
+	for (int r = 0; r < 2; r++)
+		for (int c = 0; c < HD_DRAW_COLUMNS; c++)
+			want[r][6 + c] = parts[r][c / 12];
+	for (int r = 0; r < 2; r++)
+		CHECK(strstr(text.at, want[r]), "%s is not in\n%s", want[r], text.at);
+	hd_text_init(&text, &arena);
+	assert_int_equal(hd_draw_plan_svg(&sim, &text, &diag), HD_OK);
+	assert_int_equal(count(text.at, "<title>rank 0 waits: "), 2);
+	assert_int_equal(count(text.at, "<title>rank 1 waits: warm-up"), 1);
+	assert_int_equal(count(text.at, "<title>rank "), 4 + 3);
+	hd_arena_finish(&arena);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	struct hd_arena arena;
@@ -97,6 +129,7 @@ int main(void)
 		cmocka_unit_test(text_shows_each_instruction_where_it_runs),
 		cmocka_unit_test(pairs_and_chunks_are_told_apart),
 		cmocka_unit_test(a_picture_has_a_box_for_each_instruction),
+		cmocka_unit_test(why_ranks_stand_still_is_drawn),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
