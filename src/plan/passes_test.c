@@ -107,6 +107,24 @@ static void a_step_is_completed_with_all_that_its_job_asks_for(void **state)
 	assert_int_equal(hd_schedule_check_job(&out, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_BUFFERED, 2 }, NULL, NULL), HD_OK);
 }
 
+/* Activations and gradients of one pair of ranks are two channels: each begins at its first buffer. */
+static void each_channel_has_its_own_buffers(void **state)
+{
+	struct hd_schedule s = make("interleaved", 2, 2), out;
+	uint32_t next[2] = { 0 };
+
+	(void)state;
+	assert_int_equal(hd_schedule_comms(&out, &s, &arena, NULL), HD_OK);
+	assert_int_equal(hd_schedule_slots(&out, &out, 3, &arena, NULL), HD_OK);
+	for (uint32_t i = 0; i < out.list[0].len; i++) {
+		const struct hd_ins *x = &out.list[0].at[i];
+		if (x->op == HD_INS_RA || x->op == HD_INS_RG)
+			assert_int_equal(x->slot, 1 + next[x->op == HD_INS_RG]++ % 3);
+	}
+	assert_int_equal(next[0], 2);
+	assert_int_equal(next[1], 4);
+}
+
 /* PipeDream-2BW on two ranks: two versions pinned at the start, the older released after its step. TIE and NORM stay in the period. */
 static void delayed_updates_keep_the_versions_they_need(void **state)
 {
@@ -219,6 +237,7 @@ int main(void)
 		cmocka_unit_test(backwards_that_were_split_are_joined_where_nothing_stands_between),
 		cmocka_unit_test(offloading_stands_around_the_wait),
 		cmocka_unit_test(a_step_is_completed_with_all_that_its_job_asks_for),
+		cmocka_unit_test(each_channel_has_its_own_buffers),
 		cmocka_unit_test(delayed_updates_keep_the_versions_they_need),
 		cmocka_unit_test(versions_are_those_of_the_rule),
 		cmocka_unit_test(what_cannot_be_completed_says_why),

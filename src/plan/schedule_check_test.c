@@ -202,6 +202,8 @@ static const uint32_t pairs_of_ranks[] = { 0, 0, 1, 1 }, torn[] = { 0, 1, 0, 1 }
 
 static const struct { const char *text; struct hd_schedule_job job; const char *rule, *want; } job_asks[] = {
 	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &whole_graph }, NULL, "" },
+	{ "0: PIN0@0 F0.0 B0.0 STEP!0@1 PIN0@1 F0.1 VAL@1 REL0@0 B0.1 STEP!0@2 VAL@2 REL0@1\n", { .rule = every_other }, "K21",
+	  "plan: rank 0, #5 F0.1: version 1 of stage 0 is used before it is validated [rank 0, #3 STEP!0@1]" },
 	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &lost }, "K5", "plan: node b belongs to no stage" },
 	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &twice }, "K5", "plan: node b belongs to stages 0 and 1" },
 	{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .layers = &backwards }, "K5", "plan: edge a -> b runs backwards from stage 1 to 0" },
@@ -257,6 +259,28 @@ static void what_a_job_asks_for_has_its_sentences(void **state)
 			continue;
 		CHECK(!strncmp(report.at[0].text, job_asks[i].want, strlen(job_asks[i].want)), "%s%s", job_asks[i].text, report.at[0].text);
 		CHECK(!strcmp(report.at[0].rule, job_asks[i].rule), "%s%s %s", job_asks[i].text, report.at[0].rule, report.at[0].text);
+	}
+}
+
+/* In the first steps versions -1, -2 ... all are the initial weights: the period is walked until they are not. */
+static void a_version_that_is_wrong_only_later_is_found(void **state)
+{
+	static const struct hd_stage_rule late = { 0, 4 };
+	static const struct { uint32_t p; struct hd_schedule_job job; } cases[] = { { 3, { .whole = true } }, { 1, { .rule = &late, .whole = true } } };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct hd_schedule s = make("2bw", cases[k].p, 5, 1);
+		struct hd_report report;
+		struct hd_ins *changed = NULL;
+		assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_passes){ .job = &cases[k].job }, &arena, NULL), HD_OK);
+		CHECK(hd_schedule_check_job(&s, &cases[k].job, &eager, &report, NULL) == HD_OK, "%s", report.at[0].text);
+		for (uint32_t i = 0; i < s.list[0].len; i++)
+			changed = s.list[0].at[i].op == HD_INS_B && !changed ? &s.list[0].at[i] : changed;
+		assert_int_equal(hd_ver_value(changed->ver), k ? -4 : -2);
+		changed->ver = hd_ver_of(hd_ver_value(changed->ver) - 1);
+		assert_int_equal(hd_schedule_check_job(&s, &cases[k].job, &eager, &report, NULL), HD_E_BADPLAN);
+		assert_string_equal(report.at[0].rule, "K12");
 	}
 }
 
@@ -532,6 +556,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_has_its_sentence),
 		cmocka_unit_test(what_a_job_asks_for_has_its_sentences),
+		cmocka_unit_test(a_version_that_is_wrong_only_later_is_found),
 		cmocka_unit_test(what_a_period_leaves_behind_is_told),
 		cmocka_unit_test(memory_is_checked_to_the_byte),
 		cmocka_unit_test(a_finding_draws_where_it_is),
