@@ -70,6 +70,14 @@ static double rate_of(const struct hd_pd_stage *stage, uint32_t n, const struct 
 	return run.rate;
 }
 
+static uint32_t nbuckets(const struct hd_pd_stage *stage, uint32_t n, const struct hd_cluster *c)
+{
+	struct hd_pd_run run = { 0 };
+
+	assert_int_equal(hd_pd_run(&run, &sums, stage, n, c, &arena, NULL), HD_OK);
+	return run.costs.nstages;
+}
+
 static bool near(double a, double b) { return a > 0.999 * b && a < 1.001 * b; }
 
 static void rates_are_those_of_the_slowest_stage_or_link(void **state)
@@ -83,12 +91,16 @@ static void rates_are_those_of_the_slowest_stage_or_link(void **state)
 	CHECK(near(rate_of(straight, 4, &one), 1000 / 3.0), "straight: %g", rate_of(straight, 4, &one));
 	CHECK(near(rate_of(uneven, 2, &one), 1000 / 3.0), "3-1: %g", rate_of(uneven, 2, &one));
 	CHECK(near(rate_of(all, 1, &one), 1000 / 3.0), "data parallel: %g", rate_of(all, 1, &one));
+	assert_int_equal(nbuckets(all, 1, &slow), 1);                /* fewer than 25 MB of weights */
+	assert_int_equal(nbuckets(uneven, 2, &slow), 2);
 	CHECK(near(rate_of(all, 1, &slow), 1000 / 3.0), "nothing to send: %g", rate_of(all, 1, &slow));
 	/* a megabyte takes 10 ms there and 10 back, two are under way: 10 + 3 + 10 + 2 + 1 ms for both */
 	chain(2, "0");
 	CHECK(near(rate_of(straight, 2, &two), 2 / 0.026), "slow links: %g", rate_of(straight, 2, &two));
 	/* 4 layers of 40 MB: backward of 2 ms a layer hides nothing of four sums of 2 * 3/4 * 400 ms; they begin after the forwards and one backward */
 	chain(4, "40000000");
+	assert_int_equal(nbuckets(all, 1, &slow), 4);
+	assert_int_equal(nbuckets(straight, 4, &slow), 4);
 	CHECK(near(rate_of(all, 1, &slow), 4 / (4 * 0.6 + 0.006)), "sums: %g, %g", rate_of(all, 1, &slow), 4 / (4 * 0.6 + 0.006));
 }
 

@@ -727,6 +727,21 @@ static void sums_go_over_the_slowest_level_beside_compute(void **state)
 	assert_int_equal(sim.makespan, 200 + 1000 + 8);
 }
 
+static void a_sum_leaves_one_buffer(void **state)
+{
+	/* each rank holds every other virtual node: no two of its sums join */
+	struct hd_schedule s = lists("0: F0.0 B0.0 F0.2 B0.2 RED0 NORM F0.4 F0.6\n1: F0.1 B0.1 F0.3 B0.3 RED0 NORM F0.5 F0.7\n");
+	struct hd_stage_costs costs = plain(1);
+	struct hd_cluster two = small_cluster(2, 0);
+	const struct hd_sim_setting set = { .costs = &costs, .cluster = &two, .spans = true };
+
+	(void)state;
+	costs.stage[0].param = 100;
+	struct hd_sim_plan sim = run(&s, &set);
+	assert_int_equal(sim.rank[0].peak, 100 + 75 + 600 + 100);
+	assert_int_equal(sim.span[0][4].end, 400 + 100 * 3 / 2);      /* two sums over, one back, half of each */
+}
+
 static void norms_ties_and_barriers_wait_for_all(void **state)
 {
 	struct hd_schedule s = lists("0: F0.0 B0.0 TIE0 NORM STEP0\n1: F1.0 B1.0 TIE0 NORM STEP1\n");
@@ -764,6 +779,12 @@ static void offloaded_activations_leave_and_come_back(void **state)
 	set.host_bytes_per_s = 1e11;                                 /* 3000 each way: B0.0 waits for both */
 	sim = run(&s, &set);
 	assert_int_equal(sim.makespan, 100 + 3000 + 3000 + 200);
+	/* the rank does not stand at ON: another forward runs first */
+	struct hd_schedule later = lists("0: F0.0 OFF0.0 ON0.0 F0.1 B0.0 B0.1\n");
+	sim = run(&later, &set);
+	assert_int_equal(sim.span[0][3].end, 200);
+	assert_int_equal(sim.makespan, 100 + 3000 + 3000 + 200);
+	assert_int_equal(sim.rank[0].peak, 85 + 900);
 }
 
 static void pinned_versions_are_kept(void **state)
@@ -902,6 +923,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(both_simulators_agree_on_the_stored_schedules, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(it_agrees_with_a_clock_that_ticks, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(sums_go_over_the_slowest_level_beside_compute, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_sum_leaves_one_buffer, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(norms_ties_and_barriers_wait_for_all, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(offloaded_activations_leave_and_come_back, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(pinned_versions_are_kept, make_arena, drop_arena),

@@ -41,7 +41,7 @@ static struct hd_sim_plan simulate(struct hd_sim_setting *set, struct hd_stage_c
 	return sim;
 }
 
-struct seen { uint64_t nops, busy, waited, nsends, nrecvs, nbegun, nended, flow[2][8], first_f; };
+struct seen { uint64_t nops, busy, waited, nsends, nrecvs, nbegun, nended, flow[2][8], first_f, upto; };
 
 static void read_ring(const struct hd_flight_view *view, uint32_t r, struct seen *seen)
 {
@@ -60,6 +60,10 @@ static void read_ring(const struct hd_flight_view *view, uint32_t r, struct seen
 			assert_true(hd_event_get(slot[i], &e));
 			assert_true(e.flags & HD_EVENT_FLAG_SIMULATED);
 			const char *name = hd_names_text(view->names, view->names_used, e.name);
+			if (e.kind == HD_EVENT_OP || e.kind == HD_EVENT_WAIT) {
+				assert_true(e.t0 >= seen->upto);             /* in the order of time */
+				seen->upto = e.t0 + e.duration;
+			}
 			seen->nops += e.kind == HD_EVENT_OP;
 			seen->busy += e.kind == HD_EVENT_OP && strchr("FBIW", *name) ? e.duration : 0;
 			seen->waited += e.kind == HD_EVENT_WAIT ? e.duration : 0;

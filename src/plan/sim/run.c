@@ -316,8 +316,10 @@ static bool can_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 		return met(x, r, ins);
 	if (ins->op == HD_INS_STEP)
 		return is_done(x, r, hd_sim_held(r, ins->stage)->red) && is_done(x, r, r->tie);
+	if (ins->op == HD_INS_LD || ins->op == HD_INS_OFF || ins->op == HD_INS_ON)
+		return true;
 	for (uint32_t k = 0; k < n; k++)
-		if (hd_ins_uses(ins[k].op, 'v') && ins[k].op != HD_INS_LD && !computed(x, r, &ins[k]))
+		if (hd_ins_uses(ins[k].op, 'v') && !computed(x, r, &ins[k]))
 			return false;
 	return true;
 }
@@ -423,13 +425,20 @@ static void account_lockstep(struct sim *x, struct sim_rank *r, int64_t own)
 	r->out->busy += own;
 }
 
-/* ---- offloading: a lane each way, beside compute */
+/* ---- offloading: a lane each way, beside compute; an ON that has to wait for its OFF has its room already */
+
+static int64_t offloaded(const struct sim *x, const struct sim_token *t)
+{
+	const struct hd_stage_cost *c = &x->cost[(size_t)(t - x->act) / x->s->nvns];
+
+	return t->kept ? c->kept : c->saved;
+}
 
 static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *ins)
 {
 	struct sim_token *t = &x->act[sim_index(x, ins->stage, ins->vn)];
 	bool on = ins->op == HD_INS_ON;
-	int64_t bytes = on ? t->kept ? x->cost[ins->stage].kept : x->cost[ins->stage].saved : t->live;
+	int64_t bytes = offloaded(x, t);
 	int64_t takes = x->set->host_bytes_per_s > 0 ? hd_sim_alone(x->set->host_bytes_per_s, bytes, x->links.per_ps) : 0;
 	int64_t begin = r->host_free[on] > x->now ? r->host_free[on] : x->now;
 
@@ -446,9 +455,9 @@ static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 static void on_host(struct sim *x, uint32_t token)
 {
 	struct sim_token *t = &x->act[token];
-	int64_t bytes = t->live;
+	int64_t bytes = offloaded(x, t);
 
-	t->live = 0;
+	t->live -= bytes;
 	hd_sim_memory_add(x, &x->rank[t->maker], HD_MEMORY_ACTIVATIONS, -bytes);
 }
 
