@@ -654,6 +654,43 @@ static void it_agrees_with_a_clock_that_ticks(void **state)
 	CHECK(stuck > 5 && stuck < 150, "%u of 300 end in a circle", stuck);
 }
 
+/* ---- laws, with a fixed time a hop */
+
+static void slower_parts_and_stricter_transports_never_help(void **state)
+{
+	static const enum hd_transport order[] = { HD_TRANSPORT_EAGER, HD_TRANSPORT_BUFFERED, HD_TRANSPORT_RENDEZVOUS };
+	uint32_t met = 0;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		struct hd_schedule s = dice_schedule();
+		struct hd_stage_costs costs;
+		int64_t before = 0;
+		dice_costs(&costs, s.nstages);
+		struct hd_sim_setting set = { .costs = &costs, .hop = 60 * (int64_t)dice(4), .credits = 2 };
+		for (int t = 0; t < 3; t++) {
+			struct hd_sim_plan sim;
+			set.transport = order[t];
+			enum hd_err err = hd_sim_plan(&sim, &s, &set, &arena, NULL);
+			if (err == HD_E_BADPLAN)
+				break;                               /* it ends in a circle */
+			assert_int_equal(err, HD_OK);
+			CHECK(sim.makespan >= before, "round %d: %s: %s takes %lld, the one before %lld", round, s.heading, hd_transport_names[order[t]],
+				(long long)sim.makespan, (long long)before);
+			before = sim.makespan;
+			met += t == 2;
+		}
+		set.transport = HD_TRANSPORT_EAGER;
+		before = run(&s, &set).makespan;
+		struct hd_stage_cost *one = &costs.stage[dice(s.nstages)];
+		int64_t *const part[] = { &one->f, &one->i, &one->w, &one->r, &one->step, &set.hop };
+		*part[dice(6)] += 1 + dice(200);
+		CHECK(run(&s, &set).makespan >= before, "round %d: %s: faster with a slower part", round, s.heading);
+		hd_arena_reset(&arena);
+	}
+	CHECK(met > 20, "%u ended under rendezvous", met);
+}
+
 /* ---- by hand */
 
 static struct hd_schedule named(const char *name, uint32_t p, uint32_t m)
@@ -922,6 +959,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(both_simulators_agree_on_every_family, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(both_simulators_agree_on_the_stored_schedules, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(it_agrees_with_a_clock_that_ticks, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(slower_parts_and_stricter_transports_never_help, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(sums_go_over_the_slowest_level_beside_compute, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(a_sum_leaves_one_buffer, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(norms_ties_and_barriers_wait_for_all, make_arena, drop_arena),
