@@ -151,6 +151,20 @@ bool hd_cut_sums_is_stage(const struct hd_cut_sums *sums, uint32_t first, uint32
 	return first < last && last <= sums->cuts->n && (first == 0 || hd_cuts_precede(sums->cuts, first - 1, last - 1));
 }
 
+struct hd_stage_cost hd_cut_sums_node(const struct hd_cut_sums *sums, uint32_t node)
+{
+	const struct hd_profile_node *n = &sums->profile->node[node];
+	struct hd_stage_cost x = { 0 };
+
+	if (sums->cuts->home[node] == HD_NO_NODE)
+		return x;
+	x = of_node(sums->profile, n);
+	for (uint32_t g = 0; g < sums->ntwins && *n->tied; g++)
+		if (!strcmp(sums->twins[g].name, n->tied) && sums->twins[g].node[0] != node)
+			x.param = x.opt = x.step = x.add = 0;
+	return x;
+}
+
 struct hd_stage_cost hd_cut_sums_range(const struct hd_cut_sums *sums, uint32_t first, uint32_t last)
 {
 	const struct hd_cuts *c = sums->cuts;

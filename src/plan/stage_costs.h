@@ -51,6 +51,8 @@ HD_MUST_USE enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct 
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Of [first, last): first < last <= cuts->n, and rule 1 holds. */
 struct hd_stage_cost hd_cut_sums_range(const struct hd_cut_sums *sums, uint32_t first, uint32_t last);
+/* What one node of the profile adds to a stage: zeros for one that is dropped, no weights for a later one of a tied group. */
+struct hd_stage_cost hd_cut_sums_node(const struct hd_cut_sums *sums, uint32_t node);
 /* first - 1 precedes last - 1: the range can be a stage. */
 bool hd_cut_sums_is_stage(const struct hd_cut_sums *sums, uint32_t first, uint32_t last);
 

@@ -85,12 +85,9 @@ static double vn_s(const struct planner *x, uint32_t p, uint32_t d, bool recompu
 		const struct hd_stage_cost *c = &x->stage[s];
 		slowest = max(slowest, max(compute_s(x, c, recompute) + 2. * (double)(c->in + c->out) / link, sum_s(x, c->param, d) / m));
 	}
-	for (uint32_t j = 0; j < x->sums->cuts->n && p == 1; j++) {
-		struct hd_stage_cost c = x->sums->upto[j], before = j ? x->sums->upto[j - 1] : (struct hd_stage_cost){ 0 };
-		c.f -= before.f;
-		c.i -= before.i;
-		c.w -= before.w;
-		all += max(compute_s(x, &c, recompute), sum_s(x, c.param - before.param, d) / m);
+	for (uint32_t v = 0; v < x->sums->profile->nnodes && p == 1; v++) {
+		const struct hd_stage_cost layer = hd_cut_sums_node(x->sums, v);
+		all += max(compute_s(x, &layer, recompute), sum_s(x, layer.param, d) / m);
 	}
 	return p > 1 ? slowest : all;
 }

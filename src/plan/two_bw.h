@@ -11,8 +11,8 @@
  * 3. Bytes a device needs: 2 |W| + p A + p A_in without recomputation, 2 |W| + A + p A_in with. (Two versions of the weights, p
  *    virtual nodes in flight. Gradients, optimizer state and workspace are not in the paper's formula.)
  * 4. Time of a virtual node, pipelined: the slowest stage's max(c T + transfers, sum over d / m), c = 1, or 4/3 with
- *    recomputation; transfers 2 (A_in + A_out) over the link of neighbours. Not pipelined (p = 1): the sum over cuts of the
- *    same. A sum over d of a stage moves 2 (d - 1)/d of |W|.
+ *    recomputation; transfers 2 (A_in + A_out) over the link of neighbours. Not pipelined (p = 1): the sum over layers, that
+ *    is nodes, of the same without transfers. A sum over d of a stage moves 2 (d - 1)/d of |W|.
  * 5. Links: copies of a stage are neighbours, so they sum over the innermost level if d devices fit in its component, else over the
  *    outermost; stages send over the innermost if p d fit, else over the outermost. Devices are as slow and as small as the
  *    worst of the cluster.

@@ -242,6 +242,126 @@ static void no_stage_ends_inside_a_branch(void **state)
 		CHECK(s == 0 || hd_cut_sums_is_stage(&sums, first[s - 1], first[s]), "stage %u", s);
 }
 
+static uint32_t below(uint64_t *state, uint32_t n)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33) % n;
+}
+
+/* Layers of all times, weights and joints: ladders of branches, some weights tied. */
+static void ladder(struct hd_profile *p, uint32_t rungs, uint64_t seed)
+{
+	uint64_t rng = seed + 1;
+	uint32_t n = 3 * rungs + 1;
+
+	*p = (struct hd_profile){ .node = hd_arena_take(&arena, n, sizeof *p->node), .edge = hd_arena_take(&arena, 4 * rungs, sizeof *p->edge), .nnodes = n,
+		.vn_size = 1, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .ignored = "" };
+	for (uint32_t v = 0; v < n; v++) {
+		char name[16];
+		int64_t *out = hd_arena_take(&arena, 1, sizeof *out);
+		int64_t ns = (int64_t)below(&rng, 4) * 1000000, param = (int64_t)below(&rng, 4) * 5000000;
+		bool tied = v == 1 || v == n - 1;
+		snprintf(name, sizeof name, "n%u", v);
+		*out = (int64_t)below(&rng, 5) * 100000;
+		p->node[v] = (struct hd_profile_node){ .id = hd_arena_text(&arena, name, strlen(name)), .op = "x", .tied = tied ? "t" : "",
+			.f = { .p50_ns = ns }, .i = { .p50_ns = ns / 2 }, .w = { .p50_ns = ns }, .r_ns = -1, .out = out, .nouts = 1,
+			.param = tied ? 7000000 : param, .saved = 10, .recompute_ok = true };
+	}
+	for (uint32_t r = 0; r < rungs; r++) {
+		const struct hd_profile_edge four[] = { { 3 * r, 3 * r + 1, 0 }, { 3 * r, 3 * r + 2, 0 }, { 3 * r + 1, 3 * r + 3, 0 },
+			{ 3 * r + 2, 3 * r + 3, 0 } };
+		memcpy(p->edge + 4 * r, four, sizeof four);
+	}
+	p->nedges = 4 * rungs;
+}
+
+static bool lies_in(const struct hd_cuts *cuts, const struct hd_2bw_plan *plan, uint32_t s, uint32_t v)
+{
+	uint32_t end = s + 1 < plan->p ? plan->first[s + 1] : cuts->n;
+
+	return hd_cuts_ran(cuts, end - 1, v) && !(s && hd_cuts_ran(cuts, plan->first[s] - 1, v));
+}
+
+/* Rule 4 from the nodes alone, without sums up to cuts. */
+static double naive(const struct hd_profile *p, const struct hd_cuts *cuts, const struct hd_2bw_plan *plan, double bytes_per_s)
+{
+	double slowest = 0, layers = 0, share = 2. * (plan->d - 1) / plan->d / bytes_per_s / plan->m, c = plan->recompute ? 4. / 3 : 1;
+
+	for (uint32_t s = 0; s < plan->p; s++) {
+		double compute = 0, param = 0, in = s ? (double)cuts->out[plan->first[s] - 1] : 0;
+		double out = s + 1 < plan->p ? (double)cuts->out[plan->first[s + 1] - 1] : 0;
+		bool twin = false;
+		for (uint32_t v = 0; v < p->nnodes; v++) {
+			const struct hd_profile_node *n = &p->node[v];
+			if (!lies_in(cuts, plan, s, v))
+				continue;
+			double time = c * (double)(n->f.p50_ns + n->i.p50_ns + n->w.p50_ns) / 1e9, own = twin && *n->tied ? 0 : (double)n->param;
+			twin |= *n->tied != 0;
+			compute += time;
+			param += own;
+			layers += fmax(time, own * share);
+		}
+		slowest = fmax(slowest, fmax(compute + 2 * (in + out) / bytes_per_s, param * share));
+	}
+	return plan->p > 1 ? slowest : layers;
+}
+
+static void branches_take_what_their_nodes_take(void **state)
+{
+	uint32_t wide = 0, deep = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 40; seed++)
+		for (uint32_t depth = 1; depth <= 4; depth++) {
+			struct hd_profile p;
+			struct hd_cut_sums sums;
+			struct hd_cuts cuts;
+			struct hd_2bw_plan plan;
+			struct hd_diag diag = { "" };
+			const struct hd_2bw_ask ask = { .vns = 8, .p = depth };
+			const double bytes_per_s = seed % 2 ? 1e9 : 1e12;
+			struct hd_cluster c = cluster(1, 8, bytes_per_s, bytes_per_s, 0);
+			ladder(&p, 3, seed);
+			CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_cut_sums_make(&sums, &p, &cuts, &arena, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+			double want = naive(&p, &cuts, &plan, bytes_per_s), got = (double)plan.vn_ps / 1e12;
+			CHECK(fabs(got - want) <= want * 1e-9 + 2e-12, "seed %llu p=%u d=%u: %.12g s, not %.12g", (unsigned long long)seed, plan.p, plan.d,
+				got, want);
+			wide += depth == 1 && plan.d > 1;
+			deep += plan.p > 1;
+		}
+	CHECK(wide > 5 && deep > 50, "%u wide, %u deep: too tame", wide, deep);
+}
+
+/* Rule 2 by looking at every cut for every boundary, on chains with many layers of no time. */
+static void each_boundary_is_the_nearest_of_all(void **state)
+{
+	uint64_t rng = 5;
+
+	(void)state;
+	for (uint32_t trial = 0; trial < 60; trial++) {
+		struct block block[BLOCKS];
+		uint32_t thin[BLOCKS], first[BLOCKS];
+		for (uint32_t i = 0; i < BLOCKS; i++)
+			block[i] = (struct block){ 3 * (int64_t)below(&rng, 1 + trial % 4), 1, 1, 1 };
+		struct hd_cut_sums sums = chain(BLOCKS, block, false);
+		const int64_t *time = sums.cuts->time_ns;
+		CHECK(hd_2bw_thin_cuts(thin, sums.cuts) == BLOCKS, "a chain's cuts are all thin");
+		for (uint32_t p = 1; p <= BLOCKS; p++) {
+			CHECK(hd_2bw_cut(first, p, &sums, thin, BLOCKS), "%u stages", p);
+			for (uint32_t s = 1; s < p; s++) {
+				uint32_t best = first[s - 1];
+				double share = (double)time[BLOCKS - 1] * s / p;
+				for (uint32_t k = best; k < BLOCKS - (p - s); k++)
+					if (fabs((double)time[k] - share) < fabs((double)time[best] - share))
+						best = k;
+				CHECK(first[s] == best + 1, "trial %u: stage %u of %u begins at %u, not %u", trial, s, p, first[s], best + 1);
+			}
+		}
+	}
+}
+
 /* The delayed schedule itself: two versions, p - r virtual nodes in flight, nothing idle in steady state when m >= p. */
 static void the_schedule_holds_what_the_formula_counts(void **state)
 {
@@ -264,6 +384,8 @@ int main(void)
 		cmocka_unit_test(too_few_virtual_nodes_are_refused_in_the_checkers_words),
 		cmocka_unit_test(stages_end_nearest_to_their_share),
 		cmocka_unit_test(no_stage_ends_inside_a_branch),
+		cmocka_unit_test(branches_take_what_their_nodes_take),
+		cmocka_unit_test(each_boundary_is_the_nearest_of_all),
 		cmocka_unit_test(the_schedule_holds_what_the_formula_counts),
 	};
 
