@@ -24,21 +24,20 @@ bool hd_2bw_cut(uint32_t *first, uint32_t p, const struct hd_cut_sums *sums, con
 {
 	const struct hd_cuts *cuts = sums->cuts;
 	double total = (double)cuts->time_ns[cuts->n - 1];
-	uint32_t at = 0, ends = nthin && thin[nthin - 1] == cuts->n - 1 ? nthin - 1 : nthin;
+	uint32_t at = 0, k = 0, ends = nthin && thin[nthin - 1] == cuts->n - 1 ? nthin - 1 : nthin;
 
 	if (p - 1 > ends)
 		return false;
 	first[0] = 0;
 	for (uint32_t s = 1; s < p; s++) {
 		uint32_t last = ends - (p - s), best = at;        /* those behind need one each */
-		double share = total * s / p, least = INFINITY;
-		for (uint32_t k = at; k <= last; k++) {
-			double off = fabs((double)cuts->time_ns[thin[k]] - share);
-			if (off < least) {
-				least = off;
+		double share = total * s / p;
+		/* times rise: the nearest is the first to reach the share or the first of those just below it */
+		for (k = k < at ? at : k; k <= last && (double)cuts->time_ns[thin[k]] < share; k++)
+			if (cuts->time_ns[thin[k]] > cuts->time_ns[thin[best]])
 				best = k;
-			}
-		}
+		if (k <= last && (double)cuts->time_ns[thin[k]] - share < fabs((double)cuts->time_ns[thin[best]] - share))
+			best = k;
 		first[s] = thin[best] + 1;
 		at = best + 1;
 	}
