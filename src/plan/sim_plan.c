@@ -218,6 +218,9 @@ enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *sched
 	hd_sim_run(&x);
 	if (x.queue.full || x.links.full || !list_links(&o, &x, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to simulate %llu instructions", (unsigned long long)x.nins);
+	if (x.beyond)
+		return hd_fail(diag, HD_E_INVAL, "it takes more than %.3g s (2^62 ticks), the most that is simulated: %s",
+			hd_sim_plan_s(&o, SIM_LONGEST), x.beyond);
 	err = check_ended(&x, diag);
 	if (err)
 		return err;

@@ -105,7 +105,7 @@ struct hd_sim_plan {
 	struct hd_sim_waits *wait;                /* [ranks] with spans: every time that it stood still, but for the drain */
 };
 
-/* HD_E_BADPLAN: ranks wait for each other. HD_E_INVAL: sizes that do not fit each other, or sums beyond 2^62 ticks. */
+/* HD_E_BADPLAN: ranks wait for each other. HD_E_INVAL: sizes that do not fit each other, or more than 2^62 ticks (4.6e6 s). */
 HD_MUST_USE enum hd_err hd_sim_plan(struct hd_sim_plan *out, const struct hd_schedule *schedule, const struct hd_sim_setting *setting,
 	struct hd_arena *arena, struct hd_diag *diag);
 

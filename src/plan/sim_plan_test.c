@@ -926,12 +926,54 @@ static void what_is_odd_is_warned_of(void **state)
 	assert_string_equal(w[0].text, "the bubble is 150 % of the busiest rank's work: more virtual nodes a step, or fewer ranks, make it smaller");
 }
 
+/* 2^62 ticks, or told: no time is taken for none. */
+static void slower_links_take_longer_or_are_refused(void **state)
+{
+	static const double slower[] = { 1e15, 1e12, 1e9, 1e6, 1e5, 1e4, 1e3, 100, 10, 1 };
+	const struct { const char *lists; uint32_t nstages; int64_t moved; } cases[] = {
+		{ "0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n", 2, 20 * 2 },             /* a way at least */
+		{ "0: F0.0 B0.0 RED0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", 1, 1000 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		for (int64_t larger = 1; larger <= 1000000000; larger *= 1000) {
+			struct hd_schedule s = lists(cases[k].lists);
+			struct hd_stage_costs costs = plain(cases[k].nstages);
+			struct hd_sim_plan sim, before = { 0 };
+			bool refused = false;
+			for (uint32_t i = 0; i < costs.nstages; i++) {
+				costs.stage[i].in *= larger;
+				costs.stage[i].out *= larger;
+				costs.stage[i].param *= larger;
+			}
+			for (size_t b = 0; b < sizeof slower / sizeof *slower; b++) {
+				const struct hd_cluster_level level = { "net", 2, slower[b], 0 };
+				struct hd_cluster c;
+				struct hd_diag diag = { "" };
+				assert_int_equal(hd_cluster_make(&c, &level, 1, (struct hd_cluster_kind){ "any", 1, 0 }, &arena, &diag), HD_OK);
+				const struct hd_sim_setting set = { .costs = &costs, .cluster = &c };
+				double least = (double)(cases[k].moved * larger) * 1e12 / slower[b];
+				enum hd_err err = hd_sim_plan(&sim, &s, &set, &arena, &diag);
+				CHECK(err == HD_OK || (err == HD_E_INVAL && least > 0x1p58), "case %zu: %lld times at %g B/s: %s", k, (long long)larger,
+					slower[b], diag.text);
+				CHECK(!err || strstr(diag.text, "raise bytes_per_s"), "%s", diag.text);
+				CHECK(err || (!refused && sim.makespan >= before.makespan && (double)sim.makespan >= least),
+					"case %zu: %lld times at %g B/s: %lld", k, (long long)larger, slower[b], (long long)sim.makespan);
+				refused |= err != HD_OK;
+				before = err ? before : sim;
+			}
+			CHECK(refused == (larger > 1000), "case %zu: %lld times", k, (long long)larger);
+		}
+}
+
 static void what_cannot_be_simulated_is_refused(void **state)
 {
 	struct hd_stage_costs costs = plain(2);
+	struct hd_stage_costs long_work = plain(2), long_sums = plain(1);
 	struct hd_cluster c = small_cluster(2, 0);
 	const uint32_t device[] = { 0, 5 };
-	const double speed[] = { 1, 0 };
+	const double speed[] = { 1, 0 }, slow[] = { 1, 1e-18 };
 	const struct { const char *lists; struct hd_sim_setting set; const char *says; } cases[] = {
 		{ "0: F0.0 B0.0\n1: B1.0 F1.0\n", { .costs = &costs }, "it never ends: rank 0 waits at #1 B0.0, rank 1 at #0 B1.0" },
 		{ "0: F0.0 B0.0 F0.0\n1: F1.0 B1.0\n", { .costs = &costs }, "forward of stage 0, virtual node 0 stands twice, on ranks 0 and 0" },
@@ -939,10 +981,17 @@ static void what_cannot_be_simulated_is_refused(void **state)
 		{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .costs = &costs, .cluster = &c, .device = device }, "rank 1 is on device 5; the cluster has 2" },
 		{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .costs = &costs, .speed = speed }, "rank 1 has speed 0; it is above 0" },
 		{ "0: F0.0 RA0.0<1 B0.0\n1: F1.0 B1.0\n", { .costs = &costs }, "rank 0, #1: stage 0 has nothing to receive" },
+		{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .costs = &long_work }, "(2^62 ticks), the most that is simulated: lower the costs" },
+		{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .costs = &costs, .speed = slow }, "4.61e+06 s (2^62 ticks), the most that is simulated" },
+		{ "0: F0.0 B0.0\n1: F1.0 B1.0\n", { .costs = &costs, .hop = INT64_MAX }, "(2^62 ticks), the most that is simulated" },
+		{ "0: F0.0 B0.0 RED0 STEP0\n1: F0.1 B0.1 RED0 STEP0\n", { .costs = &long_sums, .cluster = &c }, "(2^62 ticks), the most that is" },
+		{ "0: F0.0 OFF0.0 ON0.0 B0.0\n", { .costs = &long_sums, .host_bytes_per_s = 1e-20 }, "raise the bytes per second between" },
 		{ "0: F0.0 RED0 B0.0 RED1\n1: F1.0 RED1 B1.0 RED0\n", { .costs = &costs }, "RED0 never begins: it stands behind another on rank 1" },
 	};
 
 	(void)state;
+	long_work.stage[0].f = long_work.stage[1].i = INT64_MAX;
+	long_sums.stage[0].add = INT64_MAX;
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		struct hd_schedule s = lists(cases[k].lists);
 		struct hd_sim_plan sim = { 0 };
@@ -969,6 +1018,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(steps_repeat_and_give_a_rate, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(noise_follows_the_seed_alone, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_odd_is_warned_of, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(slower_links_take_longer_or_are_refused, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_refused, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

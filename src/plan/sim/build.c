@@ -100,7 +100,7 @@ static bool path(struct sim *x, struct sim_channel *c)
 		return true;
 	}
 	uint32_t level = hd_cluster_between(cluster, a, b);
-	c->latency = cluster->level[level].latency_ps * x->links.per_ps;
+	c->latency = sim_clip((sim_wide)cluster->level[level].latency_ps * x->links.per_ps);
 	c->bytes_per_s = cluster->level[level].bytes_per_s;
 	c->port[0] = hd_sim_port(&x->links, level, a, false);
 	c->port[1] = hd_sim_port(&x->links, level, b, true);
@@ -267,7 +267,7 @@ static bool route(struct sim *x, struct sim_collective *c)
 		slow = cluster->level[level].bytes_per_s < cluster->level[slow].bytes_per_s || (k == 0 && a != b) ? level : slow;
 	}
 	c->level = slow;
-	c->latency = 2 * (int64_t)log2_up(n) * cluster->level[far].latency_ps * x->links.per_ps;
+	c->latency = sim_clip((sim_wide)cluster->level[far].latency_ps * 2 * log2_up(n) * x->links.per_ps);
 	c->port = hd_arena_take(x->arena, 2 * (size_t)n, sizeof *c->port);
 	if (!c->port)
 		return false;
@@ -360,7 +360,6 @@ static enum hd_err ranks(struct sim *x, struct hd_diag *diag)
 {
 	const struct hd_cluster *cluster = x->set->cluster;
 	uint32_t p = x->s->nranks;
-	double most = 0;
 
 	x->rank = hd_arena_take(x->arena, (size_t)p + 1, sizeof *x->rank);
 	x->ready = hd_arena_take(x->arena, (size_t)p + 1, sizeof *x->ready);
@@ -376,12 +375,6 @@ static enum hd_err ranks(struct sim *x, struct hd_diag *diag)
 		if (!(x->rank[r].speed > 0))
 			return hd_fail(diag, HD_E_INVAL, "rank %u has speed %g; it is above 0", r, x->rank[r].speed);
 	}
-	for (uint32_t s = 0; s < x->s->nstages; s++) {
-		double one = (double)x->cost[s].f + (double)x->cost[s].i + (double)x->cost[s].w + (double)x->cost[s].r + (double)x->cost[s].step;
-		most = one > most ? one : most;
-	}
-	if (most * (double)(x->nins + 1) > 0x1p62)
-		return hd_fail(diag, HD_E_INVAL, "%llu instructions of such costs pass 2^62 ps", (unsigned long long)x->nins);
 	return HD_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "plan/sim/links.h"
 
 #define SIM_NEVER INT64_MAX
+#define SIM_LONGEST (INT64_C(1) << 62)    /* ticks; twice that is still a time */
 #define SIM_NONE UINT32_MAX
 
 /* The output of F, or the input gradient of B or I, of a (stage, virtual node). */
@@ -74,6 +75,7 @@ struct sim {
 	uint32_t credits, step_vns, nsteps;
 	bool transfers, updates, pins;            /* transfers, STEPs, PINs stand in the lists */
 	int64_t now, hop;
+	const char *beyond;                       /* what to change: it takes more than LONGEST; NULL: it does not */
 	struct sim_token *act, *grad;             /* [stages * vns] */
 	struct sim_channel *channel; uint32_t nchannels, *order;
 	struct sim_collective *collective; uint32_t ncollectives;
@@ -107,6 +109,7 @@ static inline struct sim_token *sim_moved(const struct sim *x, const struct hd_i
 	return (sim_is_grad(ins->op) ? x->grad : x->act) + sim_index(x, from, ins->vn);
 }
 static inline bool sim_is_act(const struct sim *x, const struct sim_token *t) { return t >= x->act && t < x->act + (size_t)x->s->nstages * x->s->nvns; }
+static inline int64_t sim_clip(sim_wide ticks) { return ticks < INT64_MAX ? (int64_t)ticks : INT64_MAX; }
 /* Bytes of a token: of an activation what leaves its stage, of a gradient what entered it. */
 static inline int64_t sim_bytes(const struct sim *x, const struct sim_token *t)
 {

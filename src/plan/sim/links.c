@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum { PARTS = 256 };
-__extension__ typedef __int128 wide;
 
 bool hd_sim_links_make(struct sim_links *l, const struct hd_cluster *cluster, uint32_t nflows, struct hd_arena *arena)
 {
@@ -28,12 +27,12 @@ int64_t hd_sim_alone(double bytes_per_s, int64_t bytes, uint32_t per_ps)
 {
 	double ticks = (double)bytes * 1e12 / bytes_per_s * (double)per_ps;
 
-	return ticks < 0x1p53 ? llround(ticks) : -1;
+	return ticks < 0x1p62 ? llround(ticks) : INT64_MAX;
 }
 
 static void count_up(struct sim_flow *f, int64_t now)
 {
-	f->left -= f->share == 1 ? (now - f->since) * PARTS : (int64_t)((wide)(now - f->since) * PARTS / f->share);
+	f->left -= (sim_wide)(now - f->since) * PARTS / f->share;
 	f->left = f->left > 0 ? f->left : 0;
 	f->since = now;
 }
@@ -51,7 +50,8 @@ static void set_share(struct sim_links *l, uint32_t flow, int64_t now)
 		count_up(f, now);
 	f->share = share;
 	f->serial++;
-	hd_sim_queue_put(l->queue, (struct sim_event){ now + (int64_t)(((wide)f->left * share + PARTS - 1) / PARTS), SIM_FLOW_ENDS, flow, f->serial });
+	sim_wide at = now + (f->left * share + PARTS - 1) / PARTS;      /* beyond INT64_MAX: others end before, and it is put again */
+	hd_sim_queue_put(l->queue, (struct sim_event){ at < INT64_MAX ? (int64_t)at : INT64_MAX, SIM_FLOW_ENDS, flow, f->serial });
 }
 
 static void set_shares(struct sim_links *l, const uint32_t *port, uint32_t nports, int64_t now)
@@ -82,7 +82,7 @@ void hd_sim_flow_begin(struct sim_links *l, uint32_t flow, int64_t ticks, int64_
 	struct sim_flow *f = &l->flow[flow];
 
 	assert(ticks > 0 && f->share == 0);
-	*f = (struct sim_flow){ .left = ticks * PARTS, .since = now, .port = port, .nports = nports, .serial = f->serial };
+	*f = (struct sim_flow){ .left = (sim_wide)ticks * PARTS, .since = now, .port = port, .nports = nports, .serial = f->serial };
 	for (uint32_t p = 0; p < nports; p++) {
 		l->port[port[p]].bytes += bytes;
 		l->full |= !join(l, &l->port[port[p]], flow, now);

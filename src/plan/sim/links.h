@@ -11,10 +11,12 @@
 #include "plan/cluster.h"
 #include "plan/sim/queue.h"
 
+__extension__ typedef __int128 sim_wide;
+
 struct sim_port { uint32_t *flow, n, cap; int64_t bytes, busy, since; };      /* flows on it; busy up to `since` */
 
 struct sim_flow {
-	int64_t left, since;                      /* work, as of */
+	sim_wide left; int64_t since;             /* work, as of */
 	const uint32_t *port;                     /* borrowed */
 	uint32_t nports, share, serial;           /* share 0: it is not under way */
 };
@@ -36,7 +38,7 @@ static inline uint32_t hd_sim_port(const struct sim_links *l, uint32_t level, ui
 {
 	return l->first[level] + 2 * (device / l->size[level]) + in;
 }
-/* Ticks that bytes take alone over a level, -1: too many. */
+/* Ticks that bytes take alone over a level; INT64_MAX: 2^62 or more. */
 int64_t hd_sim_alone(double bytes_per_s, int64_t bytes, uint32_t per_ps);
 /* The flow moves `ticks` > 0 of work over ports; SIM_FLOW_ENDS with its number and serial tells the end. */
 void hd_sim_flow_begin(struct sim_links *links, uint32_t flow, int64_t ticks, int64_t bytes, const uint32_t *port, uint32_t nports, int64_t now);

@@ -6,7 +6,17 @@
 #include "plan/sim/int.h"
 
 enum { TAX_PARTS = 65536 };
-__extension__ typedef __int128 wide;
+
+/* Whatever begins comes by here: an end beyond LONGEST ends the simulation. What others slow down on its way is seen when it ends. */
+static bool lasts(struct sim *x, int64_t from, sim_wide ticks, const char *advice)
+{
+	if (!x->beyond && from + ticks > SIM_LONGEST)
+		x->beyond = advice;
+	return !x->beyond;
+}
+
+static const char faster_links[] = "raise bytes_per_s or lower latency_ns of the cluster's levels";
+static const char cheaper_work[] = "lower the costs, or raise the devices' speed";
 
 static void wake(struct sim *x, uint32_t r)
 {
@@ -16,14 +26,14 @@ static void wake(struct sim *x, uint32_t r)
 
 /* ---- compute, slowed by transfers (rule 5) */
 
-static int64_t taxed(const struct sim *x, int64_t work) { return (int64_t)((wide)work * llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS); }
+static sim_wide taxed(const struct sim *x, sim_wide work) { return work * llround(x->set->costs->comm_tax * TAX_PARTS) / TAX_PARTS; }
 
 static void plan_end(struct sim *x, struct sim_rank *r)
 {
-	int64_t takes = r->nflows && x->set->costs->comm_tax > 1 ? taxed(x, r->left) : r->left;
+	sim_wide takes = r->nflows && x->set->costs->comm_tax > 1 ? taxed(x, r->left) : r->left;
 
 	r->since = x->now;
-	hd_sim_queue_put(&x->queue, (struct sim_event){ x->now + takes, SIM_RANK, r->number, ++r->serial });
+	hd_sim_queue_put(&x->queue, (struct sim_event){ sim_clip(x->now + takes), SIM_RANK, r->number, ++r->serial });
 }
 
 /* A transfer of the rank begins or ends. */
@@ -34,7 +44,7 @@ static void touch(struct sim *x, uint32_t rank, int change)
 
 	if (r->computes && x->set->costs->comm_tax > 1 && before != (r->nflows + (uint32_t)change > 0)) {
 		int64_t took = x->now - r->since;
-		r->left -= before ? (int64_t)((wide)took * TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS)) : took;
+		r->left -= before ? (int64_t)((sim_wide)took * TAX_PARTS / llround(x->set->costs->comm_tax * TAX_PARTS)) : took;
 		r->left = r->left > 0 ? r->left : 0;
 		r->nflows += (uint32_t)change;
 		plan_end(x, r);
@@ -63,6 +73,8 @@ static void pump(struct sim *x, uint32_t channel)
 	while (!c->busy && c->head != SIM_NONE) {
 		struct sim_token *t = &x->act[c->head];
 		int64_t bytes = sim_bytes(x, t), alone = c->nports ? hd_sim_alone(c->bytes_per_s, bytes, x->links.per_ps) : 0;
+		if (!lasts(x, x->now, (sim_wide)alone + c->latency, faster_links))
+			return;
 		if (alone > 0) {
 			c->busy = true;
 			hd_sim_flow_begin(&x->links, channel, alone, bytes, c->port, c->nports, x->now);
@@ -107,7 +119,7 @@ static void flow_ends(struct sim *x, uint32_t channel)
 
 /* ---- collectives */
 
-static int64_t cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins);
+static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins);
 
 static void collective_over(struct sim *x, struct sim_collective *c)
 {
@@ -123,12 +135,12 @@ static void size_up(const struct sim *x, struct sim_collective *c)
 
 	if (c->op == HD_INS_RED) {
 		weights = x->cost[c->stage].param / x->nbuckets[c->stage];
-		c->latency += x->cost[c->stage].add / x->nbuckets[c->stage] * (n - 1) / n * c->npartials;
+		c->latency = sim_clip(c->latency + (sim_wide)(x->cost[c->stage].add / x->nbuckets[c->stage]) * (n - 1) / n * c->npartials);
 	} else if (c->op == HD_INS_TIE && c->stage < costs->ntied) {
 		weights = costs->tied[c->stage].param;
 		c->npartials = 1;
 	}
-	c->bytes = (int64_t)((wide)weights * (n - 1) * (c->npartials + 1) / n);
+	c->bytes = sim_clip((sim_wide)weights * (n - 1) * (c->npartials + 1) / n);
 	c->ticks = c->nports ? hd_sim_alone(cluster->level[c->level].bytes_per_s, c->bytes, x->links.per_ps) : 0;
 }
 
@@ -138,7 +150,9 @@ static void begin_collective(struct sim *x, uint32_t number)
 
 	c->start = x->now;
 	size_up(x, c);
-	if (c->ticks <= 0) {
+	if (!lasts(x, x->now, (sim_wide)c->ticks + c->latency, c->ticks > c->latency ? faster_links : cheaper_work))
+		return;
+	if (c->ticks == 0) {
 		collective_over(x, c);
 		return;
 	}
@@ -171,7 +185,7 @@ static uint32_t issue(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 	} else if (ins->op == HD_INS_TIE) {
 		r->tie = number;
 	} else if (ins->op == HD_INS_FL || ins->op == HD_INS_BL) {
-		int64_t took = cost_of(x, r, ins);
+		int64_t took = sim_clip(cost_of(x, r, ins));
 		c->latency = took > c->latency ? took : c->latency;
 	}
 	c->step = r->step;
@@ -326,11 +340,13 @@ static bool can_begin(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 
 /* ---- time */
 
-static int64_t part_of(struct sim *x, const struct sim_rank *r, uint32_t part, int64_t p50, const struct hd_spread *of)
+static sim_wide part_of(struct sim *x, const struct sim_rank *r, uint32_t part, int64_t p50, const struct hd_spread *of)
 {
 	int64_t t = x->set->noise && of->mean ? hd_sim_draw(x->set->seed, r->step, r->number, r->at, part, of) : p50;
 
-	return r->speed == 1 ? t : llround((double)t / r->speed);
+	double slowed = (double)t / r->speed;
+
+	return r->speed == 1 ? t : slowed < 0x1p62 ? llround(slowed) : INT64_MAX;
 }
 
 /* How many virtual nodes a lockstep instruction runs: those that the rank loaded. */
@@ -343,7 +359,7 @@ static int64_t loaded(const struct sim_rank *r)
 	return n;
 }
 
-static int64_t cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins)
+static sim_wide cost_of(struct sim *x, const struct sim_rank *r, const struct hd_ins *ins)
 {
 	const struct hd_stage_cost *c = ins->stage < x->s->nstages ? &x->cost[ins->stage] : NULL;
 
@@ -443,7 +459,9 @@ static void move_host(struct sim *x, struct sim_rank *r, const struct hd_ins *in
 	int64_t begin = r->host_free[on] > x->now ? r->host_free[on] : x->now;
 
 	begin = on && t->host > begin ? t->host : begin;
-	r->host_free[on] = t->host = begin + (takes > 0 ? takes : 0);
+	if (!lasts(x, begin, takes, "raise the bytes per second between device and host"))
+		return;
+	r->host_free[on] = t->host = begin + takes;
 	if (on) {
 		t->live += bytes;
 		hd_sim_memory_add(x, r, HD_MEMORY_ACTIVATIONS, bytes);
@@ -531,13 +549,20 @@ static void end(struct sim *x, struct sim_rank *r)
 	r->waits = NULL;
 }
 
+static sim_wide paired(sim_wide takes, double ovl)
+{
+	double both = (double)takes * ovl;
+
+	return both < 0x1p62 ? llround(both) : INT64_MAX;
+}
+
 /* Begins what the rank stands at, as far as nothing takes time. */
 static void go_on(struct sim *x, struct sim_rank *r)
 {
-	while (r->at < r->list->len) {
+	while (r->at < r->list->len && !x->beyond) {
 		const struct hd_ins *ins = &r->list->at[r->at];
 		uint32_t n = extent(x, r);
-		int64_t takes = 0;
+		sim_wide takes = 0;
 
 		if (!can_begin(x, r, ins, n)) {
 			if (r->why == SIM_WHY_TOKEN && r->waits && r->waits->there != SIM_NEVER)
@@ -548,9 +573,11 @@ static void go_on(struct sim *x, struct sim_rank *r)
 		for (uint32_t k = 0; k < n && !lockstep; k++)
 			takes += cost_of(x, r, &ins[k]);
 		if (n == 2 && ins->flags & HD_INS_PAIR_BEGIN && x->set->costs->ovl != 1)
-			takes = llround((double)takes * x->set->costs->ovl);
+			takes = paired(takes, x->set->costs->ovl);
+		if (!lasts(x, x->now, takes, cheaper_work))
+			return;
 		if (lockstep)
-			account_lockstep(x, r, cost_of(x, r, ins));
+			account_lockstep(x, r, (int64_t)cost_of(x, r, ins));
 		else
 			account(x, r, takes > 0);
 		for (uint32_t k = 0; k < n; k++)
@@ -561,11 +588,11 @@ static void go_on(struct sim *x, struct sim_rank *r)
 			continue;
 		}
 		r->computes = true;
-		r->left = takes;
+		r->left = (int64_t)takes;
 		plan_end(x, r);
 		return;
 	}
-	r->ended = true;
+	r->ended = !x->beyond;
 }
 
 void hd_sim_run(struct sim *x)
@@ -574,12 +601,14 @@ void hd_sim_run(struct sim *x)
 
 	for (uint32_t r = 0; r < x->s->nranks; r++)
 		go_on(x, &x->rank[r]);
-	while (!x->queue.full && !x->links.full && hd_sim_queue_take(&x->queue, &e)) {
+	while (!x->beyond && !x->queue.full && !x->links.full && hd_sim_queue_take(&x->queue, &e)) {
 		struct sim_rank *r = &x->rank[e.kind == SIM_RANK ? e.number : 0];
 		if (e.kind == SIM_RANK && (e.serial != r->serial || r->ended))
 			continue;
 		if (e.kind == SIM_FLOW_ENDS && (e.serial != x->links.flow[e.number].serial || !x->links.flow[e.number].share))
 			continue;
+		if (!lasts(x, e.at, 0, faster_links))
+			break;
 		x->now = e.at;
 		switch ((enum sim_event_kind)e.kind) {
 		case SIM_FLOW_ENDS:
