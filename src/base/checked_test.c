@@ -1,5 +1,7 @@
 #include "base/checked.h"
 
+#include <math.h>
+
 #include "tests/check.h"
 
 /* Values where something overflows; 128-bit arithmetic is the oracle. */
@@ -59,12 +61,28 @@ static void narrowing_keeps_the_value_or_refuses(void **state)
 	}
 }
 
+static void doubles_become_integers_within_2_to_the_62(void **state)
+{
+	static const struct { double v; bool fits; int64_t is; } rows[] = {
+		{ 0, true, 0 }, { -0.0, true, 0 }, { 1.9, true, 1 }, { -1.9, true, -1 }, { 0x1p53, true, INT64_C(1) << 53 },
+		{ 0x1p62, true, INT64_C(1) << 62 }, { -0x1p62, true, -(INT64_C(1) << 62) }, { 0x1.0000000000001p62, false, 7 },
+		{ -0x1.0000000000001p62, false, 7 }, { 0x1p63, false, 7 }, { 1e300, false, 7 }, { INFINITY, false, 7 }, { -INFINITY, false, 7 }, { NAN, false, 7 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int64_t out = 7;
+		CHECK(hd_i64_from_f64(rows[i].v, &out) == rows[i].fits && out == rows[i].is, "%g gave %lld", rows[i].v, (long long)out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unsigned_results_are_exact_or_refused),
 		cmocka_unit_test(signed_results_are_exact_or_refused),
 		cmocka_unit_test(narrowing_keeps_the_value_or_refuses),
+		cmocka_unit_test(doubles_become_integers_within_2_to_the_62),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/checked.h"
+
 /* A100 80 GB: NVIDIA's data sheet (312e12 dense half-precision operations a second, 2039e9 bytes a second, NVLink 600e9
  * both ways). Its server, the DGX A100 of the published runs: eight of them, eight HDR InfiniBand cards of 200 Gb/s for
  * training, as section 5 of the SC 2021 paper says. */
@@ -103,8 +105,15 @@ static double data_bytes_per_s(const struct hd_ptdp_split *split, const struct h
 	return cards * site->shares.network;
 }
 
-static int64_t whole_ps(double seconds) { return (int64_t)ceil(seconds * PS); }
-static int64_t whole_bytes(double bytes) { return (int64_t)ceil(bytes); }
+static int64_t whole(double x)
+{
+	int64_t out;
+
+	return hd_i64_from_f64(ceil(x), &out) ? out : HD_PTDP_MOST;
+}
+
+static int64_t whole_ps(double seconds) { return whole(seconds * PS); }
+static int64_t sum(int64_t a, int64_t b) { return a > HD_PTDP_MOST - b ? HD_PTDP_MOST : a + b; }
 
 static uint32_t vns(const struct hd_ptdp_split *split, uint32_t batch)
 {
@@ -131,11 +140,11 @@ struct hd_ptdp_memory hd_ptdp_need(const struct hd_ptdp_model *model, const stru
 		double params = layers * hd_ptdp_layer_params(model) / t + (has_tables ? table + model->seq * h : 0) + (end == 1 && split->p > 1 ? table : 0);
 		double flight = has_tables ? first : last;
 		struct hd_ptdp_memory need = {
-			.state = whole_bytes(params * per_param),
-			.activations = whole_bytes((flight < m ? flight : m) * layers * kept),
-			.work = whole_bytes((split->recompute == HD_PTDP_NONE ? 0 : inside) + (has_head ? logits : 0)),
+			.state = whole(params * per_param),
+			.activations = whole((flight < m ? flight : m) * layers * kept),
+			.work = whole((split->recompute == HD_PTDP_NONE ? 0 : inside) + (has_head ? logits : 0)),
 		};
-		need.total = need.state + need.activations + need.work;
+		need.total = sum(sum(need.state, need.activations), need.work);
 		if (need.total > most.total)
 			most = need;
 	}
@@ -156,7 +165,7 @@ struct hd_ptdp_cost hd_ptdp_cost(const struct hd_ptdp_model *model, const struct
 	cost.backward_ps = whole_ps(s.all) - cost.forward_ps;
 	cost.after_ps = whole_ps(data + update);
 	double slots = hd_ptdp_slots(cost.m, split->p, split->v), step = slots * s.all + data + update;
-	cost.step_ps = whole_ps(slots * s.all) + cost.after_ps;
+	cost.step_ps = sum(whole_ps(slots * s.all), cost.after_ps);
 	cost.products = cost.m * s.products / step;
 	cost.memory = cost.m * s.memory / step;
 	cost.tensor = cost.m * s.tensor / step;

@@ -20,11 +20,14 @@
  *    faster than they are.
  * 4. Memory is state, activations of the schedule's in-flight virtual nodes (1f1b, interleaved), one layer's work, and the
  *    logits; on the stage that needs most.
- * 5. Times are whole picoseconds, sizes whole bytes, rounded up. Equal arguments give equal bytes on every machine. */
+ * 5. Times are whole picoseconds, sizes whole bytes, rounded up; HD_PTDP_MOST stands for itself and all above, so that a split
+ *    of such a time or size is never better than a counted one. Equal arguments give equal bytes on every machine. */
 #ifndef HD_PLAN_PTDP_COST_H
 #define HD_PLAN_PTDP_COST_H
 
 #include "plan/ptdp.h"
+
+#define HD_PTDP_MOST (INT64_C(1) << 62)           /* 53 days of picoseconds */
 
 /* A kind of device with its links. `source` says whose figures these are. */
 struct hd_ptdp_device {

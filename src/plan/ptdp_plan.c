@@ -38,6 +38,8 @@ static enum hd_err check_ask(const struct hd_ptdp_ask *ask, struct hd_diag *diag
 		return hd_fail(diag, HD_E_INVAL, "%u devices: from 1 to %d", ask->ndevices, HD_PTDP_DEVICES);
 	if (ask->batch < 1 || ask->batch > HD_PTDP_BATCH)
 		return hd_fail(diag, HD_E_INVAL, "a batch of %u samples: from 1 to %d", ask->batch, HD_PTDP_BATCH);
+	if (ask->site.memory >= HD_PTDP_MOST)
+		return hd_fail(diag, HD_E_INVAL, "a memory of %lld bytes: devices of less than 2^62 are planned for", (long long)ask->site.memory);
 	if (ask->b > ask->batch)
 		return hd_fail(diag, HD_E_INVAL, "a virtual node of %u samples is more than the batch of %u", ask->b, ask->batch);
 	return hd_ptdp_model_check(&ask->model, diag);
@@ -78,6 +80,19 @@ static uint32_t vns_of(const struct hd_ptdp_ask *ask, uint32_t d, uint32_t b)
 	return ((ask->batch + d - 1) / d + b - 1) / b;
 }
 
+/* Nothing that was counted as HD_PTDP_MOST is printed as if it were that. */
+static enum hd_err check_counted(const struct hd_ptdp_plan *plan, struct hd_diag *diag)
+{
+	const struct hd_ptdp_split *s = &plan->split;
+
+	if (plan->cost.step_ps >= HD_PTDP_MOST)
+		return hd_fail(diag, HD_E_INVAL, "at t=%u p=%u d=%u b=%u a step takes more than 2^62 ps (53 days), which is as far as times are counted: give "
+			"more devices or a smaller batch", s->t, s->p, s->d, s->b);
+	if (plan->cost.need.total >= HD_PTDP_MOST)
+		return hd_fail(diag, HD_E_INVAL, "at t=%u p=%u d=%u b=%u a device needs more than 2^62 bytes", s->t, s->p, s->d, s->b);
+	return HD_OK;
+}
+
 /* The step as the exact simulator has it: ranks of equal cost, transfers inside the costs. The formula where that is too long. */
 static enum hd_err simulate(struct hd_ptdp_plan *plan, struct hd_diag *diag)
 {
@@ -88,14 +103,17 @@ static enum hd_err simulate(struct hd_ptdp_plan *plan, struct hd_diag *diag)
 	struct hd_schedule schedule;
 	struct hd_arena arena;
 	struct hd_sim sim;
+	enum hd_err err = check_counted(plan, diag);
 
+	if (err)
+		return err;
 	plan->schedule = how.name;
 	plan->step_ps = plan->cost.step_ps;
 	plan->simulated = 2 * (uint64_t)s->p * s->v * plan->cost.m <= SIMULATED_INS && s->p > 1;
 	if (!plan->simulated)
 		return HD_OK;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_schedule_make(&schedule, &how, &arena, diag);
+	err = hd_schedule_make(&schedule, &how, &arena, diag);
 	if (!err)
 		err = hd_simulate(&sim, &schedule, &ask, &arena, diag);
 	if (!err)
@@ -289,7 +307,7 @@ enum hd_err hd_ptdp_search(struct hd_ptdp_plan *plan, const struct hd_ptdp_ask *
 	try_all(&x);
 	if (!x.nbest)
 		return nothing_fits(ask, x.least, &x.least_split, diag);
-	for (uint32_t i = 0; i < x.nbest; i++) {
+	for (uint32_t i = 0; i < x.nbest && (i == 0 || x.best[i].step_ps < HD_PTDP_MOST); i++) {
 		struct hd_ptdp_plan one = plan_of(ask, &x.best[i].split);
 		err = simulate(&one, diag);
 		if (err)

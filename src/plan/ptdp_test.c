@@ -419,6 +419,28 @@ static void what_cannot_be_is_refused_with_the_least_that_would_do(void **state)
 	CHECK(hd_ptdp_search(&plan, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "heads: 0 is not from 1"), "%s", diag.text);
 }
 
+static void what_takes_longer_than_is_counted_is_refused(void **state)
+{
+	/* one device, a batch of 65536 of a model whose step takes 2.8e7 s */
+	struct hd_ptdp_ask ask = { .model = { 1024, 65536, 64, 1048576, 65536 }, .ndevices = 1, .batch = 65536, .b = 65536,
+		.site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, INT64_C(1) << 60, false } };
+	const struct hd_ptdp_split one = { 1, 1, 1, 1, 65536, HD_PTDP_FULL };
+	struct hd_ptdp_plan plan;
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = way == 0 ? hd_ptdp_search(&plan, &ask, &arena, &diag) : way == 1 ? hd_ptdp_rules(&plan, &ask, &arena, &diag)
+			: hd_ptdp_judge(&plan, &ask, &one, &arena, &diag);
+		CHECK(err == HD_E_INVAL && strstr(diag.text, "a step takes more than 2^62 ps"), "%d: %s", way, diag.text);
+	}
+	struct hd_ptdp_cost cost = hd_ptdp_cost(&ask.model, &one, ask.batch, &ask.site);
+	CHECK(cost.step_ps == HD_PTDP_MOST && cost.need.total > 0, "%lld ps", (long long)cost.step_ps);
+	ask.site.memory = INT64_C(9000000000000000000);
+	struct hd_diag diag = { "" };
+	CHECK(hd_ptdp_search(&plan, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "devices of less than 2^62"), "%s", diag.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +462,7 @@ int main(void)
 		cmocka_unit_test(rules_never_choose_what_does_not_fit),
 		cmocka_unit_test(rules_take_t_first_and_no_more_than_they_need),
 		cmocka_unit_test(what_cannot_be_is_refused_with_the_least_that_would_do),
+		cmocka_unit_test(what_takes_longer_than_is_counted_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 #define PS_PER_NS INT64_C(1000)
 
 static int64_t ps_per_bytes(double ns_per_byte, int64_t bytes) { return llround(ns_per_byte * (double)(bytes * PS_PER_NS)); }
@@ -133,11 +135,36 @@ static bool find_twins(struct hd_cut_sums *s, struct hd_arena *arena)
 	return true;
 }
 
+/* Rates times weights, and spreads, are not among the sums that the profile keeps within 2^53: whether all together stay within 2^62 ps. */
+static enum hd_err check_counted(const struct hd_profile *p, struct hd_diag *diag)
+{
+	struct { const char *what; double ps; } all[] = { { "optimizer", 0 }, { "sum", 0 }, { "mean", 0 }, { "sd", 0 } };
+	int64_t fits;
+
+	for (uint32_t v = 0; v < p->nnodes; v++) {
+		const struct hd_profile_cost *of[] = { &p->node[v].f, &p->node[v].i, &p->node[v].w };
+		all[0].ps += p->step_ns_per_byte * (double)p->node[v].param * (double)PS_PER_NS;
+		all[1].ps += p->sum_ns_per_byte * (double)p->node[v].param * (double)PS_PER_NS;
+		for (int k = 0; k < 3; k++) {
+			all[2].ps += (double)of[k]->mean_ns * (double)PS_PER_NS;
+			all[3].ps += (double)of[k]->sd_ns * (double)PS_PER_NS;
+		}
+	}
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (!hd_i64_from_f64(all[k].ps, &fits))
+			return hd_fail(diag, HD_E_INPUT, "the profile's times \"%s\" add up to %.3g s over all nodes; times are counted up to 2^62 ps "
+				"(53 days)", all[k].what, all[k].ps / 1e12);
+	return HD_OK;
+}
+
 enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct hd_profile *profile, const struct hd_cuts *cuts, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_cut_sums s = { .profile = profile, .cuts = cuts };
+	enum hd_err err = check_counted(profile, diag);
 
+	if (err)
+		return err;
 	if (!add_up(&s, arena) || !sort_by_work(&s, arena) || !find_twins(&s, arena))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the costs of %u cuts", cuts->n);
 	*sums = s;

@@ -47,6 +47,7 @@ struct hd_cut_sums {
 	uint32_t ntwins;
 };
 
+/* HD_E_INPUT: updates, additions, means or spreads of all nodes together pass 2^62 ps. */
 HD_MUST_USE enum hd_err hd_cut_sums_make(struct hd_cut_sums *sums, const struct hd_profile *profile, const struct hd_cuts *cuts,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Of [first, last): first < last <= cuts->n, and rule 1 holds. */

@@ -210,6 +210,29 @@ static void ranges_that_are_no_stages_are_refused(void **state)
 	assert_null(costs.stage);
 }
 
+static void rates_that_pass_what_is_counted_are_refused(void **state)
+{
+	static const struct { double step, sum; int64_t mean, sd; const char *says; } rows[] = {
+		{ 1e18, 0.25, 0, 0, "\"optimizer\" add up to" }, { 0.5, 1e18, 0, 0, "\"sum\" add up to" }, { 0.5, 0.25, INT64_C(1) << 53, 0, "\"mean\" add up to" },
+		{ 0.5, 0.25, 0, INT64_C(1) << 53, "\"sd\" add up to" }, { 0.5, 0.25, 0, 0, NULL },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		struct hd_profile p = model();
+		struct hd_cut_sums sums;
+		struct hd_cuts cuts;
+		struct hd_diag diag = { "" };
+		p.step_ns_per_byte = rows[k].step;
+		p.sum_ns_per_byte = rows[k].sum;
+		node[2].f.mean_ns += rows[k].mean;
+		node[2].f.sd_ns += rows[k].sd;
+		CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
+		enum hd_err err = hd_cut_sums_make(&sums, &p, &cuts, &arena, &diag);
+		CHECK(rows[k].says ? err == HD_E_INPUT && strstr(diag.text, rows[k].says) : err == HD_OK, "row %zu: %s", k, diag.text);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -217,6 +240,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_stage_of_all_cuts_costs_the_whole_model, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_several_stages_share_is_told, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(ranges_that_are_no_stages_are_refused, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(rates_that_pass_what_is_counted_are_refused, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 #define PS 1e12
 
 uint32_t hd_2bw_thin_cuts(uint32_t *thin, const struct hd_cuts *cuts)
@@ -54,6 +56,7 @@ struct planner {
 	struct hd_2bw_plan best, data;            /* of all; of p = 1. p 0: none */
 	uint64_t ntried, nfit;
 	int64_t least; uint32_t least_p, least_d; /* smallest need, with recomputation */
+	struct { uint32_t p, d; double s; } late; /* takes more time or memory than is counted; p 0: none. s 0: memory */
 };
 
 static const struct hd_cluster_level *level_for(const struct hd_cluster *cluster, uint64_t devices)
@@ -92,16 +95,19 @@ static double vn_s(const struct planner *x, uint32_t p, uint32_t d, bool recompu
 }
 
 /* What the fullest device holds: `versions` of the weights, activations of `whole` virtual nodes, the inputs of `inputs`. */
-static int64_t need(const struct planner *x, uint32_t p, int64_t versions, int64_t whole, int64_t inputs)
+static bool need(const struct planner *x, uint32_t p, int64_t versions, int64_t whole, int64_t inputs, int64_t *out)
 {
-	int64_t most = 0;
+	int64_t most = 0, weights, kept, in, bytes;
 
 	for (uint32_t s = 0; s < p; s++) {
 		const struct hd_stage_cost *c = &x->stage[s];
-		int64_t bytes = versions * c->param + whole * c->saved + inputs * c->in;
+		if (!hd_mul_i64(versions, c->param, &weights) || !hd_mul_i64(whole, c->saved, &kept) || !hd_mul_i64(inputs, c->in, &in)
+			|| !hd_add_i64(weights, kept, &bytes) || !hd_add_i64(bytes, in, &bytes))
+			return false;
 		most = bytes > most ? bytes : most;
 	}
-	return most;
+	*out = most;
+	return true;
 }
 
 static bool better(const struct hd_2bw_plan *a, const struct hd_2bw_plan *b)
@@ -119,8 +125,13 @@ static void try_plan(struct planner *x, uint32_t p, uint32_t d, bool recompute)
 {
 	struct hd_2bw_plan one = { .p = p, .d = d, .m = x->vns / d, .recompute = recompute, .limit = x->limit };
 
-	one.need = need(x, p, 2, recompute ? 1 : p, p);
 	x->ntried++;
+	if (!need(x, p, 2, recompute ? 1 : p, p, &one.need) || !need(x, p, 1, 1, one.m, &one.gpipe)
+		|| !need(x, p, 1, recompute ? 1 : p, p, &one.flush)) {
+		x->late.p = p;
+		x->late.d = d;
+		return;
+	}
 	if (one.need < x->least) {
 		x->least = one.need;
 		x->least_p = p;
@@ -129,9 +140,13 @@ static void try_plan(struct planner *x, uint32_t p, uint32_t d, bool recompute)
 	if (x->limit && one.need > x->limit)
 		return;
 	x->nfit++;
-	one.vn_ps = (int64_t)ceil(vn_s(x, p, d, recompute) * PS);
-	one.gpipe = need(x, p, 1, 1, one.m);
-	one.flush = need(x, p, 1, recompute ? 1 : p, p);
+	double takes = vn_s(x, p, d, recompute);
+	if (!hd_i64_from_f64(ceil(takes * PS), &one.vn_ps)) {
+		x->late.p = p;
+		x->late.d = d;
+		x->late.s = takes;
+		return;
+	}
 	if (p == 1 && (!x->data.p || better(&one, &x->data)))
 		x->data = one;
 	if (x->best.p && !better(&one, &x->best))
@@ -166,6 +181,14 @@ static enum hd_err refuse(const struct planner *x, const struct hd_2bw_ask *ask,
 		x->least_p, x->least_d, (long long)x->limit);
 }
 
+static enum hd_err refuse_late(const struct planner *x, struct hd_diag *diag)
+{
+	if (x->late.s > 0)
+		return hd_fail(diag, HD_E_INVAL, "at p=%u, d=%u a virtual node takes %.3g s, and times are counted up to 2^62 ps (53 days): is a bandwidth, a "
+			"speed or a time of the profile wrong?", x->late.p, x->late.d, x->late.s);
+	return hd_fail(diag, HD_E_INVAL, "at p=%u, d=%u a device holds more than 2^63 bytes: is a size of the profile wrong?", x->late.p, x->late.d);
+}
+
 enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cut_sums *sums, const struct hd_cluster *cluster,
 	const struct hd_2bw_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -190,6 +213,8 @@ enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cut_sums *sums
 	for (uint32_t p = 1; p <= most; p++)
 		if ((!ask->p || p == ask->p) && hd_2bw_cut(x.first, p, sums, thin, nthin))
 			try_depth(&x, p);
+	if (x.late.p)
+		return refuse_late(&x, diag);
 	if (!x.best.p)
 		return refuse(&x, ask, diag);
 	*plan = x.best;

@@ -45,7 +45,8 @@ struct hd_2bw_plan {
 /* V virtual nodes take V/d of vn_ps. */
 static inline double hd_2bw_step_s(const struct hd_2bw_plan *plan) { return (double)plan->vn_ps * plan->m / 1e12; }
 
-/* HD_E_INVAL: `2bw needs m >= p; m = M, p = P` where p is asked for and no d allows it; nothing fits: the smallest need. */
+/* HD_E_INVAL: `2bw needs m >= p; m = M, p = P` where p is asked for and no d allows it; nothing fits: the smallest need;
+ * a choice takes more than 2^62 ps a virtual node or more than 2^63 bytes: which, for it could have been the best by rule 6. */
 HD_MUST_USE enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cut_sums *sums, const struct hd_cluster *cluster,
 	const struct hd_2bw_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 

@@ -191,6 +191,27 @@ static void too_few_virtual_nodes_are_refused_in_the_checkers_words(void **state
 	CHECK(hd_2bw_plan(&plan, &sums, &c, &eight, &arena, &diag) == HD_OK && plan.p == 8 && plan.m == 8 && plan.d == 1, "%s", diag.text);
 }
 
+static void what_takes_longer_than_is_counted_is_refused(void **state)
+{
+	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) }, large = { 3000, 100, INT64_C(1) << 47, INT64_C(1) << 47 };
+	struct hd_cut_sums sums = chain(BLOCKS, &slow, true);
+	struct hd_cluster c = cluster(1, 4, 1e3, 1e3, 0);
+	struct hd_2bw_ask ask = { .vns = 16, .p = 2 };
+	struct hd_2bw_plan plan;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "takes 2e+09 s, and times are counted up to 2^62 ps"), "%s",
+		diag.text);
+	c = cluster(1, 4, 1e9, 1e9, 0);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.vn_ps > 0, "the same over a faster link: %s", diag.text);
+	sums = chain(BLOCKS, &large, true);
+	c = cluster(1, 4, 1e12, 1e12, 0);
+	ask.vns = 1 << 16;
+	diag = (struct hd_diag){ "" };
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "holds more than 2^63 bytes"), "%s", diag.text);
+}
+
 /* Boundaries of an uneven chain, by hand: times 1 1 1 1 6 2; half of it is at 6, behind the fourth or the fifth. */
 static void stages_end_nearest_to_their_share(void **state)
 {
@@ -382,6 +403,7 @@ int main(void)
 		cmocka_unit_test(uniform_models_get_what_the_formulas_say),
 		cmocka_unit_test(equal_throughput_goes_to_the_simpler_plan),
 		cmocka_unit_test(too_few_virtual_nodes_are_refused_in_the_checkers_words),
+		cmocka_unit_test(what_takes_longer_than_is_counted_is_refused),
 		cmocka_unit_test(stages_end_nearest_to_their_share),
 		cmocka_unit_test(no_stage_ends_inside_a_branch),
 		cmocka_unit_test(branches_take_what_their_nodes_take),
