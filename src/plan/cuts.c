@@ -358,5 +358,10 @@ enum hd_err hd_cuts_make(struct hd_cuts *cuts, const struct hd_profile *profile,
 			how.compress ? "raise --max-cuts" : "try --compress-branches");
 	if (!settle(&s, &found, cuts))
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %u cuts", file, s.ncuts);
+	for (uint32_t v = 0; v < s.front.n; v++)
+		if (!hd_cuts_ran(cuts, cuts->n - 1, v))
+			return hd_fail(diag, HD_E_INPUT, "%s: no cut reaches the node %s: no edges lead to it or from it to what the first node, %s, leads to; "
+				"join the parts of the graph by an edge, or plan each by itself", file, profile->node[s.front.node[v].of].id,
+				profile->node[s.front.node[s.member.at[0]].of].id);
 	return HD_OK;
 }

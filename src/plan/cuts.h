@@ -14,6 +14,9 @@
  * 4. time, param and act of a cut are sums over aug(A) and all its ancestors; out is the sum of the
  *    activations of aug(A). All are integers, hence exact.
  *
+ * 5. After the last cut all nodes have run; a graph of parts that no edge joins is refused (HD_E_INPUT, naming a node of
+ *    another part than cut 0's).
+ *
  * Data sources (no edge in, `Input...`) and unused outputs (no edge out, `__getitem__...`) are dropped
  * first, each once. With `compress`, before that, a chain of a branch becomes one node: for every u of
  * several successors and every successor of u with one edge in, as far as nodes have one edge out and the next has

@@ -132,12 +132,37 @@ static void a_model_of_data_sources_alone_has_no_cut(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void parts_that_no_edge_joins_are_refused(void **state)
+{
+	static const struct { const char *nodes, *edges, *lost; } cases[] = {
+		{ "a b c d", "a>b c>d", "reaches the node c:" }, { "a b", "", "reaches the node b:" }, { "c a b", "a>b", "reaches the node a:" },
+		{ "I a b", "I>a I>b", "reaches the node b:" },            /* what joined them is a data source, which is dropped */
+		{ "a b c G", "a>G b>c c>G", "reaches the node b:" },      /* an unused output likewise */
+		{ "I a b G H", "I>a a>b b>G b>H", NULL }, { "a b c d", "a>c b>c b>d", NULL }, { "a b c", "b>c a>c", NULL },
+	};
+
+	(void)state;
+	for (int compress = 0; compress < 2; compress++)
+		for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+			struct hd_profile p;
+			struct hd_cuts c;
+			struct hd_arena arena;
+			struct hd_diag diag = { "" };
+			hd_arena_init(&arena, 0);
+			profile_of(cases[k].nodes, cases[k].edges, &p, &arena);
+			enum hd_err err = hd_cuts_make(&c, &p, (struct hd_cuts_how){ .compress = compress }, "g", &arena, &diag);
+			CHECK(cases[k].lost ? err == HD_E_INPUT && strstr(diag.text, cases[k].lost) : err == HD_OK, "case %zu: %s", k, diag.text);
+			hd_arena_finish(&arena);
+		}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_of_small_graphs_are_those_of_the_definition),
 		cmocka_unit_test(a_wide_fork_is_refused_at_the_limit_and_compressed_it_is_not),
 		cmocka_unit_test(a_model_of_data_sources_alone_has_no_cut),
+		cmocka_unit_test(parts_that_no_edge_joins_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
