@@ -13,6 +13,8 @@
 /* What all simulations together may take: instructions, and RANK_INS for a rank's sums and updates. The first SURE are simulated
  * however long they are. */
 enum { ALL_INS = 6000000, RANK_INS = 64, SURE = 4, POLISHED = 5 };
+/* How often a shape that does not fit as it was cut is cut again; fewer devices that stages with copies are tried on. */
+enum { RETRIES = 8, FEWER = 16 };
 /* Cuts that are considered (steady.h); where PipeDream's recurrence is a source of candidates. */
 enum { CUTS = 64, PAPER_MACHINES = 48, PAPER_CUTS = 256 };
 
@@ -23,6 +25,8 @@ struct search {
 	double best_ps;                           /* least estimate so far */
 	uint32_t order;
 	bool alike;                               /* all devices */
+	bool again;                               /* the second time: all stages compute again */
+	struct hd_auto_need least;                /* of what was simulated and did not fit */
 	double *speeds;                           /* [ndevices + 1] sums of the first */
 	struct hd_auto out;
 };
@@ -65,7 +69,8 @@ static enum hd_err offer(struct search *s, struct hd_auto_cand c)
 	s->out.nshapes++;
 	if (3 * (uint64_t)c.shape.p * c.shape.v * s->space.ask->vns > HD_MAX_INS)
 		return HD_OK;
-	if (same_shape(&c, &s->one) || same_shape(&c, &s->data))
+	c.again = s->again;
+	if (!s->again && (same_shape(&c, &s->one) || same_shape(&c, &s->data)))
 		return HD_OK;
 	enum hd_err err = hd_auto_estimate(&s->space, &c, &unfit);
 	s->out.nunfit += unfit;
@@ -136,54 +141,64 @@ static enum hd_err enumerate(struct search *s)
 /* The generator takes no more. */
 static bool too_long(const struct search *s, uint32_t ranks) { return 2 * (uint64_t)ranks * s->space.ask->vns > HD_MAX_INS; }
 
-static struct hd_auto_cand replicated(const struct search *s, struct hd_steady stages)
+static struct hd_auto_cand replicated(const struct search *s)
 {
-	return (struct hd_auto_cand){ .shape = { "1f1b-rr", 1, stages.nstages, 0, 1, HD_AUTO_WIDE }, .order = s->order, .stages = stages,
-		.estimate_ps = hd_steady_ps(&stages) };
+	return (struct hd_auto_cand){ .shape = { "1f1b-rr", 1, 0, 0, 1, HD_AUTO_WIDE }, .order = s->order, .again = s->again };
 }
 
 static enum hd_err offer_ours(struct search *s)
 {
-	struct hd_steady_how how = { .m = s->space.ask->vns, .recompute = (enum hd_steady_recompute)s->space.ask->recompute, .cluster = s->space.cluster };
-	struct hd_steady stages;
+	struct hd_auto_cand c = replicated(s);
+	enum hd_err err = hd_auto_replicate(&s->space, &c);
 
-	hd_arena_reset(s->space.scratch);
-	enum hd_err err = hd_steady_solve(&stages, &s->space.whole, &how, s->space.work, s->space.scratch, s->space.diag);
 	s->out.nshapes++;
 	s->out.nunfit += err == HD_E_NOTFOUND;
 	if (err)
 		return err == HD_E_NOTFOUND ? HD_OK : err;
-	struct hd_auto_cand c = replicated(s, stages);
 	s->order++;
 	keep(s, &c);
 	return HD_OK;
 }
 
-/* PipeDream's recurrence over all devices as one level, its slowest link: the steady state alone. */
-static enum hd_err offer_paper(struct search *s)
+static double least_speed(const struct hd_cluster *cluster)
+{
+	double least = INFINITY;
+
+	for (uint32_t x = 0; x < cluster->ndevices; x++)
+		least = fmin(least, hd_cluster_kind_of(cluster, x)->speed);
+	return least;
+}
+
+/* PipeDream's recurrence over the first n devices as one level, its slowest link: the steady state alone. It knows devices of speed 1:
+ * for others the link is slower by as much, and the time that comes out is divided. */
+static enum hd_err offer_paper(struct search *s, uint32_t n)
 {
 	const struct hd_cluster *cluster = s->space.cluster;
 	const struct hd_cuts *cuts = s->space.sums->cuts;
-	struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { cluster->ndevices, INFINITY } }, .nlevels = 1 };
+	struct hd_part_how how = { .variant = HD_PART_PAPER, .level = { { n, INFINITY } }, .nlevels = 1 };
 	struct hd_part part;
 	struct hd_diag why = { "" };
+	double speed = least_speed(cluster);
 
 	if (cluster->ndevices > PAPER_MACHINES || cuts->n > PAPER_CUTS)
 		return HD_OK;
 	for (uint32_t l = 0; l < cluster->nlevels; l++)
-		how.level[0].bytes_per_s = fmin(how.level[0].bytes_per_s, cluster->level[l].bytes_per_s);
+		how.level[0].bytes_per_s = fmin(how.level[0].bytes_per_s, cluster->level[l].bytes_per_s / speed);
 	s->out.nshapes++;
 	if (hd_part_solve(&part, cuts, &how, s->space.work, &why))
 		return HD_OK;
-	struct hd_steady stages = { .nstages = part.top.nstages, .nsites = cluster->ndevices,
+	struct hd_steady stages = { .nstages = part.top.nstages, .nsites = n,
 		.stage = hd_arena_take(s->space.work, part.top.nstages, sizeof *stages.stage) };
 	if (!stages.stage)
 		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u stages", stages.nstages);
 	for (uint32_t i = 0; i < stages.nstages; i++)
 		stages.stage[i] = (struct hd_steady_stage){ part.top.stage[i].first, part.top.stage[i].last, part.top.stage[i].replicas,
-			s->space.ask->recompute == HD_AUTO_ALWAYS, 0 };
-	stages.steady_ps = part.time_s * 1e12 * s->space.ask->vns;
-	struct hd_auto_cand c = replicated(s, stages);
+			s->again || s->space.ask->recompute == HD_AUTO_ALWAYS, 0 };
+	stages.steady_ps = part.time_s * 1e12 / speed * s->space.ask->vns;
+	struct hd_auto_cand c = replicated(s);
+	c.shape.p = stages.nstages;
+	c.stages = stages;
+	c.estimate_ps = hd_steady_ps(&stages);
 	s->order++;
 	keep(s, &c);
 	return HD_OK;
@@ -198,7 +213,9 @@ static enum hd_err enumerate_replicas(struct search *s)
 	if (too_long(s, s->space.cluster->ndevices) || (ask->schedule && strcmp(ask->schedule, "1f1b-rr") != 0))
 		return HD_OK;
 	enum hd_err err = offer_ours(s);
-	return err ? err : offer_paper(s);
+	for (uint32_t n = s->space.cluster->ndevices, most = n; n > 1 && n + FEWER > most && !err; n--)
+		err = offer_paper(s, n);
+	return err;
 }
 
 /* ---- one device, and all of them alike */
@@ -268,18 +285,73 @@ static uint64_t cost_of(const struct search *s, const struct hd_auto_cand *c)
 
 struct judged { struct hd_auto_plan plan; const struct hd_auto_cand *cand; };
 
-/* Simulates one in scratch memory, and puts it in order. */
-static enum hd_err judge(struct search *s, const struct hd_auto_cand *c, struct judged *list, uint32_t *n, int64_t *took)
+/* What the plan lacks most, for a refusal. */
+static void remember(struct search *s, const struct hd_auto_plan *plan)
 {
+	struct hd_auto_need worst = { 0 };
+
+	for (uint32_t r = 0; r < plan->nranks; r++) {
+		const struct hd_auto_rank *rank = &plan->rank[r];
+		if (rank->memory && rank->peak > rank->memory && rank->peak - rank->memory > worst.bytes - worst.has)
+			worst = (struct hd_auto_need){ rank->peak, rank->memory, plan->shape };
+	}
+	if (worst.bytes && worst.bytes < s->least.bytes)
+		s->least = worst;
+}
+
+/* Simulated in scratch memory. */
+static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struct hd_auto_plan *plan)
+{
+	hd_arena_reset(s->space.scratch);
+	enum hd_err err = hd_auto_build(plan, &s->space, c, s->space.scratch, s->space.diag);
+
+	s->out.nsimulated++;
+	if (!err)
+		err = hd_auto_judge(plan, &s->space, s->space.scratch, s->space.diag);
+	if (err == HD_E_NOTFOUND)
+		remember(s, plan);
+	return err;
+}
+
+/* The sharded ranges at hand are those of the candidate's t. */
+static enum hd_err shard_as(struct search *s, const struct hd_auto_cand *c)
+{
+	return s->space.t == c->shape.t ? HD_OK : hd_auto_shard(&s->space, c->shape.t);
+}
+
+/* The estimate does not know all that is kept: what does not fit is cut again. */
+static enum hd_err try_to_fit(struct search *s, struct hd_auto_cand *c, struct hd_auto_plan *plan)
+{
+	enum hd_err err = try_out(s, c, plan);
+
+	for (int tries = 0; err == HD_E_NOTFOUND && tries < RETRIES; tries++) {
+		struct hd_auto_rank *rank = hd_arena_take(s->space.work, plan->nranks, sizeof *rank);
+		struct hd_auto_plan judged = { .rank = rank, .nranks = plan->nranks };
+		if (!rank)
+			return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for %u ranks", plan->nranks);
+		memcpy(rank, plan->rank, plan->nranks * sizeof *rank);
+		err = shard_as(s, c);
+		err = err ? err : hd_auto_tighten(&s->space, c, &judged);
+		if (err)
+			return err;
+		err = try_out(s, c, plan);
+	}
+	return err;
+}
+
+/* Simulates one, and puts it in order. */
+static enum hd_err judge(struct search *s, const struct hd_auto_cand *given, struct judged *list, uint32_t *n, int64_t *took)
+{
+	struct hd_auto_cand *c = hd_arena_take(s->space.work, 1, sizeof *c);
 	struct hd_auto_plan plan;
 
 	*took = -1;
-	if (c->estimate_ps < 0)
+	if (given->estimate_ps < 0)
 		return HD_OK;
-	hd_arena_reset(s->space.scratch);
-	enum hd_err err = hd_auto_build(&plan, &s->space, c, s->space.scratch, s->space.diag);
-	err = err ? err : hd_auto_judge(&plan, &s->space, s->space.scratch, s->space.diag);
-	s->out.nsimulated++;
+	if (!c)
+		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for a plan");
+	*c = *given;
+	enum hd_err err = try_to_fit(s, c, &plan);
 	s->out.nunfit += err == HD_E_NOTFOUND;
 	if (err)
 		return err == HD_E_NOTFOUND ? HD_OK : err;
@@ -295,16 +367,22 @@ static enum hd_err judge(struct search *s, const struct hd_auto_cand *c, struct 
 	return HD_OK;
 }
 
+static enum hd_err judge_references(struct search *s, struct judged *list, uint32_t *n)
+{
+	enum hd_err err = judge(s, &s->one, list, n, &s->out.one_ps);
+
+	if (!err && !same_shape(&s->one, &s->data))
+		return judge(s, &s->data, list, n, &s->out.data_ps);
+	s->out.data_ps = s->out.one_ps;
+	return err;
+}
+
 static enum hd_err judge_all(struct search *s, struct judged *list, uint32_t *n)
 {
 	uint64_t nins = 0;
 	int64_t took;
-	enum hd_err err = judge(s, &s->one, list, n, &s->out.one_ps);
+	enum hd_err err = HD_OK;
 
-	if (!err && !same_shape(&s->one, &s->data))
-		err = judge(s, &s->data, list, n, &s->out.data_ps);
-	else
-		s->out.data_ps = s->out.one_ps;
 	for (uint32_t i = 0; i < s->nkept && !err; i++) {
 		nins += cost_of(s, &s->kept[i]);
 		if (i < SURE || nins <= ALL_INS)
@@ -332,16 +410,6 @@ static bool move(const struct search *s, struct hd_steady *a, uint32_t stage, in
 	a->stage[stage].first = (uint32_t)to;
 	a->stage[stage - 1].last = (uint32_t)to - 1;
 	return true;
-}
-
-/* Simulated in scratch memory. */
-static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struct hd_auto_plan *plan)
-{
-	hd_arena_reset(s->space.scratch);
-	enum hd_err err = hd_auto_build(plan, &s->space, c, s->space.scratch, s->space.diag);
-
-	s->out.nsimulated++;
-	return err ? err : hd_auto_judge(plan, &s->space, s->space.scratch, s->space.diag);
 }
 
 static enum hd_err polish(struct search *s, struct judged *j, uint64_t *left)
@@ -465,24 +533,40 @@ static enum hd_err prepare(struct search *s, struct hd_diag *diag)
 	return err ? err : hd_auto_shard(&s->space, 1);
 }
 
+/* Once through all shapes. */
+static enum hd_err look(struct search *s, struct judged *list, uint32_t *n)
+{
+	enum hd_err err = HD_OK;
+
+	s->nkept = 0;
+	s->best_ps = s->again ? INFINITY : s->best_ps;      /* the first time the references count */
+	err = hd_auto_shard(&s->space, 1);
+	err = err ? err : enumerate(s);
+	err = err ? err : hd_auto_shard(&s->space, 1);
+	err = err ? err : enumerate_replicas(s);
+	return err ? err : judge_all(s, list, n);
+}
+
 static enum hd_err run(struct search *s, struct hd_auto *out, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct judged *list;
 	uint32_t n = 0;
 	enum hd_err err = prepare(s, diag);
 
-	err = err ? err : refer_both(s);
-	err = err ? err : enumerate(s);
-	err = err ? err : hd_auto_shard(&s->space, 1);
-	err = err ? err : enumerate_replicas(s);
 	if (err)
 		return err;
-	list = hd_arena_take(s->space.work, HD_AUTO_KEEP + 3, sizeof *list);
+	list = hd_arena_take(s->space.work, 2 * HD_AUTO_KEEP + 3, sizeof *list);
 	if (!list)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %d plans", HD_AUTO_KEEP);
-	err = judge_all(s, list, &n);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %d plans", 2 * HD_AUTO_KEEP);
+	err = refer_both(s);
+	err = err ? err : judge_references(s, list, &n);
+	err = err ? err : look(s, list, &n);
+	if (!err && s->out.nunfit && s->space.ask->recompute == HD_AUTO_IF_NEEDED) {
+		s->again = true;
+		err = look(s, list, &n);
+	}
 	if (!err && !n)
-		err = hd_auto_refuse(&s->space);
+		err = hd_auto_refuse(&s->space, &s->least);
 	err = err ? err : polish_best(s, list, n);
 	return err ? err : hand_out(s, list, n, out, arena);
 }
@@ -503,7 +587,7 @@ enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums, co
 		err = hd_fail(diag, HD_E_NOMEM, "no memory to plan for %u devices", cluster->ndevices);
 	else {
 		*s = (struct search){ .space = { .cluster = cluster, .ask = ask, .sums = sums, .work = &work, .scratch = &scratch, .diag = diag },
-			.best_ps = INFINITY };
+			.best_ps = INFINITY, .least = { .bytes = INT64_MAX } };
 		err = run(s, out, arena, diag);
 	}
 	hd_arena_finish(&scratch);

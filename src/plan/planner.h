@@ -11,7 +11,9 @@
  *    with the schedule's own number of virtual nodes in flight. A stage computes again (recompute) only if it does not fit otherwise.
  * 3. The virtual nodes are shared out over pipelines in proportion to their speed, by largest remainder; ties: the lower pipeline.
  * 4. The HD_AUTO_KEEP best estimates (ties: the earlier shape) are made into schedules with updates, checked, and
- *    simulated with links and sums of gradients, fewer where they are very long. The boundaries of the five best move by up to four
+ *    simulated with links, the buffers of a run (HD_CREDITS of a channel) and sums of gradients, fewer where they are very long. What
+ *    does not fit then is cut again for less memory, a few times, then with all stages computing again; and where something did not
+ *    fit, all shapes are gone through a second time with all stages computing again. The boundaries of the five best move by up to four
  *    cuts while that is better. They are ordered by makespan, devices used, worst peak memory, place in
  *    the enumeration. One device and data parallel on all devices are among them: the best is never slower than these.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -298,7 +299,7 @@ static void the_bytes_are_those_of_every_other_build(void **state)
 		hd_arena_reset(&arena);
 	}
 	hd_hash_hex(hd_hasher_end(&h), hex);
-	assert_string_equal(hex, "a40d9d52a2eb99208b8388199c304156");
+	assert_string_equal(hex, "d1ddbb9bff96fa976695e38df890551b");
 }
 
 static void scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly(void **state)
@@ -492,6 +493,151 @@ static void what_is_asked_for_is_kept(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* ---- published profiles */
+
+static bool read_model(struct model *m, const char *name)
+{
+	const char *shared = getenv("HEDDLE_SHARED");
+	char path[512];
+	FILE *f = NULL;
+
+	snprintf(path, sizeof path, "%s/data/pipedream/%s.graph.txt", shared ? shared : "", name);
+	if (!shared || !(f = fopen(path, "r")))
+		return false;
+	char *text = hd_arena_take(&arena, 1 << 20, 1);
+	size_t len = fread(text, 1, (1 << 20) - 1, f);
+	fclose(f);
+	assert_int_equal(hd_profile_read(&m->profile, text, len, name, &arena, NULL), HD_OK);
+	assert_int_equal(hd_cuts_make(&m->cuts, &m->profile, (struct hd_cuts_how){ .compress = true }, name, &arena, NULL), HD_OK);
+	assert_int_equal(hd_cut_sums_make(&m->sums, &m->profile, &m->cuts, &arena, NULL), HD_OK);
+	return true;
+}
+
+struct servers { struct hd_cluster cluster; struct hd_cluster_kind kind; uint32_t of[32]; };
+
+static void make_servers(struct servers *c, uint32_t n, double bytes_per_s, int64_t memory)
+{
+	*c = (struct servers){ .kind = { "new", 1, memory } };
+	c->cluster = (struct hd_cluster){ .kind = &c->kind, .nkinds = 1, .nlevels = 1, .device_kind = c->of, .ndevices = n };
+	c->cluster.level[0] = (struct hd_cluster_level){ "s", n, bytes_per_s, 5000000 };
+}
+
+/* INT64_MAX: refused. */
+static int64_t step_of(const struct model *m, const struct servers *c, struct hd_auto_ask ask)
+{
+	struct hd_auto a;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_plan_auto(&a, &m->sums, &c->cluster, &ask, &arena, &diag);
+
+	assert_true(err == HD_OK || err == HD_E_INVAL);
+	return err ? INT64_MAX : a.plan[0].makespan_ps;
+}
+
+static void more_memory_is_never_slower(void **state)
+{
+	static const char *const names[] = { "resnet50", "vgg16" };
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++)
+		for (double bandwidth = 1e8; bandwidth < 2e9; bandwidth *= 10) {
+			int64_t before = INT64_MAX;
+			struct model m;
+			if (!read_model(&m, names[k]))
+				SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+			for (int64_t memory = 6; memory <= 20; memory++) {
+				struct servers c;
+				make_servers(&c, 4, bandwidth, memory * 1000000000);
+				int64_t took = step_of(&m, &c, (struct hd_auto_ask){ .vns = 16 });
+				CHECK(took <= before, "%s at %g B/s: %lld ps with %lld GB, %lld with one less", names[k], bandwidth, (long long)took,
+					(long long)memory, (long long)before);
+				before = took;
+			}
+			CHECK(before < INT64_MAX, "%s is refused with 20 GB", names[k]);
+			hd_arena_reset(&arena);
+		}
+}
+
+static void nothing_that_is_forced_is_faster_than_the_free_choice(void **state)
+{
+	static const char *const schedules[] = { NULL, "data-parallel", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min",
+		"dualpipev", "1f1b-rr" };
+	static const char *const names[] = { "resnet50", "vgg16" };
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++)
+		for (int64_t memory = 8; memory <= 16; memory++) {
+			struct servers c;
+			struct model m;
+			if (!read_model(&m, names[k]))
+				SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+			make_servers(&c, 4, 1e9, memory * 1000000000);
+			int64_t best = step_of(&m, &c, (struct hd_auto_ask){ .vns = 16 });
+			for (size_t s = 0; s < sizeof schedules / sizeof *schedules; s++)
+				for (int r = HD_AUTO_IF_NEEDED; r <= HD_AUTO_ALWAYS; r++) {
+					int64_t took = step_of(&m, &c, (struct hd_auto_ask){ .vns = 16, .schedule = schedules[s],
+						.recompute = (enum hd_auto_recompute)r });
+					CHECK(best <= took, "%s with %lld GB: %lld ps, %s with recompute %d takes %lld", names[k], (long long)memory,
+						(long long)best, schedules[s] ? schedules[s] : "any schedule", r, (long long)took);
+				}
+			hd_arena_reset(&arena);
+		}
+}
+
+static void more_devices_are_never_slower(void **state)
+{
+	static const char *const names[] = { "vgg16", "alexnet" };
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		int64_t before = INT64_MAX;
+		struct model m;
+		if (!read_model(&m, names[k]))
+			SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+		for (uint32_t n = 8; n <= 16; n++) {
+			struct servers c;
+			make_servers(&c, n, 1e9, 0);
+			int64_t took = step_of(&m, &c, (struct hd_auto_ask){ .vns = 16 });
+			CHECK(took <= before, "%s: %lld ps on %u devices, %lld on one less", names[k], (long long)took, n, (long long)before);
+			before = took;
+		}
+		hd_arena_reset(&arena);
+	}
+}
+
+/* Four times the work on devices four times as fast is the same question. */
+static void work_and_speed_four_times_as_large_change_nothing(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 200; seed++) {
+		struct dice d = { seed }, same;
+		struct machines c;
+		struct model one, four;
+		uint32_t n = 4 + roll(&d, 9), vns = 1 + roll(&d, 20);
+		make_model(&one, d, n, 1, false);
+		make_model(&four, d, n, 1, false);
+		for (uint32_t v = 0; v < n; v++) {
+			four.profile.node[v].f.p50_ns *= 4;
+			four.profile.node[v].i.p50_ns *= 4;
+			four.profile.node[v].w.p50_ns *= 4;
+		}
+		settle(&four);
+		same = d;
+		struct hd_auto_ask ask = { .vns = vns, .schedule = "1f1b-rr" };
+		struct hd_auto a, b;
+		make_machines(&c, &d, 4, 2, true, 0, 1);
+		assert_int_equal(hd_plan_auto(&a, &one.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		make_machines(&c, &same, 4, 2, true, 0, 1);
+		c.kind[0].speed = 4;
+		assert_int_equal(hd_plan_auto(&b, &four.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		CHECK(a.plan[0].makespan_ps == b.plan[0].makespan_ps && a.nplans == b.nplans, "%u: %lld ps of %u plans, and %lld of %u", seed,
+			(long long)a.plan[0].makespan_ps, a.nplans, (long long)b.plan[0].makespan_ps, b.nplans);
+		for (uint32_t i = 0; i < a.nplans; i++)
+			CHECK(a.plan[i].makespan_ps == b.plan[i].makespan_ps, "%u: plan %u takes %lld ps, and %lld", seed, i,
+				(long long)a.plan[i].makespan_ps, (long long)b.plan[i].makespan_ps);
+		hd_arena_reset(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +654,10 @@ int main(void)
 		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
 		cmocka_unit_test(what_is_asked_for_is_kept),
+		cmocka_unit_test(more_memory_is_never_slower),
+		cmocka_unit_test(nothing_that_is_forced_is_faster_than_the_free_choice),
+		cmocka_unit_test(more_devices_are_never_slower),
+		cmocka_unit_test(work_and_speed_four_times_as_large_change_nothing),
 	};
 
 	hd_arena_init(&arena, 0);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "plan/schedule_check.h"
 
 #define PS_PER_S 1e12
 #define NO_FILL INFINITY
@@ -91,7 +92,7 @@ int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t n, uint32_t i
 
 	if (!hd_mul_i64(held, each, &kept) || kept > STEADY_BYTES_MAX)
 		kept = STEADY_BYTES_MAX;
-	return cost->param * (versions + partials(n)) + cost->opt + cost->work + kept + again + cost->in + cost->out;
+	return cost->param * (versions + partials(n)) + cost->opt + cost->work + kept + again + HD_CREDITS * (cost->in + cost->out);
 }
 
 /* Sites x .. x + r - 1 as one stage sees them. */

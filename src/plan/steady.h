@@ -10,9 +10,10 @@
  * a rank runs; red: its copies' gradients summed, 2(r-1)/r of its weights, once a step.
  *
  * 1. Stages lie on sites: devices in a row (copies are neighbours), or, straight, stage s on site s.
- * 2. A stage fits when weights, gradient partials, optimizer state, what is in flight and the largest workspace fit the memory of
- *    each of its devices. It computes again only where it does not fit otherwise. In flight are, of copies, floor((sites
- *    behind it)/r) + 1 virtual nodes, as in 1f1b-rr when all sites are used; straight, what the site says. Never none.
+ * 2. A stage fits when weights, gradient partials, optimizer state, what is in flight, HD_CREDITS buffers of its input and of its
+ *    output's gradient and the largest workspace fit the memory of each of its devices. It computes again only where it does not fit
+ *    otherwise. In flight are, of copies, floor((sites behind it)/r) + 1 virtual nodes, as in 1f1b-rr when all sites are used;
+ *    straight, what the site says. Never none.
  * 3. Among all stages that take the least time: the least fill, then the fewest stages, the fewest sites, then from the last
  *    stage back the earliest cut and the fewest copies. Sites at the end may stay idle; straight stages use each.
  * 4. It is exact: caps on the second term are tried from infinity down, each below what can still be better; for a cap the

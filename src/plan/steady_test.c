@@ -117,7 +117,7 @@ static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint3
 	}
 	flight = fmin(flight, n);
 	double out = last + 1 < b->p->nnodes ? (double)b->p->node[last].out[0] : 0;
-	double fixed = param * (1 + counter_bits((uint32_t)n)) + in + out;
+	double fixed = param * (1 + counter_bits((uint32_t)n)) + 2 * (in + out);
 	double plain = fixed + flight * saved, less = fixed + flight * fmin(in, saved) + (saved - fmin(in, saved));
 	bool recompute = h->recompute == HD_STEADY_ALWAYS || (h->recompute == HD_STEADY_IF_NEEDED && plain > memory);
 	*fits = (recompute ? less : plain) <= memory;

@@ -218,6 +218,7 @@ enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space 
 {
 	uint32_t *device = hd_arena_take(scratch, plan->nranks, sizeof *device);
 	struct hd_sim_plan sim;
+	struct hd_schedule moved;
 	enum hd_err err;
 
 	if (!device)
@@ -226,11 +227,13 @@ enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space 
 		device[r] = plan->rank[r].device;
 	err = hd_schedule_check(&plan->schedule, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, NULL, diag);
 	if (!err)
-		err = hd_sim_plan(&sim, &plan->schedule, &(struct hd_sim_setting){ .costs = &plan->costs, .cluster = space->cluster, .device = device },
-			scratch,
-			diag);
+		err = hd_schedule_comms(&moved, &plan->schedule, scratch, diag);
 	if (err)
 		return err;
+	struct hd_sim_setting setting = { .costs = &plan->costs, .cluster = space->cluster, .device = device, .transport = HD_TRANSPORT_BUFFERED };
+	err = hd_sim_plan(&sim, &moved, &setting, scratch, diag);
+	if (err)
+		return err == HD_E_BADPLAN ? HD_E_NOTFOUND : err;      /* more buffers would do, but runs have no more */
 	plan->makespan_ps = sim.steps > 2 ? (sim.step_end[sim.steps - 1] - sim.step_end[1]) / (sim.steps - 2) : sim.makespan;
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		plan->rank[r].busy_ps = sim.rank[r].busy / sim.steps;

@@ -65,7 +65,7 @@ static enum hd_err refuse_few(struct hd_auto_space *space)
 		row ? row->schedule : "a pipeline", row ? row->needs : "m >= 1", ask->vns / d, p, least_vns(ask, p), or_p);
 }
 
-enum hd_err hd_auto_refuse(struct hd_auto_space *space)
+enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_need *simulated)
 {
 	const struct hd_auto_ask *ask = space->ask;
 	const struct hd_cluster *cluster = space->cluster;
@@ -77,7 +77,12 @@ enum hd_err hd_auto_refuse(struct hd_auto_space *space)
 		return err;
 	for (uint32_t x = 0; x < cluster->ndevices; x++)
 		largest = hd_cluster_kind_of(cluster, x)->memory > largest ? hd_cluster_kind_of(cluster, x)->memory : largest;
-	if (need.bytes < INT64_MAX && largest)
+	if (need.bytes <= largest && simulated->bytes < INT64_MAX)
+		return hd_fail(space->diag, HD_E_INVAL,
+			"no plan fits the memory: of those simulated the one with the smallest need, p = %u, d = %u, %s, takes %" PRId64
+			" bytes on a device that has %" PRId64 ". Give devices of that much, fewer samples a virtual node, or more devices",
+			simulated->shape.p, simulated->shape.d, simulated->shape.schedule, simulated->bytes, simulated->has);
+	if (need.bytes < INT64_MAX && largest && need.bytes > largest)
 		return hd_fail(space->diag, HD_E_INVAL,
 			"no plan fits the memory: the smallest need is about %" PRId64 " bytes a device, at p = %u, d = %u, %s%s; the "
 			"largest device has %" PRId64 ". Give devices of that much, fewer samples a virtual node, or more devices", need.bytes,

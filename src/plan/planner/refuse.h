@@ -8,6 +8,9 @@
 #include "plan/planner/shape.h"
 
 /* Never HD_OK. */
-HD_MUST_USE enum hd_err hd_auto_refuse(struct hd_auto_space *space);
+struct hd_auto_need { int64_t bytes, has; struct hd_auto_shape shape; };      /* on a rank of devices with `has`; bytes INT64_MAX: unknown */
+
+/* simulated: the least need of what was simulated. */
+HD_MUST_USE enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_need *simulated);
 
 #endif

@@ -188,6 +188,14 @@ static int64_t memory_at(const struct hd_auto_space *s, const struct hd_auto_can
 	return memory;
 }
 
+/* What stages may count on, of memory with a limit: never 0, which is none. */
+static int64_t left_of(int64_t has, int64_t spare) { return has - spare > HD_AUTO_CHUNKS ? has - spare : HD_AUTO_CHUNKS; }
+
+static enum hd_steady_recompute recompute_of(const struct hd_auto_space *s, const struct hd_auto_cand *c)
+{
+	return c->again ? HD_STEADY_ALWAYS : (enum hd_steady_recompute)s->ask->recompute;
+}
+
 static void worse(double *inv, double *latency, const struct hd_cluster_level *level)
 {
 	*inv = fmax(*inv, 1e12 / level->bytes_per_s);
@@ -202,7 +210,7 @@ static void settle_site(const struct hd_auto_space *s, const struct hd_auto_cand
 
 	*site = (struct hd_steady_site){ .speed = speed_at(s, c, slow, r), .inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
 	for (uint32_t q = 0; q < d; q++) {
-		int64_t memory = memory_at(s, c, q, r) / c->shape.v;
+		int64_t has = memory_at(s, c, q, r), memory = has ? left_of(has, c->spare ? c->spare[r] : 0) / c->shape.v : 0;
 		uint32_t device = hd_auto_device(c, q, r);
 		site->memory = memory && (!site->memory || memory < site->memory) ? memory : site->memory;
 		low = device < low ? device : low;
@@ -255,13 +263,14 @@ static enum hd_err ask_of(struct hd_auto_space *s, struct hd_auto_cand *c, struc
 	for (uint32_t stage = 0; stage < stages; stage++)
 		settle_site(s, c, slow, stage, &site[stage]);
 	*how = (struct hd_steady_how){ .m = c->share[slow], .chunks = c->shape.v, .site = site, .nsites = stages, .copies = c->shape.d,
-		.recompute = (enum hd_steady_recompute)s->ask->recompute, .versions = c->row->update == HD_UPDATE_2BW ? 2 : 1 };
+		.recompute = recompute_of(s, c), .versions = c->row->update == HD_UPDATE_2BW ? 2 : 1 };
 	return HD_OK;
 }
 
 static uint64_t hash_of(const struct hd_steady_how *how)
 {
-	uint64_t parts[] = { how->m, how->chunks, how->nsites, how->copies, how->versions, hd_hash64(how->site, how->nsites * sizeof *how->site) };
+	uint64_t parts[] = { how->m, how->chunks, how->nsites, how->copies, how->versions, (uint64_t)how->recompute,
+		hd_hash64(how->site, how->nsites * sizeof *how->site) };
 
 	return hd_hash64(parts, sizeof parts);
 }
@@ -303,6 +312,64 @@ enum hd_err hd_auto_estimate(struct hd_auto_space *s, struct hd_auto_cand *c, bo
 	slowest = slowest < c->stages.fill_ps ? slowest : c->stages.fill_ps;
 	c->estimate_ps = c->stages.steady_ps + slowest + idle * (c->stages.fill_ps - slowest);
 	return HD_OK;
+}
+
+enum hd_err hd_auto_replicate(struct hd_auto_space *s, struct hd_auto_cand *c)
+{
+	struct hd_cluster cluster = *s->cluster;
+	struct hd_steady_how how = { .m = s->ask->vns, .recompute = recompute_of(s, c), .cluster = &cluster };
+
+	hd_arena_reset(s->scratch);
+	cluster.kind = hd_arena_take(s->scratch, cluster.nkinds, sizeof *cluster.kind);
+	if (!cluster.kind)
+		return hd_fail(s->diag, HD_E_NOMEM, "no memory for %u kinds of devices", cluster.nkinds);
+	memcpy(cluster.kind, s->cluster->kind, cluster.nkinds * sizeof *cluster.kind);
+	for (uint32_t k = 0; k < cluster.nkinds && c->spare; k++)
+		if (cluster.kind[k].memory)
+			cluster.kind[k].memory = left_of(cluster.kind[k].memory, c->spare[0]);
+	enum hd_err err = hd_steady_solve(&c->stages, &s->whole, &how, s->work, s->scratch, s->diag);
+	if (err)
+		return err;
+	c->shape.p = c->stages.nstages;
+	c->estimate_ps = hd_steady_ps(&c->stages);
+	return HD_OK;
+}
+
+/* Where leaving all that was too much leaves no way, half of it may, or a quarter: other cuts need something else. */
+enum { HALVES = 4 };
+
+static enum hd_err cut_again(struct hd_auto_space *s, struct hd_auto_cand *c)
+{
+	bool unfit;
+
+	return c->row ? hd_auto_estimate(s, c, &unfit) : hd_auto_replicate(s, c);
+}
+
+enum hd_err hd_auto_tighten(struct hd_auto_space *s, struct hd_auto_cand *c, const struct hd_auto_plan *judged)
+{
+	uint32_t n = c->row ? c->shape.p : 1;
+	int64_t *more = hd_arena_take(s->work, n, sizeof *more), *spare = hd_arena_take(s->work, n, sizeof *spare), *before = c->spare;
+	bool over = false;
+
+	if (!spare || !more)
+		return hd_fail(s->diag, HD_E_NOMEM, "no memory for %u ranks", n);
+	for (uint32_t r = 0; r < judged->nranks; r++) {
+		int64_t much = judged->rank[r].memory ? judged->rank[r].peak - judged->rank[r].memory : 0;
+		more[r % n] = much > more[r % n] ? much : more[r % n];
+		over |= much > 0;
+	}
+	c->spare = spare;
+	enum hd_err err = HD_E_NOTFOUND;
+	for (int halves = 0; over && err == HD_E_NOTFOUND && halves < HALVES; halves++) {
+		for (uint32_t at = 0; at < n; at++)
+			spare[at] = (before ? before[at] : 0) + (more[at] >> halves);
+		err = cut_again(s, c);
+	}
+	if (!over || err != HD_E_NOTFOUND || c->again || s->ask->recompute != HD_AUTO_IF_NEEDED)
+		return err;
+	c->again = true;
+	c->spare = NULL;
+	return cut_again(s, c);
 }
 
 enum hd_err hd_auto_least(struct hd_auto_space *s, struct hd_auto_cand *c, int64_t *bytes)

@@ -35,6 +35,8 @@ struct hd_auto_cand {
 	const struct hd_auto_row *row;            /* NULL: 1f1b-rr */
 	uint32_t order, base;                     /* base: the device that device 0 of the shape is */
 	bool reference;                           /* one device, or data parallel on all: kept whatever it takes */
+	bool again;                               /* all stages compute again, whatever is asked for */
+	int64_t *spare;                           /* [p], of 1f1b-rr [1]: bytes of each rank that stages must leave; NULL: none */
 	uint32_t *share;                          /* [d] */
 	struct hd_steady stages;
 	double estimate_ps;
@@ -67,6 +69,11 @@ enum { HD_AUTO_MEMO = 64 };
 HD_MUST_USE enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t);
 /* Shares, stages, estimate. HD_E_NOTFOUND: the shape does not work (too few virtual nodes or cuts, memory); `unfit` says that it is memory. */
 HD_MUST_USE enum hd_err hd_auto_estimate(struct hd_auto_space *space, struct hd_auto_cand *cand, bool *unfit);
+/* The same shape cut again for ranks that, as `judged` says, need more than they have: they leave what was too much, or all stages compute
+ * again. HD_E_NOTFOUND: there is no other way to cut it. */
+HD_MUST_USE enum hd_err hd_auto_tighten(struct hd_auto_space *space, struct hd_auto_cand *cand, const struct hd_auto_plan *judged);
+/* Stages with copies in different numbers over the first n devices, by steady.h: as hd_auto_estimate(). */
+HD_MUST_USE enum hd_err hd_auto_replicate(struct hd_auto_space *space, struct hd_auto_cand *cand);
 /* The least bytes for the shape, as hd_auto_estimate() would cut it; INT64_MAX: too few virtual nodes or cuts. */
 HD_MUST_USE enum hd_err hd_auto_least(struct hd_auto_space *space, struct hd_auto_cand *cand, int64_t *bytes);
 /* Virtual nodes in proportion to speeds; false: a pipeline has none. */
