@@ -492,10 +492,14 @@ static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_
 
 /* ---- the whole */
 
-static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_cluster *cluster, struct hd_diag *diag)
+static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_profile *profile, const struct hd_cluster *cluster, struct hd_diag *diag)
 {
 	const struct hd_schedule_kind *kind;
 	uint32_t shards = ask->tensor_shards ? ask->tensor_shards : 1;
+
+	if (shards > 1 && (profile->tensor_shards <= 1 || profile->tensor_shards % shards))
+		return hd_fail(diag, HD_E_INVAL, "%u tensor shards: the profile is of a job with %u, so its nodes are not divided that way; profile the job "
+			"with tensor_shards = %u, or leave the shards out", shards, profile->tensor_shards ? profile->tensor_shards : 1, shards);
 
 	if (ask->vns == 0 || ask->vns > HD_MAX_VNS)
 		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes a step: 1 to %u can be planned for", ask->vns, (unsigned)HD_MAX_VNS);
@@ -576,7 +580,7 @@ enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_sums *sums, co
 {
 	struct hd_arena work, scratch;
 	struct search *s;
-	enum hd_err err = check_ask(ask, cluster, diag);
+	enum hd_err err = check_ask(ask, sums->profile, cluster, diag);
 
 	if (err)
 		return err;

@@ -39,7 +39,7 @@ static void make_model(struct model *m, struct dice d, uint32_t n, int64_t scale
 {
 	struct hd_profile *p = &m->profile;
 
-	*p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .vn_size = 1, .tensor_shards = 1,
+	*p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .vn_size = 1, .tensor_shards = 4,
 		.node = hd_arena_take(&arena, n, sizeof *p->node), .nnodes = n, .edge = hd_arena_take(&arena, 2 * (size_t)n, sizeof *p->edge),
 			.ignored = "" };
 	for (uint32_t v = 0; v < n; v++) {
@@ -638,6 +638,60 @@ static void work_and_speed_four_times_as_large_change_nothing(void **state)
 	}
 }
 
+static void only_a_profile_of_a_sharded_job_is_divided(void **state)
+{
+	struct dice d = { 3 };
+	struct machines c;
+	struct model m;
+	struct hd_auto a;
+	struct hd_diag diag = { "" };
+	struct hd_text text;
+
+	(void)state;
+	make_machines(&c, &d, 4, 1, true, 0, 1);
+	make_model(&m, d, 6, 1, false);
+	struct hd_auto_ask ask = { .vns = 8, .tensor_shards = 3 };
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "3 tensor shards: the profile is of a job with 4"), "it says %s", diag.text);
+	m.profile.tensor_shards = 1;
+	ask.tensor_shards = 2;
+	diag = (struct hd_diag){ "" };
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "2 tensor shards: the profile is of a job with 1"), "it says %s", diag.text);
+	m.profile.tensor_shards = 2;
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_OK);
+	make_model(&m, d, 1, 1, false);
+	c.cluster.level[0] = (struct hd_cluster_level){ "in", 4, 1e15, 0 };
+	ask = (struct hd_auto_ask){ .vns = 1, .tensor_shards = 4 };
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_OK);
+	assert_int_equal(a.plan[0].shape.t, 4);
+	hd_text_init(&text, &arena);
+	hd_auto_explain(&a, &m.sums, &c.cluster, &ask, false, &text);
+	CHECK(strstr(text.at, "no pipeline: 4 devices share the work of every node") && !strstr(text.at, "cost less"), "it says %s", text.at);
+	hd_arena_reset(&arena);
+}
+
+static void what_was_asked_for_is_told_as_the_reason(void **state)
+{
+	struct dice d = { 3 };
+	struct machines c;
+	struct hd_auto a;
+	struct hd_diag diag;
+	struct model m;
+	struct hd_text text;
+	struct hd_auto_ask ask = { .vns = 16, .p = 4, .schedule = "gpipe", .recompute = HD_AUTO_ALWAYS };
+
+	(void)state;
+	make_machines(&c, &d, 4, 2, true, 0, 1);
+	make_model(&m, (struct dice){ 5 }, 12, 1, false);
+	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_OK);
+	hd_text_init(&text, &arena);
+	hd_auto_explain(&a, &m.sums, &c.cluster, &ask, false, &text);
+	CHECK(strstr(text.at, "asked for: schedule gpipe, p = 4\n") && strstr(text.at, "; asked for\n") && !strstr(text.at, "do not fit") &&
+		!strstr(text.at, "data parallel would sum"), "it says %s", text.at);
+	hd_arena_reset(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -658,6 +712,8 @@ int main(void)
 		cmocka_unit_test(nothing_that_is_forced_is_faster_than_the_free_choice),
 		cmocka_unit_test(more_devices_are_never_slower),
 		cmocka_unit_test(work_and_speed_four_times_as_large_change_nothing),
+		cmocka_unit_test(only_a_profile_of_a_sharded_job_is_divided),
+		cmocka_unit_test(what_was_asked_for_is_told_as_the_reason),
 	};
 
 	hd_arena_init(&arena, 0);

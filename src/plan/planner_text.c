@@ -51,7 +51,7 @@ static void reference(const char *what, int64_t ps, int64_t best, struct hd_text
 		hd_text_addf(text, "%s: %.6g s, %.3f times the choice\n", what, (double)ps * PS, best ? (double)ps / (double)best : 1);
 }
 
-static void list_recomputed(const struct hd_auto_plan *p, struct hd_text *text)
+static void list_recomputed(const struct hd_auto_plan *p, const struct hd_auto_ask *ask, struct hd_text *text)
 {
 	uint32_t n = 0;
 
@@ -59,19 +59,39 @@ static void list_recomputed(const struct hd_auto_plan *p, struct hd_text *text)
 		if (p->recompute[s])
 			hd_text_addf(text, "%s%u", n++ ? ", " : "computing again: stage ", s);
 	if (n)
-		hd_text_add(text, "; with all activations kept they do not fit\n");
+		hd_text_add(text, ask->recompute == HD_AUTO_ALWAYS ? "; asked for\n" : "; with all activations kept they do not fit\n");
 }
 
-/* Why this shape and not the plainest one. */
-static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
-	struct hd_text *text)
+static void list_asked(const struct hd_auto_ask *ask, struct hd_text *text)
+{
+	const struct { const char *name; uint32_t value; } all[] = { { "t", ask->t }, { "p", ask->p }, { "d", ask->d }, { "v", ask->v } };
+	bool any = ask->schedule;
+
+	if (ask->schedule)
+		hd_text_addf(text, "asked for: schedule %s", ask->schedule);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i].value) {
+			hd_text_addf(text, "%s%s = %u", any ? ", " : "asked for: ", all[i].name, all[i].value);
+			any = true;
+		}
+	if (any)
+		hd_text_add(text, "\n");
+}
+
+/* Whether the model is cut, and whether all devices are used, follows from what was asked. */
+static bool is_asked(const struct hd_auto_ask *ask) { return ask->schedule || ask->t || ask->p || ask->d || ask->v; }
+
+/* Cut into stages or not, of what the planner chose by itself. */
+static void choice(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, struct hd_text *text)
 {
 	const struct hd_auto_plan *p = &a->plan[0];
 	struct hd_stage_cost all = all_of(sums);
 	const struct hd_cluster_level *outer = &cluster->level[cluster->nlevels - 1];
-	uint32_t few = UINT32_MAX, many = 0;
 
-	if (devices_of(p) > 1 && p->shape.p == 1 && p->shape.d)
+	if (p->shape.p == 1 && p->shape.d == 1 && p->shape.t > 1)
+		hd_text_addf(text, "no pipeline: %u devices share the work of every node, and sum outputs over links of %.4g bytes/s\n", p->shape.t,
+			cluster->level[0].bytes_per_s);
+	else if (p->shape.p == 1 && p->shape.d > 1)
 		hd_text_addf(text, "no pipeline: sums of %.4g MB of weights a step cost less than the fill and the transfers of stages\n",
 			(double)all.param * MB);
 	else if (p->shape.p > 1 && a->data_ps >= 0)
@@ -80,7 +100,19 @@ static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, con
 	else if (p->shape.p > 1)
 		hd_text_addf(text, "stages: a device does not hold the whole model (%.4g MB of weights, %.4g MB of activations a virtual node)\n",
 			(double)all.param * MB, (double)all.saved * MB);
-	list_recomputed(p, text);
+}
+
+/* Why this shape and not the plainest one. */
+static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
+	struct hd_text *text)
+{
+	const struct hd_auto_plan *p = &a->plan[0];
+	uint32_t few = UINT32_MAX, many = 0;
+
+	list_asked(ask, text);
+	if (!is_asked(ask))
+		choice(a, sums, cluster, text);
+	list_recomputed(p, ask, text);
 	for (uint32_t q = 0; q < p->npipelines; q++) {
 		few = p->share[q] < few ? p->share[q] : few;
 		many = p->share[q] > many ? p->share[q] : many;
@@ -90,7 +122,8 @@ static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, con
 	else if (p->npipelines > 1 && many > few)
 		hd_text_addf(text, "%u virtual nodes do not divide by %u: pipelines take %u or %u\n", ask->vns, p->npipelines, few, many);
 	if (devices_of(p) < cluster->ndevices)
-		hd_text_addf(text, "%u of %u devices stay idle: with them it is not faster\n", cluster->ndevices - devices_of(p), cluster->ndevices);
+		hd_text_addf(text, "%u of %u devices stay idle: with them %s\n", cluster->ndevices - devices_of(p), cluster->ndevices,
+			is_asked(ask) ? "what was asked for is not faster" : "it is not faster");
 }
 
 static void stages(const struct hd_auto_plan *p, const struct hd_cut_sums *sums, struct hd_text *text)
