@@ -80,7 +80,7 @@ expect 2 heddle simulate zb.txt --costs 1,2 --comm 1,2
 says '--comm 1,2: it is C'
 printf '0: F0.0 B0.0\n1: B1.0 F1.0\n' >circle.txt
 expect 2 heddle simulate circle.txt
-says 'it never ends: rank 0 waits at #1 B0.0, rank 1 at #0 B1.0'
+says 'rank 1, #0 B1.0: backward before forward'
 printf '0: F0.0 X\n' >bad.txt
 expect 3 heddle simulate bad.txt
 says 'bad.txt:1:9'
@@ -155,3 +155,21 @@ grep -q '<svg ' zb.svg || failed "no picture"
 expect 2 heddle plan draw --schedule 1f1b -p 2 -m 8 --costs 1.00001,2
 says 'draw a picture'
 passed "draw: text and picture"
+
+# what plan check refuses is neither simulated nor drawn
+printf '0: F0.0 F0.0\n' >twice.txt
+printf '0: (F0.0&F0.1) B0.0 B0.1\n' >forwards.txt
+for file in twice.txt forwards.txt; do
+	expect 2 heddle plan check $file
+	cp out refused.out
+	expect 2 heddle simulate $file
+	cmp -s out refused.out || failed "simulate tells of $file: $(cat out)"
+	expect 2 heddle plan draw $file
+	cmp -s out refused.out || failed "draw tells of $file: $(cat out)"
+done
+expect 2 heddle simulate twice.txt --json
+says '"accepted":false'
+printf 'place 0 0 0 7\n0: F0.0 B0.0\n' >places.txt
+expect 3 heddle plan check places.txt
+says 'place names the ranks of 4 stages, the lists above run 1'
+passed "only sound lists are run"

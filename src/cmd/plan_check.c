@@ -49,6 +49,11 @@ static void print_report(struct hd_cmd *cmd, const char *what, const struct hd_r
 		printf("  warning: %s\n", warnings->at[i].text);
 }
 
+void hd_cmd_print_refused(struct hd_cmd *cmd, const char *what, const struct hd_report *report)
+{
+	print_report(cmd, what, report, &(struct warnings){ .len = 0 });
+}
+
 /* What a plan says of its job itself; a run holds it against the real one. */
 static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 {
@@ -62,21 +67,8 @@ static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 	for (uint32_t i = 0; i < plan.list[0].len; i++)
 		job.lockstep |= plan.list[0].at[i].op == HD_INS_FL;
 	err = hd_plan_check(&plan, &job, &report, &cmd->diag);
-	print_report(cmd, cmd->args.pos[0], &report, &(struct warnings){ .len = 0 });
+	hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	return err;
-}
-
-static struct hd_schedule_rules rules_of(const struct hd_cmd *cmd)
-{
-	struct hd_schedule_rules rules = { HD_TRANSPORT_EAGER, 0 };
-	const char *name = cmd->args.text[HD_OPT_TRANSPORT];
-
-	for (int t = 0; name && t < HD_NTRANSPORTS; t++)
-		if (!strcmp(name, hd_transport_names[t]))
-			rules.transport = (enum hd_transport)t;
-	if (cmd->args.has[HD_OPT_CREDITS])
-		rules.credits = cmd->args.count[HD_OPT_CREDITS] < UINT32_MAX ? (uint32_t)cmd->args.count[HD_OPT_CREDITS] : UINT32_MAX;
-	return rules;
 }
 
 /* How fast the checker itself is: best of --repeat runs. */
@@ -170,7 +162,7 @@ static bool lacks_memory(const struct hd_report *report)
 
 enum hd_err hd_cmd_plan_check(struct hd_cmd *cmd)
 {
-	const struct hd_schedule_rules rules = rules_of(cmd);
+	const struct hd_schedule_rules rules = hd_cmd_rules(cmd);
 	struct hd_schedules all;
 	uint8_t *bytes;
 	size_t len;

@@ -35,7 +35,7 @@ enum hd_err hd_cmd_plan_draw(struct hd_cmd *cmd)
 	if (hd_cmd_schedule_help(cmd))
 		return HD_OK;
 	err = hd_cmd_sim_ask(cmd, &ask);
-	err = err ? err : hd_cmd_schedules(cmd, &all);
+	err = err ? err : hd_cmd_schedules_sound(cmd, &all);
 	ask.spans = true;
 	if (!err && is_svg(path) && all.len > 1)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "%s holds %u schedules; a picture shows one", cmd->args.pos[0], all.len);

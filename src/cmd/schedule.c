@@ -114,13 +114,15 @@ static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, str
 	return err ? err : hd_schedule_of_plan(out->at, plan, &cmd->arena, &cmd->diag);
 }
 
-enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
+/* lists: they come from a file and are no plan's. */
+static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, bool *lists)
 {
 	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP };
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err err;
 
+	*lists = false;
 	if ((cmd->args.npos == 1) == cmd->args.has[HD_OPT_SCHEDULE])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "either a FILE or --schedule NAME says which schedule; --schedule help lists the names");
 	if (!cmd->args.npos)
@@ -131,8 +133,44 @@ enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
 	if (!err && hd_cmd_is_plan((const char *)bytes))
 		return of_plan(cmd, (const char *)bytes, len, out);
+	*lists = true;
 	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
+}
+
+enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
+{
+	bool lists;
+
+	return read_any(cmd, out, &lists);
+}
+
+struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd)
+{
+	struct hd_schedule_rules rules = { HD_TRANSPORT_EAGER, 0 };
+	const char *name = cmd->args.text[HD_OPT_TRANSPORT];
+
+	for (int t = 0; name && t < HD_NTRANSPORTS; t++)
+		if (!strcmp(name, hd_transport_names[t]))
+			rules.transport = (enum hd_transport)t;
+	if (cmd->args.has[HD_OPT_CREDITS])
+		rules.credits = cmd->args.count[HD_OPT_CREDITS] < UINT32_MAX ? (uint32_t)cmd->args.count[HD_OPT_CREDITS] : UINT32_MAX;
+	return rules;
+}
+
+enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
+{
+	const struct hd_schedule_rules rules = hd_cmd_rules(cmd);
+	bool lists;
+	enum hd_err err = read_any(cmd, out, &lists);
+
+	for (uint32_t i = 0; !err && lists && i < out->len; i++) {
+		struct hd_report report;
+		err = hd_schedule_check(&out->at[i], &rules, &report, &cmd->diag);
+		if (err == HD_E_BADPLAN)
+			hd_cmd_print_refused(cmd, *out->at[i].heading ? out->at[i].heading : cmd->args.pos[0], &report);
+	}
+	return err;
 }
 
 /* ---- costs */

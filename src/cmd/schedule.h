@@ -6,15 +6,22 @@
 #ifndef HD_CMD_SCHEDULE_H
 #define HD_CMD_SCHEDULE_H
 
+#include "plan/schedule_check.h"
 #include "plan/simulate.h"
 #include "cmd/verbs.h"
 
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
 HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);
+/* For verbs that run them: the lists of a file that `plan check` refuses under the same --transport are told of as it does, HD_E_BADPLAN. */
+HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);
 HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);           /* --costs, --comm, --periods */
 /* A plan's text, not a schedule's: the first word of a plan file is a directive that no schedule has. */
 bool hd_cmd_is_plan(const char *text);
+/* What --transport and --credits say, of what is not said the checker's own. */
+struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd);
+/* Findings, as `plan check` prints them. */
+void hd_cmd_print_refused(struct hd_cmd *cmd, const char *what, const struct hd_report *report);
 /* --schedule help was asked for and has been printed. */
 bool hd_cmd_schedule_help(const struct hd_cmd *cmd);
 

@@ -83,7 +83,7 @@ enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 	if (hd_cmd_schedule_help(cmd))
 		return HD_OK;
 	err = hd_cmd_sim_ask(cmd, &ask);
-	err = err ? err : hd_cmd_schedules(cmd, &all);
+	err = err ? err : hd_cmd_schedules_sound(cmd, &all);
 	for (uint32_t i = 0; i < all.len && !err; i++) {
 		const bool full = hd_cmd_sim_is_full(cmd, &all.at[i]);
 		struct hd_sim sim;

@@ -19,6 +19,7 @@ struct reader {
 	struct hd_schedule now;
 	uint32_t cap, ins_left, said_m, said_stages;      /* cap: lists of `now`; said: by directive, 0 unsaid */
 	uint32_t *said_place, nplace;
+	bool any_place;                           /* mod, v: it goes on for stages without end */
 	struct hd_ilist *section[NSECTIONS];              /* of `now`; [0] is the only one until a second is begun */
 	uint32_t nsections, nread;                        /* named; lists read of the last one */
 };
@@ -112,6 +113,7 @@ static enum hd_err read_place(struct reader *r)
 	if (!hd_scan_word(&r->scan, &word, &len))
 		return hd_scan_refuse(&r->scan, word, "mod, v or the rank of each stage belongs here");
 	bool mod = len == 3 && !memcmp(word, "mod", 3), v = len == 1 && *word == 'v';
+	r->any_place = mod || v;
 	r->said_place = hd_arena_take(r->arena, HD_MAX_STAGES, sizeof *r->said_place);
 	if (!r->said_place)
 		return no_memory(r);
@@ -228,6 +230,8 @@ static enum hd_err compare(const struct reader *r)
 
 	if ((r->said_m && r->said_m != s->nvns) || (r->said_stages && r->said_stages != s->nstages))
 		return hd_scan_refuse(&r->scan, r->scan.line, "the lists above have m = %u and %u stages, not what their directives say", s->nvns, s->nstages);
+	if (r->nplace > s->nstages && !r->any_place)
+		return hd_scan_refuse(&r->scan, r->scan.line, "place names the ranks of %u stages, the lists above run %u", r->nplace, s->nstages);
 	for (uint32_t stage = 0; r->nplace && stage < s->nstages; stage++)
 		if (s->place[stage] != HD_NO_RANK && (stage >= r->nplace || r->said_place[stage] != s->place[stage]))
 			return hd_scan_refuse(&r->scan, r->scan.line, "the lists above run stage %u on rank %u, not where their place says",
