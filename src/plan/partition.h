@@ -57,7 +57,7 @@ struct hd_part_how {
 	bool straight;                    /* one machine a stage, as many stages as machines */
 	bool fewer;                       /* machines may stay idle if that is faster */
 	double activations;               /* ratio c of `code`; 0: activations cost nothing. The others count them always */
-	double memory_bytes;              /* per machine, by the program's rule; 0: no limit */
+	double memory_bytes;              /* per machine; 0: no limit. ceil(machines behind / replicas) copies, 1 at least but for `code` */
 	enum hd_part_search search;
 };
 

@@ -77,7 +77,11 @@ static double term(const struct brute *b, uint32_t i, uint32_t j, double x, doub
 	double t = range_time(b, i, j), w = (double)(b->m->param[j] - (i ? b->m->param[i - 1] : 0)), B = h->level[b->level].bytes_per_s;
 	double u = b->level ? h->level[b->level - 1].machines : 1, memory = (double)(b->m->act[j] - (i ? b->m->act[i - 1] : 0)) + w, v;
 
-	if ((h->straight && x > 1) || (h->memory_bytes > 0 && ceil((h->level[b->level].machines - used) / x) * memory > h->memory_bytes))
+	double copies = ceil((h->level[b->level].machines - used) / x);
+
+	if (h->variant != HD_PART_CODE && copies < 1)
+		copies = 1;                                      /* the program counts none at the end */
+	if ((h->straight && x > 1) || (h->memory_bytes > 0 && copies * memory > h->memory_bytes))
 		return INFINITY;
 	if (h->variant == HD_PART_CODE) {
 		v = first ? (t + 4 * (x - 1) * w / (B * x) / u) / x : (t + 4 * (x - 1) * w / (B * x)) / x;
@@ -370,6 +374,17 @@ static void a_split_that_lies_is_found_out(void **state)
 	assert_true(isfinite(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5)));
 	how.memory_bytes = 0.5;                                              /* one machine behind three: a copy of the first stage */
 	assert_true(hd_part_cost(&split, &m.cuts, &how, 0, 0, 5) == INFINITY);
+	how.level[0].machines = 1;                                           /* nothing behind: a copy all the same, but for the program */
+	for (how.variant = 0; how.variant < HD_NPART_VARIANTS; how.variant++) {
+		struct hd_part part;
+		struct hd_arena arena;
+		struct hd_diag diag = { "" };
+		hd_arena_init(&arena, 0);
+		enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
+		hd_arena_finish(&arena);
+		CHECK(how.variant == HD_PART_CODE ? err == HD_OK : err == HD_E_INVAL && strstr(diag.text, "keeps to the memory limit"), "%s: %s",
+			hd_part_variant_name(how.variant), diag.text);
+	}
 }
 
 static void bad_requests_are_refused_with_their_reason(void **state)

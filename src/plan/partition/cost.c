@@ -48,6 +48,8 @@ static bool breaks_memory(const struct hd_part_how *how, uint32_t level, const s
 {
 	double copies = ceil((double)(how->level[level].machines - used) / (double)s->replicas);
 
+	if (how->variant != HD_PART_CODE)
+		copies = max2(copies, 1);
 	return how->memory_bytes > 0 &&
 		copies * (difference(cuts->act, s->first, s->last) + difference(cuts->param, s->first, s->last)) > how->memory_bytes;
 }

@@ -42,12 +42,14 @@ static inline double hd_terms_reduce(const struct hd_terms *t, double w, double 
 	return 2 * (m - 1) * w / (t->variant == HD_PART_PRINTED ? t->b : t->b * m);
 }
 
-/* Copies of `bytes` for the work in flight of the x.. machines after this stage. */
+/* Copies of `bytes` for the work in flight of the x.. machines after this stage; at the end there is still one, but not for `code`. */
 static inline bool hd_terms_fits(const struct hd_terms *t, uint32_t i, uint32_t j, uint32_t x, uint32_t m)
 {
 	double bytes = (double)(hd_terms_range(t->cuts->act, i, j) + hd_terms_range(t->cuts->param, i, j));
 	uint32_t copies = (t->machines - x + m - 1) / m;
 
+	if (copies == 0 && t->variant != HD_PART_CODE)
+		copies = 1;
 	return !(t->how->memory_bytes > 0) || !((double)copies * bytes > t->how->memory_bytes);
 }
 
