@@ -146,6 +146,6 @@ enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t
 
 	while (i < len && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
 		i++;
-	return i < len && text[i] == '{' ? hd_profile_parse(profile, text, len, file, arena, diag)
+	return i < len && (text[i] == '{' || text[i] == '[') ? hd_profile_parse(profile, text, len, file, arena, diag)
 					 : hd_profile_import(profile, text, len, file, arena, diag);
 }

@@ -78,7 +78,7 @@ struct hd_profile {
 	const char *ignored;                      /* members of the file left out, "a, b"; "" none */
 };
 
-/* A JSON text is told from graph.txt by its first character, '{'. */
+/* A JSON text is told from graph.txt by its first character that is no blank, { or [. */
 HD_MUST_USE enum hd_err hd_profile_read(struct hd_profile *profile, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_profile_parse(struct hd_profile *profile, const char *text, size_t len, const char *file,

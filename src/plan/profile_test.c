@@ -176,6 +176,9 @@ static void every_bad_value_of_a_profile_is_named_by_its_path(void **state)
 {
 	static const struct { const char *text, *says; } cases[] = {
 		{ "{", "p.json:1:" },
+		{ " \r\n\t{\"format\":\"other\",\"version\":1}", ".format is \"other\"" },
+		{ "[1]", "the whole is an array, not an object" },
+		{ "\n[[[[", "p.json:2:" },
 		{ "{\"format\":\"other\",\"version\":1}", ".format is \"other\"" },
 		{ "{\"format\":\"heddle-profile\",\"version\":2,\"method\":\"measured\"}", "version 2 of the format" },
 		{ "{\"format\":\"heddle-profile\",\"version\":1,\"method\":\"guessed\"}", ".method is \"guessed\"" },
