@@ -530,6 +530,12 @@ static int64_t step_of(const struct model *m, const struct servers *c, struct hd
 	enum hd_err err = hd_plan_auto(&a, &m->sums, &c->cluster, &ask, &arena, &diag);
 
 	assert_true(err == HD_OK || err == HD_E_INVAL);
+	const char *at = strstr(diag.text, "the smallest need is about ");
+	if (err && at) {
+		long long need = 0;
+		assert_int_equal(sscanf(at, "the smallest need is about %lld", &need), 1);
+		CHECK(need > c->kind.memory, "refused, though it needs no more than there is: %s", diag.text);
+	}
 	return err ? INT64_MAX : a.plan[0].makespan_ps;
 }
 
