@@ -24,6 +24,10 @@ same "$(number p)" 8 "the depth that was asked for"
 expect 0 heddle plan check two.txt
 expect 0 heddle plan draw two.txt
 grep -q '^update 2bw' two.txt || failed "the schedule does not say that its updates are delayed"
+expect 0 $ask -p 8
+says 'was not tried: -p asks for another depth'
+expect 0 $ask --memory 1.61e9 --json
+same "$(number limit_bytes)" 1610000000 "a limit with an exponent"
 expect 0 $ask --memory 1610000000 --json
 same "$(number recompute),$(number p)" true,4 "under a limit that wants recomputation"
 cat >cluster.yaml <<'END'
@@ -49,6 +53,8 @@ expect 2 heddle plan 2bw --vns 16 --machines 8 --bandwidth 1e9
 says 'give --graph FILE'
 expect 2 $ask --memory 0
 says 'nothing fits'
+expect 2 $ask --memory 16GB
+says '--memory 16GB: bytes, as 16e9 or 16GiB'
 expect 2 $ask --cluster cluster.yaml
 says 'leave --machines and --bandwidth out'
 expect 3 heddle plan 2bw --graph chain.txt --vns 16 --cluster none.yaml

@@ -174,6 +174,10 @@ expect 2 heddle plan check straight.txt --graph heavy.txt --memory 4MiB --cuts 0
 printf '0: F0.0 B0.0\n1: F1.0 B1.0\n2: F2.0 B2.0\n3: F3.0 B3.0\n4: F4.0 B4.0\n' >deep.txt
 expect 2 heddle plan check deep.txt --graph heavy.txt
 says 'the model has 4 cuts, the schedule 5 stages; the nearest that works: 4 stages'
+expect 0 heddle plan check straight.txt --graph heavy.txt --memory 4.2e6
+expect 0 heddle plan partition --graph small.txt --machines 1 --bandwidth 1e8 --memory 16GiB
+expect 2 heddle plan partition --graph small.txt --machines 1 --bandwidth 1e8 --memory 1x
+says '--memory 1x: bytes, as 16e9 or 16GiB'
 expect 2 heddle plan check straight.txt --memory 1MiB
 says '--memory needs --graph'
 passed "what does not fit is refused, with a split that does"

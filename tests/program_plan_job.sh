@@ -83,6 +83,8 @@ expect 2 heddle plan lenet.yaml --workers 0
 says '--workers is from 1 to'
 expect 2 heddle plan lenet.yaml --planner pipedreem
 says 'did you mean pipedream?'
+expect 2 heddle plan lenet.yaml --planner foo
+says 'there are auto, data, pipedream, 2bw, ptdp'
 expect 0 heddle plan resnet18.yaml -n 2 -s model.bn=global
 says 'planner   data'
 expect 2 heddle plan resnet18.yaml -n 2 -s model.bn=global -s parallel.mode=pipeline

@@ -34,6 +34,7 @@ expect 0 heddle plan ptdp --published
 says '1008B'
 [ "$(grep -c . out)" -eq 132 ] || failed "ten runs and 120 choices of three"
 expect 0 heddle plan ptdp --published --json
+[ "$(grep -c '"parameters":[0-9]*}' out)" = 10 ] || failed "parameters are counted, so they are integers"
 json_ok
 [ "$(grep -c fitted_to out)" -eq 120 ] || failed "120 choices of three"
 passed "published runs"
@@ -63,4 +64,6 @@ expect 2 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --
 says 'give one of them'
 expect 2 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --memory 0
 says 'nothing fits'
+expect 2 heddle plan ptdp --model 12,768,12,50304,1024 --devices 8 --batch 64 --memory 6GB
+says '--memory 6GB: bytes, as 16e9 or 16GiB'
 passed "bad requests are refused"

@@ -68,6 +68,12 @@ expect 2 heddle plan show
 says 'either a FILE or --schedule NAME'
 expect 2 heddle plan show zb.txt -p 3
 says '--ranks belongs to --schedule'
+for extra in '--group 2' '--cap 4' '--replicas 2,1'; do
+	expect 2 heddle simulate --schedule 1f1b -p 3 -m 4 $extra
+	says "${extra% *} is of the schedule"
+done
+expect 2 heddle simulate --schedule 1f1b -p 3 -m 4 -v 0
+says '-v 0: a rank holds a chunk'
 expect 2 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,x
 says '--replicas 2,x'
 expect 2 heddle simulate zb.txt --costs 1

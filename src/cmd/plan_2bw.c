@@ -1,6 +1,5 @@
 #include <stdio.h>
 
-#include "base/num.h"
 #include "plan/generate.h"
 #include "plan/two_bw.h"
 #include "cmd/json_line.h"
@@ -33,17 +32,14 @@ static enum hd_err read_cluster(struct hd_cmd *cmd, struct hd_cluster *cluster)
 
 static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_2bw_ask *ask)
 {
-	uint64_t vns = cmd->args.count[HD_OPT_STEP_VNS], p = cmd->args.count[HD_OPT_RANKS], memory = 0;
+	uint64_t vns = cmd->args.count[HD_OPT_STEP_VNS], p = cmd->args.count[HD_OPT_RANKS];
 
 	if (!cmd->args.has[HD_OPT_STEP_VNS] || vns < 1 || vns > HD_MAX_VNS)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "how many virtual nodes has a step? give --vns V, from 1 to %u", (unsigned)HD_MAX_VNS);
 	if (cmd->args.has[HD_OPT_RANKS] && (p < 1 || p > HD_MAX_RANKS))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "-p is from 1 to %d", HD_MAX_RANKS);
-	enum hd_err err = cmd->args.has[HD_OPT_MEMORY] ? hd_num_size(cmd->args.text[HD_OPT_MEMORY], INT64_MAX, &memory, &cmd->diag) : HD_OK;
-	*ask = (struct hd_2bw_ask){ .vns = (uint32_t)vns, .p = (uint32_t)p, .memory = (int64_t)memory };
-	if (!err && cmd->args.has[HD_OPT_MEMORY] && memory == 0)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--memory 0: nothing fits");
-	return err;
+	*ask = (struct hd_2bw_ask){ .vns = (uint32_t)vns, .p = (uint32_t)p };
+	return hd_cmd_memory(cmd, &ask->memory);
 }
 
 static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const struct hd_2bw_plan *plan)
@@ -80,7 +76,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const str
 	hd_json_line_print(&line);
 }
 
-static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *cluster, const struct hd_2bw_plan *plan)
+static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *cluster, const struct hd_2bw_plan *plan, bool all)
 {
 	printf("p=%u d=%u           %u of %u devices; %u virtual nodes a pipeline, recomputation %s; %llu of %llu choices fit\n", plan->p, plan->d,
 		plan->p * plan->d, cluster->ndevices, plan->m, plan->recompute ? "on" : "off", (unsigned long long)plan->nfit,
@@ -90,7 +86,7 @@ static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *clus
 		printf("data parallel     d=%u: a virtual node %.6g s, so 2bw is %.2f times as fast\n", plan->data_d, (double)plan->data_ps / 1e12,
 			(double)plan->data_ps / plan->data_d / ((double)plan->vn_ps / plan->d));
 	else
-		printf("data parallel     does not fit\n");
+		printf("data parallel     %s\n", all ? "does not fit" : "was not tried: -p asks for another depth");
 	printf("memory            %lld bytes a device", (long long)plan->need);
 	if (plan->limit)
 		printf(" of %lld", (long long)plan->limit);
@@ -141,6 +137,6 @@ enum hd_err hd_cmd_plan_2bw(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_JSON])
 		print_json(cmd, &cuts, &plan);
 	else
-		print_text(&cuts, &cluster, &plan);
+		print_text(&cuts, &cluster, &plan, ask.p <= 1);
 	return HD_OK;
 }

@@ -99,19 +99,18 @@ struct around { struct hd_schedule_job job; struct hd_cut_sums sums; int64_t byt
 static enum hd_err read_around(struct hd_cmd *cmd, const struct hd_schedule *s, struct around *out)
 {
 	int64_t *memory = hd_arena_take(&cmd->arena, (size_t)s->nranks + 1, sizeof *memory);
-	uint64_t bytes = 0;
+	int64_t bytes = 0;
 	enum hd_err err = HD_OK;
 
 	*out = (struct around){ 0 };
 	if (cmd->args.has[HD_OPT_MEMORY] && !cmd->args.has[HD_OPT_GRAPH])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--memory needs --graph: what do the stages take?");
-	if (cmd->args.has[HD_OPT_MEMORY])
-		err = hd_num_size(cmd->args.text[HD_OPT_MEMORY], INT64_MAX, &bytes, &cmd->diag);
+	err = hd_cmd_memory(cmd, &bytes);
 	if (!err && !memory)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory to check a schedule");
 	for (uint32_t r = 0; !err && r < s->nranks; r++)
-		memory[r] = (int64_t)bytes;
-	out->bytes = (int64_t)bytes;
+		memory[r] = bytes;
+	out->bytes = bytes;
 	out->job.memory = memory;
 	return err ? err : hd_cmd_stage_costs(cmd, s->nstages, &out->job.costs, &out->sums);
 }

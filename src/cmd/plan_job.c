@@ -252,7 +252,9 @@ enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 
 	if (!p)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a plan");
-	enum hd_err err = hd_plan_input_read(cmd, &p->in);
+	enum hd_err err = cmd->args.has[HD_OPT_PLANNER] ? hd_job_planner_find(&planner, cmd->args.text[HD_OPT_PLANNER], &cmd->diag) : HD_OK;
+	if (!err)
+		err = hd_plan_input_read(cmd, &p->in);
 	if (!err && hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "parallel.mode explicit names its plan, %s: `heddle plan check` proves it; leave mode out to have "
 			"one made", hd_job_text(&p->in.job, HD_JOB_PAR_PLAN));

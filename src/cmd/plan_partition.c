@@ -88,7 +88,11 @@ static enum hd_err read_how(struct hd_cmd *cmd, struct hd_part_how *how)
 	enum hd_err err = hd_cmd_levels(cmd, how);
 	if (!err)
 		err = read_positive(cmd, HD_OPT_ACTIVATIONS, &how->activations);
-	return err ? err : read_positive(cmd, HD_OPT_MEMORY, &how->memory_bytes);
+	int64_t memory = 0;
+	if (!err)
+		err = hd_cmd_memory(cmd, &memory);
+	how->memory_bytes = (double)memory;
+	return err;
 }
 
 enum hd_err hd_cmd_cuts(struct hd_cmd *cmd, struct hd_profile *profile, struct hd_cuts *cuts)

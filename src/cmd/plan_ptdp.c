@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "plan/ptdp_plan.h"
 #include "cmd/json_line.h"
+#include "cmd/stages.h"
 #include "cmd/verbs.h"
 
 /* "3,4,5" into out[0..n): how many there are, 0 if one is no count or there are more than n. */
@@ -41,7 +42,6 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_ptdp_ask *ask)
 {
 	const char *model = cmd->args.text[HD_OPT_MODEL], *devices = cmd->args.text[HD_OPT_DEVICES];
 	uint32_t x[5];
-	uint64_t memory;
 
 	*ask = (struct hd_ptdp_ask){ .site = { hd_ptdp_devices, hd_ptdp_fitted, HD_PTDP_MIXED_ADAM, 0, cmd->args.has[HD_OPT_SEQUENCE] } };
 	if (!model || !devices || !cmd->args.has[HD_OPT_BATCH])
@@ -55,13 +55,7 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_ptdp_ask *ask)
 	enum hd_err err = read_count(cmd, HD_OPT_BATCH, &ask->batch);
 	if (!err)
 		err = read_count(cmd, HD_OPT_VN_SIZE, &ask->b);
-	if (err || !cmd->args.has[HD_OPT_MEMORY])
-		return err;
-	err = hd_num_size(cmd->args.text[HD_OPT_MEMORY], INT64_MAX, &memory, &cmd->diag);
-	if (!err && memory == 0)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--memory 0: nothing fits");
-	ask->site.memory = (int64_t)memory;
-	return err;
+	return err ? err : hd_cmd_memory(cmd, &ask->site.memory);
 }
 
 /* --at t,p,d[,b[,v[,recomputation]]] */
@@ -114,7 +108,7 @@ static void put_model(struct hd_json_writer *w, const struct hd_ptdp_model *mode
 	hd_json_put_i64(w, "heads", model->heads);
 	hd_json_put_i64(w, "vocabulary", model->vocab);
 	hd_json_put_i64(w, "sequence", model->seq);
-	hd_json_put_f64(w, "parameters", hd_ptdp_params(model));
+	hd_json_put_i64(w, "parameters", (int64_t)hd_ptdp_params(model));     /* below 2^54 by the limits of a model */
 	hd_json_close(w);
 }
 

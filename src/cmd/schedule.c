@@ -78,14 +78,23 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	const struct { enum hd_opt opt; uint32_t *to; } fields[] = {
 		{ HD_OPT_RANKS, &ask.p }, { HD_OPT_VNS, &ask.m }, { HD_OPT_CHUNKS, &ask.v }, { HD_OPT_GROUP, &ask.group },
 	};
+	static const struct { enum hd_opt opt; const char *name; } of_one[] = {
+		{ HD_OPT_GROUP, "interleaved" }, { HD_OPT_REPLICAS, "1f1b-rr" }, { HD_OPT_CAP, "zb-auto" },
+	};
 	const struct hd_schedule_kind *kind;
 	uint32_t *replicas = NULL;
 	enum hd_err err = hd_schedule_kind_find(&kind, ask.name, &cmd->diag);
 
 	if (!err && (!cmd->args.has[HD_OPT_RANKS] || !cmd->args.has[HD_OPT_VNS]))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--schedule %s needs -p RANKS and -m VIRTUAL-NODES", ask.name);
+	for (size_t i = 0; i < sizeof of_one / sizeof *of_one && !err; i++)
+		if (cmd->args.has[of_one[i].opt] && strcmp(kind->name, of_one[i].name) != 0)
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s is of the schedule %s alone; %s takes none", hd_opts[of_one[i].opt].name, of_one[i].name,
+				kind->name);
 	for (size_t i = 0; i < sizeof fields / sizeof *fields && !err; i++)
 		err = number(cmd, fields[i].opt, fields[i].to);
+	if (!err && cmd->args.has[HD_OPT_CHUNKS] && ask.v == 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "-v 0: a rank holds a chunk of the model at least");
 	if (!err && cmd->args.has[HD_OPT_REPLICAS])
 		err = counts(cmd, HD_OPT_REPLICAS, &replicas, &ask.nreplicas);
 	ask.replicas = replicas;

@@ -2,10 +2,28 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/num.h"
 #include "plan/partition.h"
 
 static const double FREE = 1e18;          /* bytes per second: nothing that travels shows */
+
+enum hd_err hd_cmd_memory(struct hd_cmd *cmd, int64_t *bytes)
+{
+	const char *text = cmd->args.text[HD_OPT_MEMORY];
+	struct hd_diag why = { "" };
+	uint64_t whole = 0;
+	double v = 0;
+
+	*bytes = 0;
+	if (!cmd->args.has[HD_OPT_MEMORY])
+		return HD_OK;
+	if (!hd_num_size(text, INT64_MAX, &whole, &why))
+		*bytes = (int64_t)whole;
+	else if (hd_num_f64(text, 0, 0x1p62, &v, &why) || !hd_i64_from_f64(v, bytes))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--memory %s: bytes, as 16e9 or 16GiB, at most 2^62", text);
+	return *bytes > 0 ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "--memory %s: nothing fits", text);
+}
 
 static enum hd_err said_cuts(struct hd_cmd *cmd, uint32_t nstages, uint32_t *first)
 {
