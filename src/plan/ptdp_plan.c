@@ -66,6 +66,9 @@ static enum hd_err check_split(const struct hd_ptdp_ask *ask, const struct hd_pt
 		return hd_fail(diag, HD_E_INVAL, "a sequence of %u cannot be split in %u shards", model->seq, s->t);
 	if (s->t > ask->site.device->per_server)
 		return hd_fail(diag, HD_E_INVAL, "t=%u: a tensor group lies inside a server, which has %u devices", s->t, ask->site.device->per_server);
+	if (ask->site.device->per_server % s->t)
+		return hd_fail(diag, HD_E_INVAL, "t=%u does not divide the %u devices of a server: a tensor group would lie across two", s->t,
+			ask->site.device->per_server);
 	if ((uint64_t)s->p * s->v > model->layers)
 		return hd_fail(diag, HD_E_INVAL, "p=%u v=%u: %u layers make no %llu stages", s->p, s->v, model->layers, (unsigned long long)s->p * s->v);
 	if (s->v > 1 && (s->p == 1 || model->layers % (s->p * s->v)))

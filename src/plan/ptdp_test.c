@@ -392,6 +392,7 @@ static void what_cannot_be_is_refused_with_the_least_that_would_do(void **state)
 		{ { 8, 64, 7, 1, 1, HD_PTDP_FULL }, "takes 3584 devices; there are 3072" },
 		{ { 3, 1, 1, 1, 1, HD_PTDP_FULL }, "heads 160 cannot be split in 3 shards" },
 		{ { 16, 1, 1, 1, 1, HD_PTDP_FULL }, "inside a server, which has 8" }, { { 8, 129, 1, 1, 1, HD_PTDP_FULL }, "128 layers make no 129 stages" },
+		{ { 5, 1, 1, 1, 1, HD_PTDP_FULL }, "t=5 does not divide the 8 devices of a server" },
 		{ { 8, 64, 6, 3, 1, HD_PTDP_FULL }, "128 layers make no 192 stages" }, { { 8, 4, 6, 3, 1, HD_PTDP_FULL }, "p v that divides the 128 layers" },
 		{ { 8, 4, 6, 1, 600, HD_PTDP_FULL }, "has not that many" }, { { 8, 4, 0, 1, 1, HD_PTDP_FULL }, "1 or more" },
 		{ { 1, 64, 48, 2, 1, HD_PTDP_FULL }, NULL }, { { 1, 64, 48, 2, 2, HD_PTDP_FULL }, "v=2 needs m >= p; m = 32, p = 64" },
