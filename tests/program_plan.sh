@@ -178,6 +178,8 @@ expect 0 heddle plan check straight.txt --graph heavy.txt --memory 4.2e6
 expect 0 heddle plan partition --graph small.txt --machines 1 --bandwidth 1e8 --memory 16GiB
 expect 2 heddle plan partition --graph small.txt --machines 1 --bandwidth 1e8 --memory 1x
 says '--memory 1x: bytes, as 16e9 or 16GiB'
+expect 2 heddle plan partition --graph small.txt --machines 1 --bandwidth 1e8 -m 8
+says '-m: the variant paper knows a steady state alone'
 expect 2 heddle plan check straight.txt --memory 1MiB
 says '--memory needs --graph'
 passed "what does not fit is refused, with a split that does"

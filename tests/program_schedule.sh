@@ -74,6 +74,8 @@ for extra in '--group 2' '--cap 4' '--replicas 2,1'; do
 done
 expect 2 heddle simulate --schedule 1f1b -p 3 -m 4 -v 0
 says '-v 0: a rank holds a chunk'
+expect 2 heddle simulate --schedule 2bw -p 2 -m 4 --periods 0
+says 'periods 0: 1 or more'
 expect 2 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,x
 says '--replicas 2,x'
 expect 2 heddle simulate zb.txt --costs 1

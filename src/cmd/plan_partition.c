@@ -221,6 +221,9 @@ enum hd_err hd_cmd_plan_partition(struct hd_cmd *cmd)
 	struct hd_cuts cuts;
 	enum hd_err err = read_how(cmd, &how);
 
+	if (!err && cmd->args.has[HD_OPT_VNS] && how.variant != HD_NPART_VARIANTS)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "-m: the variant %s knows a steady state alone; virtual nodes are counted by --variant heddle",
+			hd_part_variant_name(how.variant));
 	err = err ? err : hd_cmd_cuts(cmd, &profile, &cuts);
 	if (err)
 		return err;

@@ -225,6 +225,8 @@ enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out)
 	}
 	if (!err && c[0] + c[1] + c[2] == 0)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--costs: at least one is above 0");
+	if (!err && cmd->args.has[HD_OPT_PERIODS] && cmd->args.count[HD_OPT_PERIODS] == 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s 0: 1 or more", hd_opts[HD_OPT_PERIODS].name);
 	err = err ? err : number(cmd, HD_OPT_PERIODS, &ask.steps);
 	ask.costs = (struct hd_rank_costs){ c[0], c[1], c[2], hop };
 	*out = ask;
