@@ -68,6 +68,9 @@ expect 2 heddle plan show
 says 'either a FILE or --schedule NAME'
 expect 2 heddle plan show zb.txt -p 3
 says '--ranks belongs to --schedule'
+expect 0 heddle plan show --schedule help --json
+json_ok
+[ "$(grep -c '^{"schedule":"' out)" -ge 15 ] || failed "a line of JSON for every schedule"
 for extra in '--group 2' '--cap 4' '--replicas 2,1'; do
 	expect 2 heddle simulate --schedule 1f1b -p 3 -m 4 $extra
 	says "${extra% *} is of the schedule"

@@ -5,17 +5,34 @@
 
 #include "base/num.h"
 #include "plan/plan_schedule.h"
+#include "cmd/json_line.h"
 
 enum { MAX_NUMBERS = HD_MAX_RANKS };
 static const double MAX_UNITS = 1e6;
 
-bool hd_cmd_schedule_help(const struct hd_cmd *cmd)
+static void put_kind(struct hd_cmd *cmd, const struct hd_schedule_kind *k)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "schedule", k->name);
+	if (k->other)
+		hd_json_put_text(w, "other_name", k->other);
+	hd_json_put_text(w, "update", hd_update_names[k->update]);
+	hd_json_put_text(w, "about", k->about);
+	hd_json_put_text(w, "limits", k->limits);
+	hd_json_line_print(&line);
+}
+
+bool hd_cmd_schedule_help(struct hd_cmd *cmd)
 {
 	const char *name = cmd->args.text[HD_OPT_SCHEDULE];
 
 	if (!name || strcmp(name, "help") != 0)
 		return false;
-	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name && cmd->args.has[HD_OPT_JSON]; k++)
+		put_kind(cmd, k);
+	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name && !cmd->args.has[HD_OPT_JSON]; k++)
 		printf("%-14s %-11s %-7s %s%s%s%s\n", k->name, k->other ? k->other : "", hd_update_names[k->update], k->about,
 			*k->limits ? " (" : "", k->limits, *k->limits ? ")" : "");
 	return true;

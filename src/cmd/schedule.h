@@ -23,6 +23,6 @@ struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd);
 /* Findings, as `plan check` prints them. */
 void hd_cmd_print_refused(struct hd_cmd *cmd, const char *what, const struct hd_report *report);
 /* --schedule help was asked for and has been printed. */
-bool hd_cmd_schedule_help(const struct hd_cmd *cmd);
+bool hd_cmd_schedule_help(struct hd_cmd *cmd);
 
 #endif
