@@ -10,7 +10,7 @@
  * 4. Kinds of delayed updates (`update` not flush) have three sections (schedule.h); the others one.
  *
  * To add one: a file in src/plan/schedule/, its functions in src/plan/schedule/kind.h, a row in
- * src/plan/generate.c and a row in the test of closed forms. Nothing else names a schedule. */
+ * src/plan/schedule/generate.c and a row in the test of closed forms. Nothing else names a schedule. */
 #ifndef HD_PLAN_GENERATE_H
 #define HD_PLAN_GENERATE_H
 

@@ -1,6 +1,6 @@
 /* job.h -- what a user asks for: the job file, resolved.
  *
- * One table of keys (job_keys.h) gives type, default, range, whether the key fixes
+ * One table of keys (job/keys.h) gives type, default, range, whether the key fixes
  * the result (R) and a sentence of help; parser, `config show|check|schema`, the
  * job hash and the documentation derive from it.
  *
@@ -42,7 +42,7 @@ enum hd_job_type {
 	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
 };
 
-/* Indices of words, in the order of job_keys.h. Those of optim.kind, data.order and
+/* Indices of words, in the order of job/keys.h. Those of optim.kind, data.order and
  * batch.last are the enums of rooms device and data. */
 enum hd_jobkernels { HD_JOBKERNELS_AUTO, HD_JOBKERNELS_LIBRARY, HD_JOBKERNELS_PORTABLE };
 enum hd_bn         { HD_BN_GHOST, HD_BN_GLOBAL };
@@ -81,7 +81,7 @@ struct hd_job_value {
 
 enum hd_job_key {
 #define X(id, table, key, type, r, def, words, lo, hi, about) HD_JOB_##id,
-#include "plan/job_keys.h"
+#include "plan/job/keys.h"
 #undef X
 	HD_JOB_NKEYS
 };

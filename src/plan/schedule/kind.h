@@ -1,4 +1,4 @@
-/* kind.h -- what the generators of schedules share. Private to generate.c and this folder.
+/* kind.h -- what the generators of schedules share. Private to this folder.
  *
  * A maker writes the list of one rank at a time (`list`), or all ranks together (`all`) where
  * one rank's order depends on another's. The lists have room for every instruction of the rank:

@@ -1,4 +1,4 @@
-/* int.h -- the state of a simulation. Private to sim_plan.c and this folder.
+/* int.h -- the state of a simulation. Private to this folder.
  *
  * build.c reads the lists once and lays out who makes and uses what; run.c executes; memory.c counts bytes. */
 #ifndef HD_PLAN_SIM_INT_H

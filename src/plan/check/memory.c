@@ -1,5 +1,5 @@
 /* K22: what a rank needs, by the simulator that planners judge with. */
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 
 #include "plan/sim_plan.h"
 

@@ -2,7 +2,7 @@
  * there, and is looked at again when that one has moved. */
 #include <string.h>
 
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 
 #define NOBODY UINT32_MAX
 

@@ -3,7 +3,7 @@
  * Of one section the last one is where it stands. A period is a template: which virtual node of a block is the
  * rank's last follows from its number inside the step, and which of two stages ends its block later from how many
  * steps, then how many instructions, each of them lags behind. */
-#include "plan/passes_int.h"
+#include "plan/passes/int.h"
 
 #define NEVER UINT32_MAX
 

@@ -1,7 +1,7 @@
-/* job_int.h -- what the files of the job parser share; private to them.
+/* int.h -- what the files of the job parser share; private to this folder.
  *
- * job.c walks the file and the sets, job_value.c reads one value by its type, job_check.c
- * proves what concerns several keys, job_print.c writes. A *place* is where a value was
+ * job.c walks the file and the sets, value.c reads one value by its type, check.c
+ * proves what concerns several keys, print.c writes. A *place* is where a value was
  * found, for messages: "tiny.yaml:7:19", "-s", "HEDDLE_BATCH_GLOBAL". */
 #ifndef HD_PLAN_JOB_INT_H
 #define HD_PLAN_JOB_INT_H
@@ -44,7 +44,7 @@ HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_jo
 
 /* Fills in what depends on other keys and refuses what cannot be together. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);
-/* job_parallel.c: the keys of `parallel:` together. */
+/* parallel.c: the keys of `parallel:` together. */
 HD_MUST_USE enum hd_err hd_job_check_parallel(struct hd_job_reader *reader);
 
 #endif

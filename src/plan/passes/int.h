@@ -1,4 +1,4 @@
-/* passes_int.h -- sections of a schedule that is rewritten. Private to passes*.c. */
+/* int.h -- sections of a schedule that is rewritten. Private to this folder. */
 #ifndef HD_PLAN_PASSES_INT_H
 #define HD_PLAN_PASSES_INT_H
 

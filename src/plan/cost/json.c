@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/json_writer.h"
-#include "plan/profile_int.h"
+#include "plan/cost/int.h"
 
 #define FORMAT "heddle-profile"
 enum { VERSION = 1, IGNORED_CAP = 256, SMALL_MAX = 1 << 20 };

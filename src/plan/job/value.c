@@ -1,4 +1,4 @@
-#include "plan/job_int.h"
+#include "plan/job/int.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
-#include "plan/profile_int.h"
+#include "plan/cost/int.h"
 
 #define NS_PER_US 1000
 #define US_PER_MS 1000.0

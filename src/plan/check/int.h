@@ -1,6 +1,6 @@
-/* schedule_check_int.h -- what the walk over the lists leaves for the execution of them. Private to schedule_check*.c. */
-#ifndef HD_PLAN_SCHEDULE_CHECK_INT_H
-#define HD_PLAN_SCHEDULE_CHECK_INT_H
+/* int.h -- what the walk over the lists leaves for the execution of them. Private to this folder. */
+#ifndef HD_PLAN_CHECK_INT_H
+#define HD_PLAN_CHECK_INT_H
 
 #include "plan/schedule_check.h"
 

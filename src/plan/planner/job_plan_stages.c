@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "plan/job_plan_int.h"
+#include "plan/planner/job_plan_int.h"
 #include "plan/steady.h"
 
 /* Stages with copies, found by a recurrence over cuts and run by 1f1b-rr: PipeDream's, for equal devices and links and the steady

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 
 #define NO_ONE UINT32_MAX
 

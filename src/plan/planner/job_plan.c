@@ -1,4 +1,4 @@
-#include "plan/job_plan_int.h"
+#include "plan/planner/job_plan_int.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Transfers around what a skeleton computes, and the buffers they arrive in. */
 #include "plan/schedule_check.h"
 
-#include "plan/passes_int.h"
+#include "plan/passes/int.h"
 
 struct adder {
 	const struct hd_schedule *s;

@@ -1,10 +1,10 @@
-/* job_keys.h -- the table of job keys; included with X defined (job.h, job.c).
+/* keys.h -- the table of job keys; included with X defined (job.h, job.c).
  * X(id, table, key, type, R, default or NULL, words, lo, hi, about)
  * Not a header of its own: no guard, no declarations.
  *
  * Rows of one table stand together. A key with a dot is a table inside its table. NULL as
  * default: the key is required. `words`: WORD, the closed set; SPLIT, the names; others,
- * which of auto and none they take. Values that exist elsewhere only: job_absent.h. */
+ * which of auto and none they take. Values that exist elsewhere only: absent.h. */
 X(NAME,       "job",   "name",      TEXT, 0, "job",    "", 0, 0, "names the run directory: 1 to 64 of A-Z a-z 0-9 . _ -")
 X(SEED,       "job",   "seed",      INT,  1, "0",      "", 0, 0x1p63, "keys every random number and the data order")
 X(STEPS,      "job",   "steps",     INT,  1, "none",   "none", 1, 0x1p43, "steps to train; exactly one of steps and epochs")

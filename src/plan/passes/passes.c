@@ -1,6 +1,6 @@
 #include "plan/schedule_check.h"
 
-#include "plan/passes_int.h"
+#include "plan/passes/int.h"
 
 static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_NOMEM, "no memory for a pass over a schedule"); }
 

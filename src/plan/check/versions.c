@@ -1,12 +1,12 @@
 /* Walks each rank's list once with the state of its stages: which versions are there, which gradients
- * have joined, what was reduced, tied, normed. Rules K12 - K21; ranks meet only where schedule_run.c says so.
+ * have joined, what was reduced, tied, normed. Rules K12 - K21; ranks meet only where run.c says so.
  *
  * A version is there while it is the newest, or pinned. Lists without any update are skeletons: their
  * updates are implied, each directly after the last gradient of its stage on the rank. */
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 
 #define NEVER UINT32_MAX
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "plan/job_plan_int.h"
+#include "plan/planner/job_plan_int.h"
 #include "plan/planner.h"
 
 /* Planners that ask the automatic one (planner.h): with what the job wishes, or one choice after the other as PTD-P's rules. */

@@ -1,10 +1,10 @@
-/* job_absent.h -- keys and words of the job file that this build knows and does not
+/* absent.h -- keys and words of the job file that this build knows and does not
  * honour: A(table, key, word). Key NULL: the whole table; word NULL: the key.
  * Not a header of its own: no guard, no declarations.
  *
  * What asks for something that would not happen is refused, with another sentence than a
  * typing error. A capability that lands deletes its rows here and adds its keys in
- * job_keys.h. */
+ * keys.h. */
 A("job", "priority", NULL)          A("job", "deadline", NULL)
 A("job", "reduction", "fast")       A("job", "reduction", "exact")
 A("model", "loss", "bce")

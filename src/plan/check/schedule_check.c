@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 #include "plan/simulate.h"
 
 const char *const hd_transport_names[HD_NTRANSPORTS] = {

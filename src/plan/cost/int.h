@@ -1,6 +1,6 @@
-/* profile_int.h -- what the two readers of profiles share. */
-#ifndef HD_PLAN_PROFILE_INT_H
-#define HD_PLAN_PROFILE_INT_H
+/* int.h -- what the two readers of profiles share. */
+#ifndef HD_PLAN_COST_INT_H
+#define HD_PLAN_COST_INT_H
 
 #include "plan/profile.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "plan/profile_int.h"
+#include "plan/cost/int.h"
 
 static const char *const method_name[HD_NPROFILE_METHODS] = {
 #define X(id, name) [HD_PROFILE_##id] = name,

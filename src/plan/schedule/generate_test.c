@@ -1,5 +1,5 @@
 /* Schedules against the vectors of the plan documents, character for character, and against laws
- * that are counted here from the lists alone. Closed forms of time: simulate_test.c. */
+ * that are counted here from the lists alone. Closed forms of time: sim/simulate_test.c. */
 #include "plan/generate.h"
 
 #include <stdio.h>

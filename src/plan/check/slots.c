@@ -1,7 +1,7 @@
 /* K11: the buffers that receives name. A tensor is needed until its consumer has run; a rank's own order decides. */
 #include <string.h>
 
-#include "plan/schedule_check_int.h"
+#include "plan/check/int.h"
 
 /* What a buffer of a channel holds; of rank `of` - 1, others' is forgotten. */
 struct buffer { uint32_t of, peer, stage, vn, got_at, needed_at; uint16_t slot; bool grad; };
