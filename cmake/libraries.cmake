@@ -7,6 +7,7 @@ set(HD_LIBRARIES
   "xxhash|xxhash.h|libxxhash-dev|required"
   "crypto|openssl/evp.h|libssl-dev|required"
   "protobuf-c|protobuf-c/protobuf-c.h|libprotobuf-c-dev|required"
+  "sqlite3|sqlite3.h|libsqlite3-dev|required"
   "dnnl|dnnl.h|libdnnl-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")

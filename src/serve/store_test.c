@@ -1,0 +1,162 @@
+#include "serve/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/check.h"
+
+static char path[128];
+
+static int fresh(void **state)
+{
+	(void)state;
+	snprintf(path, sizeof path, "/tmp/hd_store_test.%d.sqlite", (int)getpid());
+	return 0;
+}
+
+static int clean(void **state)
+{
+	char other[160];
+
+	(void)state;
+	unlink(path);
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(other, sizeof other, "%s%s", path, i ? "-wal" : "-shm");
+		unlink(other);
+	}
+	return 0;
+}
+
+static void the_newest_record_of_a_kind_is_found_again(void **state)
+{
+	struct hd_store *s;
+	char bytes[16];
+	size_t len = 99;
+
+	(void)state;
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	assert_int_equal(hd_store_get(s, 1, bytes, sizeof bytes, &len, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_store_put(s, 1, "old", 3, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 2, "other", 5, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 1, "newer", 5, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 3, NULL, 0, NULL), HD_OK);
+	hd_store_close(s);
+
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	assert_int_equal(hd_store_get(s, 1, bytes, sizeof bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, 5);
+	assert_memory_equal(bytes, "newer", 5);
+	assert_int_equal(hd_store_get(s, 3, bytes, sizeof bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, 0);
+	assert_int_equal(hd_store_get(s, 2, bytes, 4, &len, NULL), HD_E_NOSPACE);
+	hd_store_close(s);
+}
+
+static enum hd_err collect(void *user, uint64_t number, uint32_t kind, const void *bytes, size_t len, struct hd_diag *diag)
+{
+	char *text = user;
+
+	(void)number;
+	(void)diag;
+	snprintf(text + strlen(text), 64 - strlen(text), "%u%.*s ", kind, (int)len, (const char *)bytes);
+	return kind == 9 ? HD_E_INVAL : HD_OK;
+}
+
+static void records_are_told_in_the_order_they_came_and_may_be_refused(void **state)
+{
+	struct hd_store *s;
+	char text[64] = "";
+
+	(void)state;
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 5, "a", 1, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 4, "b", 1, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 5, "c", 1, NULL), HD_OK);
+	assert_int_equal(hd_store_replay(s, text, collect, NULL), HD_OK);
+	assert_string_equal(text, "5a 4b 5c ");
+	assert_int_equal(hd_store_put(s, 9, "", 0, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 5, "d", 1, NULL), HD_OK);
+	text[0] = 0;
+	assert_int_equal(hd_store_replay(s, text, collect, NULL), HD_E_INVAL);
+	assert_string_equal(text, "5a 4b 5c 9 ");
+	assert_int_equal(hd_store_put(s, HD_STORE_KINDS, "x", 1, NULL), HD_E_INVAL);
+	hd_store_close(s);
+}
+
+static void each_opener_has_a_higher_term(void **state)
+{
+	struct hd_store *s;
+
+	(void)state;
+	for (uint64_t term = 1; term <= 3; term++) {
+		assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+		assert_int_equal(hd_store_term(s), term);
+		hd_store_close(s);
+	}
+}
+
+/* The holder is another process: the lock of one process does not bar itself. */
+static void one_process_holds_it_until_it_dies(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_store *s = NULL;
+	int ready[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct hd_store *mine;
+		if (hd_store_open(&mine, path, NULL) || hd_store_put(mine, 7, "kept", 4, NULL) || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(hd_store_open(&s, path, &diag), HD_E_AGAIN);
+	assert_non_null(strstr(diag.text, "another coordinator"));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	char bytes[8];
+	size_t len;
+	assert_int_equal(hd_store_get(s, 7, bytes, sizeof bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, 4);
+	assert_int_equal(hd_store_term(s), 2);
+	hd_store_close(s);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void a_file_that_is_not_ours_is_refused_and_left_alone(void **state)
+{
+	static const char text[] = "this is a diary, not a database; it is long enough to have a header of a hundred bytes, or so one hopes, dear diary";
+	struct hd_store *s;
+	char back[sizeof text];
+
+	(void)state;
+	FILE *f = fopen(path, "w");
+	fputs(text, f);
+	fclose(f);
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_E_INTEGRITY);
+	f = fopen(path, "r");
+	assert_non_null(fgets(back, sizeof back, f));
+	assert_string_equal(back, text);
+	fclose(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_newest_record_of_a_kind_is_found_again, fresh, clean),
+		cmocka_unit_test_setup_teardown(records_are_told_in_the_order_they_came_and_may_be_refused, fresh, clean),
+		cmocka_unit_test_setup_teardown(each_opener_has_a_higher_term, fresh, clean),
+		cmocka_unit_test_setup_teardown(one_process_holds_it_until_it_dies, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_is_refused_and_left_alone, fresh, clean),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
