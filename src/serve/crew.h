@@ -1,0 +1,48 @@
+/* crew.h -- the worker processes that a run has on its own machine.
+ *
+ * The coordinator decides how many there shall be; a crew starts them, notices at once when one ended, and ends
+ * them with the run. Who they are in the job (their worker ids) is not known here.
+ *
+ * 1. Each is a process of the program itself, `heddle worker ...`, with a log of its own, log/hand-<number>.log in
+ *    the run's folder; numbers rise and are never used again.
+ * 2. One that ended by itself within HD_CREW_SHORT_NS of its start is a bad start: after the k-th in a row the next
+ *    start waits min(2^k * 100 ms, 5 s) (hd_crew_ready_ns), so that a program that cannot start does not eat the machine.
+ * 3. finish: SIGTERM to all, SIGKILL to those that are there after the grace. No child outlives its crew.
+ *
+ * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
+#ifndef HD_SERVE_CREW_H
+#define HD_SERVE_CREW_H
+
+#include "sys/clock.h"
+#include "sys/file.h"
+#include "sys/process.h"
+
+enum { HD_CREW_HANDS = 64, HD_CREW_ARGS = 24 };
+#define HD_CREW_SHORT_NS INT64_C(2000000000)
+
+struct hd_crew_spec {
+	struct hd_host *host;             /* borrowed, as fs and clock */
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	const char *dir;                  /* of the run */
+	const char *const *argv;          /* of every hand, ends with NULL, at most HD_CREW_ARGS */
+};
+
+struct hd_hand { struct hd_proc proc; uint32_t number; int64_t began_ns; };       /* proc.host NULL: a free place */
+
+struct hd_crew {
+	struct hd_crew_spec spec;
+	struct hd_hand hand[HD_CREW_HANDS];
+	uint32_t n, next, bad_starts;
+	int64_t ready_ns;                 /* not before, by the clock */
+};
+
+void hd_crew_init(struct hd_crew *crew, const struct hd_crew_spec *spec);
+void hd_crew_finish(struct hd_crew *crew, int64_t grace_ns);
+/* HD_E_AGAIN: too soon after bad starts, see ready_ns. `number` may be NULL. */
+HD_MUST_USE enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag *diag);
+/* One that has ended since the last look: its number, process id and exit code (128 + signal). false: none. Does not block. */
+bool hd_crew_ended(struct hd_crew *crew, uint32_t *number, int *pid, int *code);
+struct hd_hand *hd_crew_find(struct hd_crew *crew, int pid);          /* NULL: none */
+
+#endif
