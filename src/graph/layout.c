@@ -113,3 +113,17 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	*layout = l;
 	return HD_OK;
 }
+
+uint32_t hd_layout_nbuckets(const struct hd_layout *layout) { return (layout->nchunks + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS; }
+
+struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket)
+{
+	uint32_t first = bucket * HD_BUCKET_CHUNKS, end = first + HD_BUCKET_CHUNKS < layout->nchunks ? first + HD_BUCKET_CHUNKS : layout->nchunks;
+	struct hd_chunk run = layout->chunk[first];
+
+	for (uint32_t c = first + 1; c < end; c++) {
+		run.len += layout->chunk[c].len;
+		run.nsegments += layout->chunk[c].nsegments;
+	}
+	return run;
+}

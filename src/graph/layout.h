@@ -11,6 +11,9 @@
  * Frozen parameters come after all others, without segments: what is not learned is
  * neither summed nor moved nor updated. Gradients and slots end where they begin.
  *
+ * A *bucket* is HD_BUCKET_CHUNKS consecutive chunks, the last one what is left: what workers exchange in one
+ * message, so at most 1 MiB.
+ *
  * Buffers (running statistics) lie in a flat vector of their own, in graph order,
  * with the same alignment and without segments: they are small.
  *
@@ -24,7 +27,8 @@
 
 #include "graph/ir.h"
 
-enum { HD_SEGMENT_ELEMS = 65536, HD_CHUNK_ELEMS = 65536, HD_FLAT_ALIGN_ELEMS = 16 };
+enum { HD_SEGMENT_ELEMS = 65536, HD_CHUNK_ELEMS = 65536, HD_FLAT_ALIGN_ELEMS = 16, HD_BUCKET_CHUNKS = 4,
+       HD_BUCKET_BYTES = HD_BUCKET_CHUNKS * HD_CHUNK_ELEMS * 4 };         /* of the largest bucket */
 
 struct hd_segment { uint64_t at, len; uint32_t param, chunk; };          /* elements of the flat vector */
 struct hd_chunk   { uint64_t at, len; uint32_t first_segment, nsegments; };  /* pads included, so that chunks tile [0, elems) */
@@ -45,5 +49,8 @@ struct hd_layout {
 
 HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+uint32_t hd_layout_nbuckets(const struct hd_layout *layout);
+struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket);        /* as one run of chunks */
 
 #endif

@@ -57,6 +57,16 @@ static void check_rules(const struct hd_layout *l, const int64_t *len, uint32_t 
 			CHECK(end == l->elems && first == l->nsegments, "the last chunk ends at %llu", (unsigned long long)end);
 		}
 	}
+	uint64_t end = 0, first = 0, nbuckets = hd_layout_nbuckets(l);
+	for (uint32_t b = 0; b < nbuckets; b++) {
+		struct hd_chunk k = hd_layout_bucket(l, b);
+		CHECK(k.at == end && k.first_segment == first && k.len * 4 <= HD_BUCKET_BYTES, "bucket %u", b);
+		CHECK(k.at == l->chunk[4 * b].at, "bucket %u", b);
+		end += k.len;
+		first += k.nsegments;
+	}
+	assert_int_equal(end, l->elems);
+	assert_int_equal(first, l->nsegments);
 }
 
 static void layouts_tile_for_all_pairs_and_triples_of_sizes(void **state)
