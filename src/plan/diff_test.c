@@ -1,34 +1,15 @@
 #include "plan/diff.h"
 
-#include <string.h>
-
 #include "plan/generate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 static struct hd_layout layout(const char *text)
 {
-	struct hd_schedules all = { 0 };
+	struct hd_schedule s = hd_parsed_schedule(text);
 	struct hd_layout l = { 0 };
-	struct hd_diag diag = { "" };
 
-	CHECK(hd_schedules_parse(&all, text, strlen(text), "s.txt", &arena, &diag) == HD_OK && all.len == 1, "%s", diag.text);
-	assert_int_equal(hd_layout_of_schedule(&l, &all.at[0], &arena, NULL), HD_OK);
+	assert_int_equal(hd_layout_of_schedule(&l, &s, &arena, NULL), HD_OK);
 	return l;
 }
 

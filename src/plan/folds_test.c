@@ -3,25 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
 
 enum { MAX_VNS = 70, MAX_MEMBERS = 9 };
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 /* By the recursive form of the definition: the oracle. */
 static float by_definition(const float *leaf, uint32_t n)

@@ -1,24 +1,7 @@
 #include "plan/plan.h"
 
-#include <string.h>
-
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 static void every_virtual_node_is_loaded_forwarded_and_backwarded_by_its_rank(void **state)
 {

@@ -2,23 +2,8 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 static const char golden[] =
 	"plan 3\n"

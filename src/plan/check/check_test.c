@@ -1,26 +1,10 @@
 #include "plan/check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 /* A plan of 4 virtual nodes from the lists of its ranks; map: even halves. */
 static struct hd_plan plan_of(const char *lists, uint32_t nranks, uint32_t nstages)

@@ -2,51 +2,15 @@
  * the plan documents list, and mutants of legal schedules. */
 #include "plan/schedule_check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/passes.h"
 #include "plan/simulate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
 static const struct hd_schedule_rules eager = { HD_TRANSPORT_EAGER, 0 };
-
-static struct hd_schedule parse(const char *text)
-{
-	struct hd_schedules all = { 0 };
-	struct hd_diag diag = { "" };
-
-	CHECK(hd_schedules_parse(&all, text, strlen(text), "s.txt", &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(all.len == 1, "%s", text);
-	return all.at[0];
-}
-
-static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_t v)
-{
-	struct hd_schedule s = { 0 };
-	struct hd_diag diag = { "" };
-	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
-
-	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
-	return s;
-}
 
 static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "0: F0.0 B0.0 F0.0\n", "K1", "plan: rank 0, #2 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #2)" },
@@ -164,7 +128,7 @@ static void each_rule_has_its_sentence(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-		struct hd_schedule s = parse(broken[i].text);
+		struct hd_schedule s = hd_parsed_schedule(broken[i].text);
 		struct hd_report report;
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_schedule_check(&s, &eager, &report, &diag);
@@ -251,7 +215,7 @@ static void what_a_job_asks_for_has_its_sentences(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof job_asks / sizeof *job_asks; i++) {
-		struct hd_schedule s = parse(job_asks[i].text);
+		struct hd_schedule s = hd_parsed_schedule(job_asks[i].text);
 		struct hd_report report;
 		enum hd_err err = hd_schedule_check_job(&s, &job_asks[i].job, &eager, &report, NULL);
 		CHECK(err == (job_asks[i].rule ? HD_E_BADPLAN : HD_OK), "%s%s", job_asks[i].text, report.at[0].text);
@@ -270,7 +234,7 @@ static void a_version_that_is_wrong_only_later_is_found(void **state)
 
 	(void)state;
 	for (int k = 0; k < 2; k++) {
-		struct hd_schedule s = make("2bw", cases[k].p, 5, 1);
+		struct hd_schedule s = hd_named_schedule("2bw", cases[k].p, 5, 1);
 		struct hd_report report;
 		struct hd_ins *changed = NULL;
 		assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_passes){ .job = &cases[k].job }, &arena, NULL), HD_OK);
@@ -286,7 +250,7 @@ static void a_version_that_is_wrong_only_later_is_found(void **state)
 
 static void what_a_period_leaves_behind_is_told(void **state)
 {
-	struct hd_schedule s = parse("update stash\nsection prologue\n0: F0.0 B0.0 F0.1\nsection period\n0: F0.0 B0.0\nsection epilogue\n0:\n");
+	struct hd_schedule s = hd_parsed_schedule("update stash\nsection prologue\n0: F0.0 B0.0 F0.1\nsection period\n0: F0.0 B0.0\nsection epilogue\n0:\n");
 	struct hd_report report;
 
 	(void)state;
@@ -301,7 +265,7 @@ static void memory_is_checked_to_the_byte(void **state)
 	struct hd_stage_cost cost[] = { { .f = 1, .i = 1, .w = 1, .saved = 100, .saved_w = 50, .param = 10, .opt = 20, .work = 3, .out = 7 },
 		{ .f = 1, .i = 1, .w = 1, .saved = 200, .saved_w = 50, .param = 10, .opt = 20, .work = 3, .in = 7 } };
 	const struct hd_stage_costs costs = { .nstages = 2, .stage = cost, .ovl = 1, .comm_tax = 1 };
-	struct hd_schedule s = make("1f1b", 2, 4, 1);
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 4, 1);
 	int64_t memory[] = { 0, 0 };
 	struct hd_schedule_job job = { .costs = &costs, .memory = memory };
 	struct hd_report report;
@@ -323,7 +287,7 @@ static void memory_is_checked_to_the_byte(void **state)
 /* Five on each side of both instructions, the one that is meant in brackets. */
 static void a_finding_draws_where_it_is(void **state)
 {
-	struct hd_schedule s = parse("0: F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 F0.0 B0.0 B0.1 B0.2 B0.3 B0.4 B0.5 B0.6\n");
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 F0.0 B0.0 B0.1 B0.2 B0.3 B0.4 B0.5 B0.6\n");
 	struct hd_report report;
 
 	(void)state;
@@ -331,16 +295,16 @@ static void a_finding_draws_where_it_is(void **state)
 	assert_string_equal(report.at[0].text, "plan: rank 0, #7 F0.0: forward of 0.0 appears twice (ranks 0 #0 and 0 #7) [rank 0, #0 F0.0]");
 	assert_string_equal(report.at[0].fragment[0], "rank 0 from #2: F0.2 F0.3 F0.4 F0.5 F0.6 [F0.0] B0.0 B0.1 B0.2 B0.3 B0.4");
 	assert_string_equal(report.at[0].fragment[1], "rank 0 from #0: [F0.0] F0.1 F0.2 F0.3 F0.4 F0.5");
-	s = parse("0: F0.0\n");
+	s = hd_parsed_schedule("0: F0.0\n");
 	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
 	assert_string_equal(report.at[0].text, "plan: 0.0 has no backward");
 	assert_string_equal(report.at[0].fragment[0], "rank 0 from #0: [F0.0]");
 	assert_string_equal(report.at[0].fragment[1], "");
-	s = parse("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n");
+	s = hd_parsed_schedule("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0\n");
 	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
 	assert_string_equal(report.at[0].fragment[0], "rank 0 from #0: F0.0 [B0.0] F0.1 B0.1");
 	assert_string_equal(report.at[0].fragment[1], "rank 1 from #0: [F1.1] B1.1 F1.0 B1.0");
-	s = parse("0: F0.2 B0.2\n");
+	s = hd_parsed_schedule("0: F0.2 B0.2\n");
 	assert_int_equal(hd_schedule_check(&s, &eager, &report, NULL), HD_E_BADPLAN);
 	assert_string_equal(report.at[0].fragment[0], "");
 }
@@ -349,22 +313,13 @@ static void a_finding_draws_where_it_is(void **state)
 static void blocking_transfers_end_or_not_as_documented(void **state)
 {
 	static const struct hd_schedule_rules blocking = { HD_TRANSPORT_RENDEZVOUS, 0 };
-	const char *data = getenv("HEDDLE_SHARED");
-	char path[512], *text = hd_arena_take(&arena, 1 << 16, 1);
-	struct hd_schedules all;
-	FILE *file = NULL;
+	const char *text = hd_shared_text("schedules.txt");
 
 	(void)state;
-	if (data) {
-		snprintf(path, sizeof path, "%s/data/schedules.txt", data);
-		file = fopen(path, "rb");
-	}
-	if (!file) {
+	if (!text) {
 		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
 	}
-	size_t len = fread(text, 1, (1 << 16) - 1, file);
-	fclose(file);
-	assert_int_equal(hd_schedules_parse(&all, text, len, "schedules.txt", &arena, NULL), HD_OK);
+	struct hd_schedules all = hd_parsed_schedules(text);
 	for (uint32_t i = 0; i < all.len; i++) {
 		struct hd_report report;
 		enum hd_err err = hd_schedule_check(&all.at[i], &blocking, &report, NULL);
@@ -391,7 +346,7 @@ static void generated_schedules_are_accepted(void **state)
 			for (uint32_t m = 1; m <= 48; m += p > 4 ? 1 + m % 4 : 1)
 				for (uint32_t v = k->vmin; v <= k->vmax && v <= 4 && possible(k, p, m); v++) {
 					struct hd_report report;
-					struct hd_schedule s = make(k->name, p, m, v), whole;
+					struct hd_schedule s = hd_named_schedule(k->name, p, m, v), whole;
 					enum hd_err err = hd_schedule_check(&s, &eager, &report, NULL);
 					CHECK(err == HD_OK, "%s p %u m %u v %u: %s", k->name, p, m, v, report.at[0].text);
 					const struct hd_schedule_rules few = { HD_TRANSPORT_BUFFERED, v > 1 && m % p ? p + 1 : 2 };
@@ -405,7 +360,7 @@ static void generated_schedules_are_accepted(void **state)
 /* Rank 1 takes two tensors before it uses the first: one buffer is not enough. */
 static void enough_buffers_are_enough_and_one_less_is_not(void **state)
 {
-	struct hd_schedule s = parse("0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n"
 		"1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n");
 	struct hd_schedule_rules rules = { HD_TRANSPORT_BUFFERED, 1 };
 	struct hd_report report;
@@ -429,7 +384,7 @@ static void generated_schedules_end_with_one_credit(void **state)
 	(void)state;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 1; p <= 6; p++) {
-			struct hd_schedule s = make(k->name, p, 3 * p, 0);
+			struct hd_schedule s = hd_named_schedule(k->name, p, 3 * p, 0);
 			struct hd_report report;
 			enum hd_err err = hd_schedule_check(&s, &one, &report, NULL);
 			CHECK(err == HD_OK, "%s p %u: %s", k->name, p, report.at[0].text);
@@ -447,7 +402,7 @@ static void transports_that_wait_less_end_more_often(void **state)
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 1; p <= 4; p++)
 			for (uint32_t m = 2 * p; m <= 3 * p; m++) {
-				struct hd_schedule s = make(k->name, p, m, 0);
+				struct hd_schedule s = hd_named_schedule(k->name, p, m, 0);
 				bool before = false;
 				for (int t = 0; t < 3; t++) {
 					bool now = hd_schedule_check(&s, &rules[t], NULL, NULL) == HD_OK;
@@ -462,7 +417,7 @@ static void transports_that_wait_less_end_more_often(void **state)
 
 static void transfers_are_added_once_around_what_needs_them(void **state)
 {
-	struct hd_schedule s = make("1f1b", 2, 2, 1), whole, again;
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 2, 1), whole, again;
 	struct hd_text text;
 
 	(void)state;
@@ -531,7 +486,7 @@ static void mutants_are_refused_or_harmless(void **state)
 	for (uint32_t k = 0; k < n; k++) {
 		state_of = k * 2654435761u + 12345u;
 		uint32_t p = 2 + draw(4);
-		struct hd_schedule s = make(names[draw(9)], p, 2 * p + draw(3), 0);
+		struct hd_schedule s = hd_named_schedule(names[draw(9)], p, 2 * p + draw(3), 0);
 		struct hd_report report;
 		struct hd_diag diag = { "" };
 		struct hd_sim sim;

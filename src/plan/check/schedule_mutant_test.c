@@ -10,29 +10,25 @@
 #include "plan/generate.h"
 #include "plan/passes.h"
 #include "plan/simulate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 #include "tests/lists_oracle.inc.h"
 
 enum { A_PLAN = 40 };             /* mutants of one plan */
 
-static struct hd_arena arena;
 static struct o_world *world;
 static uint32_t seed;
 
-static int make_arena(void **state)
+static int make_world(void **state)
 {
-	(void)state;
-	hd_arena_init(&arena, 0);
 	world = malloc(sizeof *world);
-	return !world;
+	return !world || make_arena(state);
 }
 
-static int drop_arena(void **state)
+static int drop_world(void **state)
 {
-	(void)state;
-	hd_arena_finish(&arena);
 	free(world);
-	return 0;
+	return drop_arena(state);
 }
 
 static uint32_t draw(uint32_t n)
@@ -219,15 +215,6 @@ static bool harmless(const struct plan *plan, const struct hd_schedule *s)
 	return o_run(world, &run, &plan->o, plan->s.nvns * plan->steps);
 }
 
-static const char *print(const struct hd_schedule *s)
-{
-	struct hd_text text;
-
-	hd_text_init(&text, &arena);
-	hd_schedule_print(s, &text);
-	return text.at;
-}
-
 static const struct hd_schedule_rules two = { HD_TRANSPORT_BUFFERED, 2 };
 
 static void completed_lists_compute_what_one_device_does(void **state)
@@ -238,8 +225,9 @@ static void completed_lists_compute_what_one_device_does(void **state)
 		struct hd_report report;
 		seed = n * 2654435761u + 99;
 		make_plan(&plan);
-		CHECK(hd_schedule_check_job(&plan.s, &plan.job, &two, &report, NULL) == HD_OK, "plan %u: %s\n%s", n, report.at[0].text, print(&plan.s));
-		CHECK(harmless(&plan, &plan.s), "plan %u: %s\n%s", n, world->why, print(&plan.s));
+		CHECK(hd_schedule_check_job(&plan.s, &plan.job, &two, &report, NULL) == HD_OK, "plan %u: %s\n%s", n, report.at[0].text,
+			hd_printed_schedule(&plan.s));
+		CHECK(harmless(&plan, &plan.s), "plan %u: %s\n%s", n, world->why, hd_printed_schedule(&plan.s));
 		hd_arena_reset(&arena);
 	}
 }
@@ -264,7 +252,7 @@ static void mutants_are_refused_or_compute_the_same(void **state)
 		for (uint32_t i = 1 + draw(4) / 3; i > 0; i--)
 			mutate(&s);
 		if (only)
-			printf("%s\nbecame\n%s\n", print(&plan.s), print(&s));
+			printf("%s\nbecame\n%s\n", hd_printed_schedule(&plan.s), hd_printed_schedule(&s));
 		enum hd_err err = hd_schedule_check_job(&s, &plan.job, &two, &report, &diag);
 		CHECK(err == HD_OK || (err == HD_E_BADPLAN && report.total && diag.text[0]), "mutant %u", k);
 		bool fine = err == HD_OK || k % 8 == 0 ? harmless(&plan, &s) : false;
@@ -289,5 +277,5 @@ int main(void)
 		cmocka_unit_test(completed_lists_compute_what_one_device_does),
 		cmocka_unit_test(mutants_are_refused_or_compute_the_same),
 	};
-	return cmocka_run_group_tests(tests, make_arena, drop_arena);
+	return cmocka_run_group_tests(tests, make_world, drop_world);
 }

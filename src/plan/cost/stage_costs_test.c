@@ -3,23 +3,8 @@
 
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 enum { NODES = 7 };
 
@@ -51,14 +36,6 @@ static struct hd_profile model(void)
 	node[3].param = node[5].param = 42;
 	return (struct hd_profile){ .node = node, .nnodes = NODES + 2, .edge = edge, .nedges = sizeof edge / sizeof *edge, .vn_size = 1,
 		.step_ns_per_byte = 0.5, .sum_ns_per_byte = 0.25 };
-}
-
-static void sums_of(struct hd_cut_sums *sums, struct hd_cuts *cuts, const struct hd_profile *p, bool compress)
-{
-	struct hd_diag diag = { "" };
-
-	CHECK(hd_cuts_make(cuts, p, (struct hd_cuts_how){ .compress = compress }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_cut_sums_make(sums, p, cuts, &arena, &diag) == HD_OK, "%s", diag.text);
 }
 
 /* v has run at a cut: the cut's name "c+e" holds its letter, or that of a descendant. */
@@ -114,7 +91,7 @@ static void every_range_costs_the_sum_of_its_nodes(void **state)
 	uint32_t stages = 0;
 
 	(void)state;
-	sums_of(&sums, &cuts, &p, false);
+	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 	for (uint32_t first = 0; first < cuts.n; first++)
 		for (uint32_t last = first + 1; last <= cuts.n; last++)
 			if (hd_cut_sums_is_stage(&sums, first, last)) {
@@ -135,7 +112,7 @@ static void one_stage_of_all_cuts_costs_the_whole_model(void **state)
 	for (int compress = 0; compress < 2; compress++) {
 		struct hd_cut_sums sums;
 		struct hd_cuts cuts;
-		sums_of(&sums, &cuts, &p, compress);
+		hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ .compress = compress });
 		CHECK(hd_stage_costs_make(&costs[compress], &sums, (const uint32_t[]){ 0 }, 1, &arena, &diag) == HD_OK, "%s", diag.text);
 		const struct hd_stage_cost *one = costs[compress].stage;
 		assert_int_equal(one->f, 1000 * (3 + 9 + 27 + 81 + 243 + 729 + 2187));
@@ -161,7 +138,7 @@ static void what_several_stages_share_is_told(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	sums_of(&sums, &cuts, &p, false);
+	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 	CHECK(hd_stage_costs_make(&costs, &sums, (const uint32_t[]){ 0, 1, cuts.n - 1 }, 3, &arena, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(costs.nstages, 3);
 	assert_int_equal(costs.ntied, 1);                            /* c and e are in one stage */
@@ -188,7 +165,7 @@ static void ranges_that_are_no_stages_are_refused(void **state)
 	uint32_t c = 0, d = 0;
 
 	(void)state;
-	sums_of(&sums, &cuts, &p, false);
+	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 	for (uint32_t j = 0; j < cuts.n; j++) {
 		c = !strcmp(cuts.name[j], "c") ? j : c;
 		d = !strcmp(cuts.name[j], "d") ? j : d;

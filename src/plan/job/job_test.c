@@ -1,33 +1,18 @@
 #include "plan/job.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/yaml.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
-static struct hd_arena arena;
 static struct hd_job job;
 static struct hd_diag diag;
 static struct hd_text warnings;
 
 #define SMALLEST "job: {steps: 10}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\n"
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 static enum hd_err parse_with(const char *text, const struct hd_job_set *set, uint32_t nsets)
 {

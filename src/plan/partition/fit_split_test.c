@@ -1,16 +1,15 @@
 #include "plan/fit_split.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "plan/generate.h"
 #include "plan/profile.h"
 #include "plan/sim_plan.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
 enum { NODES = 9 };
 
-static struct hd_arena arena;
 static struct hd_profile profile;
 static struct hd_cuts cuts;
 static struct hd_cut_sums sums;
@@ -21,24 +20,15 @@ static int make_model(void **state)
 	char text[4096];
 	size_t len = 0;
 
-	(void)state;
-	hd_arena_init(&arena, 0);
+	make_arena(state);
 	for (int i = 0; i < NODES; i++)
 		len += (size_t)snprintf(text + len, sizeof text - len, "n%d -- Linear -- forward_compute_time=1.000, backward_compute_time=2.000, "
 			"activation_size=%d, parameter_size=%d\n", i, 4000 - 400 * i, 1000 * (i + 1));
 	for (int i = 0; i + 1 < NODES; i++)
 		len += (size_t)snprintf(text + len, sizeof text - len, "\tn%d -- n%d\n", i, i + 1);
 	assert_int_equal(hd_profile_read(&profile, text, len, "chain", &arena, NULL), HD_OK);
-	assert_int_equal(hd_cuts_make(&cuts, &profile, (struct hd_cuts_how){ .max = 100 }, "chain", &arena, NULL), HD_OK);
-	assert_int_equal(hd_cut_sums_make(&sums, &profile, &cuts, &arena, NULL), HD_OK);
+	hd_sums_of(&sums, &cuts, &profile, (struct hd_cuts_how){ .max = 100 });
 	assert_int_equal(cuts.n, NODES);
-	return 0;
-}
-
-static int drop_model(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
 	return 0;
 }
 
@@ -58,14 +48,6 @@ static int64_t peak_of(const struct hd_schedule *s, const uint32_t *first)
 	return most;
 }
 
-static struct hd_schedule make(const char *name, uint32_t p)
-{
-	struct hd_schedule s;
-
-	assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = p, .m = 2 * p }, &arena, NULL), HD_OK);
-	return s;
-}
-
 /* Whatever is asked for: the split stays below what it says, and that is what was asked for where that is enough. */
 static void a_split_keeps_to_the_memory_that_it_names(void **state)
 {
@@ -75,7 +57,7 @@ static void a_split_keeps_to_the_memory_that_it_names(void **state)
 	for (int n = 0; n < 7; n++)
 		for (uint32_t p = 1; p <= 4; p++)
 			for (int64_t memory = 1000; memory < 1000000; memory *= 3) {
-				struct hd_schedule s = make(names[n], p);
+				struct hd_schedule s = hd_named_schedule(names[n], p, 2 * p, 0);
 				struct hd_fit fit;
 				struct hd_diag diag = { "" };
 				CHECK(hd_fit_split(&fit, &s, &sums, &eager, memory, &arena, &diag) == HD_OK, "%s p %u: %s", names[n], p, diag.text);
@@ -90,7 +72,7 @@ static void two_stages_are_split_nearly_as_well_as_can_be(void **state)
 
 	(void)state;
 	for (int n = 0; n < 4; n++) {
-		struct hd_schedule s = make(names[n], 2);
+		struct hd_schedule s = hd_named_schedule(names[n], 2, 4, 0);
 		struct hd_fit fit;
 		int64_t best = INT64_MAX;
 		for (uint32_t cut = 1; cut < NODES; cut++) {
@@ -104,7 +86,7 @@ static void two_stages_are_split_nearly_as_well_as_can_be(void **state)
 
 static void more_stages_than_cuts_do_not_fit(void **state)
 {
-	struct hd_schedule s = make("1f1b", NODES + 1);
+	struct hd_schedule s = hd_named_schedule("1f1b", NODES + 1, 2 * (NODES + 1), 0);
 	struct hd_fit fit;
 	struct hd_diag diag = { "" };
 
@@ -120,5 +102,5 @@ int main(void)
 		cmocka_unit_test(two_stages_are_split_nearly_as_well_as_can_be),
 		cmocka_unit_test(more_stages_than_cuts_do_not_fit),
 	};
-	return cmocka_run_group_tests(tests, make_model, drop_model);
+	return cmocka_run_group_tests(tests, make_model, drop_arena);
 }

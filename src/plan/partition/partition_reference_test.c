@@ -2,51 +2,26 @@
  * splits that our tie-breaks choose (HEDDLE_SHARED/data/pipedream/reference.json). */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "plan/partition.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
 #define TP_REL 1e-9                               /* what the stored times were written with is finer */
-enum { FILE_MOST = 4 << 20, MODELS = 16 };
+enum { MODELS = 16 };
 
-static struct hd_arena arena;
 static const struct hd_json *answers;
-static char folder[400];
 static struct { const char *name; struct hd_cuts cuts; } models[MODELS];
-
-static char *read_file(const char *name, size_t *len)
-{
-	char path[500], *text = hd_arena_take(&arena, FILE_MOST, 1);
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	FILE *file = fopen(path, "rb");
-	if (!file)
-		return NULL;
-	*len = fread(text, 1, FILE_MOST, file);
-	fclose(file);
-	return text;
-}
 
 static int find_answers(void **state)
 {
-	const char *shared = getenv("HEDDLE_SHARED");
-	size_t len;
-	(void)state;
+	char *text;
 
-	hd_arena_init(&arena, 0);
-	snprintf(folder, sizeof folder, "%s/data/pipedream", shared ? shared : "");
-	char *text = shared ? read_file("reference.json", &len) : NULL;
-	return text ? (int)hd_json_parse(&arena, "reference.json", text, len, &answers, NULL) : 0;
-}
-
-static int forget(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
+	make_arena(state);
+	text = hd_shared_text("pipedream/reference.json");
+	return text ? (int)hd_json_parse(&arena, "reference.json", text, strlen(text), &answers, NULL) : 0;
 }
 
 /* "inception_c" is inception_v3 with its branches compressed. */
@@ -56,16 +31,16 @@ static const struct hd_cuts *cuts_of(const char *model)
 	struct hd_profile p;
 	struct hd_diag diag = { "" };
 	char name[64];
-	size_t len = 0, i = 0;
+	size_t i = 0;
 
 	for (; i < MODELS && models[i].name; i++)
 		if (!strcmp(models[i].name, model))
 			return &models[i].cuts;
 	assert_true(i < MODELS);
-	snprintf(name, sizeof name, "%s.graph.txt", compressed ? "inception_v3" : model);
-	char *text = read_file(name, &len);
+	snprintf(name, sizeof name, "pipedream/%s.graph.txt", compressed ? "inception_v3" : model);
+	char *text = hd_shared_text(name);
 	CHECK(text, "%s is not there", name);
-	CHECK(hd_profile_import(&p, text, len, name, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_profile_import(&p, text, strlen(text), name, &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_cuts_make(&models[i].cuts, &p, (struct hd_cuts_how){ .compress = compressed }, name, &arena, &diag) == HD_OK, "%s", diag.text);
 	models[i].name = model;
 	return &models[i].cuts;
@@ -214,5 +189,5 @@ int main(void)
 		cmocka_unit_test(the_papers_recurrences_have_the_stored_values),
 		cmocka_unit_test(the_papers_plans_for_sixteen_gpus_come_out),
 	};
-	return cmocka_run_group_tests(tests, find_answers, forget);
+	return cmocka_run_group_tests(tests, find_answers, drop_arena);
 }

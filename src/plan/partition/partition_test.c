@@ -2,34 +2,26 @@
 #include "plan/partition.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/partition/cost.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
 enum { CUTS_MOST = 48 };
-
-struct dice { uint64_t at; };
-
-static uint32_t roll(struct dice *d, uint32_t n)
-{
-	d->at = d->at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((d->at >> 33) % n);
-}
 
 /* Cuts as a random order that is not only a chain: i precedes j with chance, and transitively. */
 struct made { struct hd_cuts cuts; int64_t time[CUTS_MOST], param[CUTS_MOST], act[CUTS_MOST], out[CUTS_MOST]; uint64_t pred[CUTS_MOST];
 	const char *name[CUTS_MOST]; };
 
-static void make(struct made *m, struct dice *d, uint32_t n, uint32_t size, bool chain)
+static void make(struct made *m, struct hd_dice *d, uint32_t n, uint32_t size, bool chain)
 {
 	*m = (struct made){ .cuts = { .n = n, .nnodes = n, .time_ns = m->time, .param = m->param, .act = m->act, .out = m->out, .pred = m->pred, .words = 1,
 		.name = m->name } };
 	for (uint32_t j = 0; j < n; j++) {
 		m->name[j] = "cut";
 		for (uint32_t i = 0; i < j; i++)
-			if (i + 1 == j ? chain || roll(d, 3) : roll(d, 2))
+			if (i + 1 == j ? chain || hd_roll(d, 3) : hd_roll(d, 2))
 				m->pred[j] |= UINT64_C(1) << i;
 		for (uint32_t i = 0; i < j; i++)
 			if (m->pred[j] >> i & 1)
@@ -42,9 +34,9 @@ static void make(struct made *m, struct dice *d, uint32_t n, uint32_t size, bool
 				m->param[j] = m->param[i] > m->param[j] ? m->param[i] : m->param[j];
 				m->act[j] = m->act[i] > m->act[j] ? m->act[i] : m->act[j];
 			}
-		m->time[j] += roll(d, size) * INT64_C(1000000000);
-		m->param[j] += roll(d, size);
-		m->out[j] = roll(d, size);
+		m->time[j] += hd_roll(d, size) * INT64_C(1000000000);
+		m->param[j] += hd_roll(d, size);
+		m->out[j] = hd_roll(d, size);
 		m->act[j] += m->out[j];
 	}
 }
@@ -208,19 +200,19 @@ static const struct { const char *name; uint32_t machines[2]; bool straight, few
 };
 enum { NOPTIONS = sizeof options / sizeof *options };
 
-static struct hd_part_how how_of(uint32_t i, enum hd_part_variant variant, struct dice *d)
+static struct hd_part_how how_of(uint32_t i, enum hd_part_variant variant, struct hd_dice *d)
 {
 	struct hd_part_how how = { .variant = variant, .straight = options[i].straight, .fewer = options[i].fewer, .memory_bytes = options[i].memory };
 
 	how.activations = variant == HD_PART_CODE ? options[i].c : 0;
 	for (uint32_t l = 0; l < 2 && options[i].machines[l]; l++)
-		how.level[how.nlevels++] = (struct hd_part_level){ options[i].machines[l], 0.5 + roll(d, 12) };
+		how.level[how.nlevels++] = (struct hd_part_level){ options[i].machines[l], 0.5 + hd_roll(d, 12) };
 	return how;
 }
 
 static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void **state)
 {
-	struct dice d = { 7 };
+	struct hd_dice d = { 7 };
 	struct made m;
 	uint32_t none = 0;
 	(void)state;
@@ -231,11 +223,9 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 				struct hd_part_how how = how_of(i, (enum hd_part_variant)v, &d);
 				struct hd_part part;
 				struct hd_diag diag = { "" };
-				struct hd_arena arena;
-				uint32_t n = (how.straight ? 3 : 1) + roll(&d, how.nlevels > 1 ? 4 : 6), total;
+				uint32_t n = (how.straight ? 3 : 1) + hd_roll(&d, how.nlevels > 1 ? 4 : 6), total;
 				make(&m, &d, n, 5, round % 2);
 				struct brute b = { .m = &m, .how = &how, .level = how.nlevels - 1 };
-				hd_arena_init(&arena, 0);
 				enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
 				if (isfinite(brute_best(&b, n - 1, &total))) {
 					CHECK(err == HD_OK, "%s, %s: %s", options[i].name, hd_part_variant_name(how.variant), diag.text);
@@ -244,19 +234,19 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 					CHECK(err == HD_E_INVAL && strstr(diag.text, "no partition"), "%s: %d %s", options[i].name, err, diag.text);
 					none++;
 				}
-				hd_arena_finish(&arena);
+				hd_arena_reset(&arena);
 			}
 	CHECK(none > 0, "no problem was without an answer: the memory limit of this test is too wide");
 }
 
-static void solve_both(const struct made *m, struct hd_part_how how, struct hd_text text[2], double time[2], enum hd_err err[2], struct hd_arena *arena)
+static void solve_both(const struct made *m, struct hd_part_how how, struct hd_text text[2], double time[2], enum hd_err err[2])
 {
 	struct hd_part part;
 
 	for (int i = 0; i < 2; i++) {
 		how.search = i ? HD_PART_BOUND : HD_PART_RECURRENCE;
-		hd_text_init(&text[i], arena);
-		err[i] = hd_part_solve(&part, &m->cuts, &how, arena, NULL);
+		hd_text_init(&text[i], &arena);
+		err[i] = hd_part_solve(&part, &m->cuts, &how, &arena, NULL);
 		time[i] = err[i] ? 0 : part.time_s;
 		if (!err[i])
 			hd_part_print(&part, how.nlevels, &text[i]);
@@ -266,55 +256,50 @@ static void solve_both(const struct made *m, struct hd_part_how how, struct hd_t
 static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 {
 	static const double bandwidths[] = { 0.03, 0.5, 3, 40, 1e6 };
-	struct dice d = { 11 };
+	struct hd_dice d = { 11 };
 	struct made m;
 	(void)state;
 
 	for (uint32_t round = 0; round < 600; round++) {
-		uint32_t kind = roll(&d, 4), n = 1 + (roll(&d, 8) ? roll(&d, CUTS_MOST - 1) : 0), machines = 1 + roll(&d, kind == 1 ? n : 130);
-		struct hd_part_how how = { .variant = (enum hd_part_variant)roll(&d, HD_NPART_VARIANTS), .nlevels = 1, .straight = kind == 1,
+		uint32_t kind = hd_roll(&d, 4), n = 1 + (hd_roll(&d, 8) ? hd_roll(&d, CUTS_MOST - 1) : 0), machines = 1 + hd_roll(&d, kind == 1 ? n : 130);
+		struct hd_part_how how = { .variant = (enum hd_part_variant)hd_roll(&d, HD_NPART_VARIANTS), .nlevels = 1, .straight = kind == 1,
 			.fewer = kind == 2 };
 		struct hd_text text[2];
-		struct hd_arena arena;
 		double time[2];
 		enum hd_err err[2];
-		how.level[0] = (struct hd_part_level){ machines, bandwidths[roll(&d, 5)] };
-		how.activations = how.variant == HD_PART_CODE ? roll(&d, 3) : 0;
-		make(&m, &d, n, roll(&d, 2) ? 4 : 1000, round % 3);
-		hd_arena_init(&arena, 0);
-		solve_both(&m, how, text, time, err, &arena);
+		how.level[0] = (struct hd_part_level){ machines, bandwidths[hd_roll(&d, 5)] };
+		how.activations = how.variant == HD_PART_CODE ? hd_roll(&d, 3) : 0;
+		make(&m, &d, n, hd_roll(&d, 2) ? 4 : 1000, round % 3);
+		solve_both(&m, how, text, time, err);
 		CHECK(err[0] == err[1] && time[0] == time[1] && !strcmp(text[0].at, text[1].at),
 			"round %u, %s, %u cuts, %u machines: %d %.17g %s; %d %.17g %s", round,
 			hd_part_variant_name(how.variant), n, machines, err[0], time[0], text[0].at, err[1], time[1], text[1].at);
-		hd_arena_finish(&arena);
+		hd_arena_reset(&arena);
 	}
 }
 
 static double time_of(const struct made *m, const struct hd_part_how *how, char text[400])
 {
 	struct hd_part part;
-	struct hd_arena arena;
 	struct hd_text out;
 	struct hd_diag diag = { "" };
 
-	hd_arena_init(&arena, 0);
 	CHECK(hd_part_solve(&part, &m->cuts, how, &arena, &diag) == HD_OK, "%s", diag.text);
 	hd_text_fixed(&out, text, 400);
 	hd_part_print(&part, how->nlevels, &out);
-	hd_arena_finish(&arena);
 	return part.time_s;
 }
 
 static void laws_of_machines_bandwidth_variants_and_scale(void **state)
 {
-	struct dice d = { 3 };
+	struct hd_dice d = { 3 };
 	struct made m;
 	char text[400], again[400];
 	(void)state;
 
 	for (uint32_t round = 0; round < 60; round++) {
 		struct hd_part_how how = { .variant = (enum hd_part_variant)(round % HD_NPART_VARIANTS), .nlevels = 1, .fewer = true };
-		uint32_t n = 6 + roll(&d, 10);
+		uint32_t n = 6 + hd_roll(&d, 10);
 		double before = INFINITY;
 		make(&m, &d, n, 100, true);
 		how.level[0].bytes_per_s = 20;
@@ -352,7 +337,7 @@ static void laws_of_machines_bandwidth_variants_and_scale(void **state)
 
 static void a_split_that_lies_is_found_out(void **state)
 {
-	struct dice d = { 5 };
+	struct hd_dice d = { 5 };
 	struct made m;
 	struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { 4, 2 } } };
 	struct hd_part_stage stages[] = { { 0, 2, 2, NULL }, { 3, 5, 2, NULL } };
@@ -377,11 +362,9 @@ static void a_split_that_lies_is_found_out(void **state)
 	how.level[0].machines = 1;                                           /* nothing behind: a copy all the same, but for the program */
 	for (how.variant = 0; how.variant < HD_NPART_VARIANTS; how.variant++) {
 		struct hd_part part;
-		struct hd_arena arena;
 		struct hd_diag diag = { "" };
-		hd_arena_init(&arena, 0);
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &how, &arena, &diag);
-		hd_arena_finish(&arena);
+		hd_arena_reset(&arena);
 		CHECK(how.variant == HD_PART_CODE ? err == HD_OK : err == HD_E_INVAL && strstr(diag.text, "keeps to the memory limit"), "%s: %s",
 			hd_part_variant_name(how.variant), diag.text);
 	}
@@ -400,12 +383,10 @@ static void bad_requests_are_refused_with_their_reason(void **state)
 		{ { .nlevels = 1, .level = { { 2, 1 } }, .fewer = true, .memory_bytes = 1 }, "neither with a memory limit" },
 		{ { .nlevels = 1, .level = { { 7, 1 } }, .straight = true }, "straight needs a cut per machine: 7 machines, 6 cuts" },
 	};
-	struct dice d = { 5 };
+	struct hd_dice d = { 5 };
 	struct made m;
-	struct hd_arena arena;
 	(void)state;
 
-	hd_arena_init(&arena, 0);
 	make(&m, &d, 6, 9, true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_part part;
@@ -413,17 +394,16 @@ static void bad_requests_are_refused_with_their_reason(void **state)
 		enum hd_err err = hd_part_solve(&part, &m.cuts, &cases[i].how, &arena, &diag);
 		CHECK(err == HD_E_INVAL && strstr(diag.text, cases[i].says), "case %zu: %d '%s' should hold '%s'", i, err, diag.text, cases[i].says);
 	}
-	hd_arena_finish(&arena);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_small_problems_time_and_split_are_the_best_of_all_partitions),
-		cmocka_unit_test(asking_for_a_bound_gives_what_the_recurrence_gives),
-		cmocka_unit_test(laws_of_machines_bandwidth_variants_and_scale),
-		cmocka_unit_test(a_split_that_lies_is_found_out),
-		cmocka_unit_test(bad_requests_are_refused_with_their_reason),
+		cmocka_unit_test_setup_teardown(on_small_problems_time_and_split_are_the_best_of_all_partitions, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(asking_for_a_bound_gives_what_the_recurrence_gives, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(laws_of_machines_bandwidth_variants_and_scale, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_split_that_lies_is_found_out, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(bad_requests_are_refused_with_their_reason, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,64 +2,50 @@
 #include "plan/steady.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
 
 enum { NODES_MOST = 12, DEVICES_MOST = 6 };
 
-static struct hd_arena arena, scratch;
-
-struct dice { uint64_t at; };
-
-static uint32_t roll(struct dice *d, uint32_t n)
-{
-	d->at = d->at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((d->at >> 33) % n);
-}
+static struct hd_arena scratch;
 
 /* A chain of n nodes; times are scaled by a power of two, and sizes too. */
 struct model { struct hd_profile profile; struct hd_cuts cuts; struct hd_cut_sums sums; struct hd_steady_table table; };
 
-static void make_chain(struct model *m, struct dice d, uint32_t n, int64_t scale)
+static void make_chain(struct model *m, struct hd_dice d, uint32_t n, int64_t scale)
 {
 	struct hd_profile *p = &m->profile;
 
-	*p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .vn_size = 1, .tensor_shards = 1,
-		.node = hd_arena_take(&arena, n, sizeof *p->node), .nnodes = n, .edge = hd_arena_take(&arena, n, sizeof *p->edge), .nedges = n - 1,
-			.ignored = "" };
+	*p = hd_chain_profile(n);
 	for (uint32_t v = 0; v < n; v++) {
-		char *id = hd_arena_take(&arena, 16, 1);
-		snprintf(id, 16, "n%u", v);
-		int64_t *out = hd_arena_take(&arena, 1, sizeof *out);
-		out[0] = scale * (1 + roll(&d, 64)) * 4096;
-		p->node[v] = (struct hd_profile_node){ .id = id, .op = "Op", .tied = "", .f = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) },
-			.i = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) }, .w = { .p50_ns = scale * 1024 * roll(&d, 32) }, .r_ns = -1, .out = out,
-				.nouts = 1,
-			.param = scale * 4096 * (roll(&d, 3) ? roll(&d, 16) : 512), .saved = scale * 8192 * (1 + roll(&d, 64)), .recompute_ok = true };
-		if (v)
-			p->edge[v - 1] = (struct hd_profile_edge){ v - 1, v, 0 };
+		struct hd_profile_node *node = &p->node[v];
+		node->out[0] = scale * (1 + hd_roll(&d, 64)) * 4096;
+		node->f.p50_ns = scale * 1024 * (1 + hd_roll(&d, 32));
+		node->i.p50_ns = scale * 1024 * (1 + hd_roll(&d, 32));
+		node->w.p50_ns = scale * 1024 * hd_roll(&d, 32);
+		node->param = scale * 4096 * (hd_roll(&d, 3) ? hd_roll(&d, 16) : 512);
+		node->saved = scale * 8192 * (1 + hd_roll(&d, 64));
 	}
-	assert_int_equal(hd_cuts_make(&m->cuts, p, (struct hd_cuts_how){ 0 }, "chain", &arena, NULL), HD_OK);
+	hd_sums_of(&m->sums, &m->cuts, p, (struct hd_cuts_how){ 0 });
 	assert_int_equal(m->cuts.n, n);
-	assert_int_equal(hd_cut_sums_make(&m->sums, p, &m->cuts, &arena, NULL), HD_OK);
 	assert_int_equal(hd_steady_table_make(&m->table, &m->sums, HD_STEADY_CUTS, &arena, NULL), HD_OK);
 }
 
 /* 2 kinds of devices at the most, one or two levels, bandwidths that are powers of two. */
-static void make_cluster(struct hd_cluster *c, struct dice *d, uint32_t inner, uint32_t outer, bool alike, bool limited, int64_t scale)
+static void make_cluster(struct hd_cluster *c, struct hd_dice *d, uint32_t inner, uint32_t outer, bool alike, bool limited, int64_t scale)
 {
 	static struct hd_cluster_kind kind[2];
 	static uint32_t of[DEVICES_MOST];
 
-	kind[0] = (struct hd_cluster_kind){ "a", 1, limited ? scale * (int64_t)(1 + roll(d, 64)) * 65536 : 0 };
-	kind[1] = (struct hd_cluster_kind){ "b", 0.5, limited ? scale * (int64_t)(1 + roll(d, 64)) * 65536 : 0 };
+	kind[0] = (struct hd_cluster_kind){ "a", 1, limited ? scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 : 0 };
+	kind[1] = (struct hd_cluster_kind){ "b", 0.5, limited ? scale * (int64_t)(1 + hd_roll(d, 64)) * 65536 : 0 };
 	*c = (struct hd_cluster){ .kind = kind, .nkinds = 2, .nlevels = outer > 1 ? 2 : 1, .device_kind = of, .ndevices = inner * outer };
-	c->level[0] = (struct hd_cluster_level){ "in", inner, ldexp(1, 28 + (int)roll(d, 4)), scale * (int64_t)roll(d, 1000) };
-	c->level[1] = (struct hd_cluster_level){ "out", outer, ldexp(1, 26 + (int)roll(d, 3)), scale * (int64_t)roll(d, 100000) };
+	c->level[0] = (struct hd_cluster_level){ "in", inner, ldexp(1, 28 + (int)hd_roll(d, 4)), scale * (int64_t)hd_roll(d, 1000) };
+	c->level[1] = (struct hd_cluster_level){ "out", outer, ldexp(1, 26 + (int)hd_roll(d, 3)), scale * (int64_t)hd_roll(d, 100000) };
 	for (uint32_t x = 0; x < c->ndevices; x++)
-		of[x] = alike ? 0 : roll(d, 2);
+		of[x] = alike ? 0 : hd_roll(d, 2);
 }
 
 /* ---- all stages there are: nodes first .. n - 1 on sites x .. */
@@ -166,14 +152,14 @@ static void copies_on_devices_are_as_good_as_all_stages_there_are(void **state)
 
 	(void)state;
 	for (uint32_t seed = 0; seed < 600; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct model m;
 		struct hd_cluster c;
-		uint32_t inner = 1 + roll(&d, 3), outer = 1 + roll(&d, 2), devices = inner * outer;
-		bool alike = roll(&d, 2), limited = roll(&d, 2);
+		uint32_t inner = 1 + hd_roll(&d, 3), outer = 1 + hd_roll(&d, 2), devices = inner * outer;
+		bool alike = hd_roll(&d, 2), limited = hd_roll(&d, 2);
 		make_chain(&m, d, 1 + seed % (devices > 4 ? 7 : 10), 1);
 		make_cluster(&c, &d, inner, outer, alike, limited, 1);
-		struct hd_steady_how how = { .m = 1 + roll(&d, 12), .cluster = &c, .recompute = (enum hd_steady_recompute)roll(&d, 3) };
+		struct hd_steady_how how = { .m = 1 + hd_roll(&d, 12), .cluster = &c, .recompute = (enum hd_steady_recompute)hd_roll(&d, 3) };
 		compare(&m, &how, "copies", seed);
 		struct hd_steady got;
 		enum hd_err err = hd_steady_solve(&got, &m.table, &how, &arena, &scratch, NULL);
@@ -191,18 +177,18 @@ static void straight_stages_are_as_good_as_all_there_are(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 600; seed++) {
-		struct dice d = { seed + 9000 };
+		struct hd_dice d = { seed + 9000 };
 		struct hd_steady_site site[4];
 		struct model m;
-		uint32_t sites = 1 + roll(&d, 4);
+		uint32_t sites = 1 + hd_roll(&d, 4);
 		for (uint32_t s = 0; s < sites; s++)
-			site[s] = (struct hd_steady_site){ roll(&d, 2) ? 1 : 0.5, roll(&d, 2) ? (int64_t)(1 + roll(&d, 64)) * 65536 : 0,
-				ldexp(1e12, -28 - (int)roll(&d, 4)),
-				roll(&d, 100000), ldexp(1e12, -28), 100, 1 + roll(&d, sites) };
+			site[s] = (struct hd_steady_site){ hd_roll(&d, 2) ? 1 : 0.5, hd_roll(&d, 2) ? (int64_t)(1 + hd_roll(&d, 64)) * 65536 : 0,
+				ldexp(1e12, -28 - (int)hd_roll(&d, 4)),
+				hd_roll(&d, 100000), ldexp(1e12, -28), 100, 1 + hd_roll(&d, sites) };
 		make_chain(&m, d, 1 + seed % NODES_MOST, 1);
-		compare(&m, &(struct hd_steady_how){ .m = 1 + roll(&d, 20), .chunks = 1 + roll(&d, 3), .site = site, .nsites = sites,
-			.copies = 1 + roll(&d, 3),
-			.recompute = (enum hd_steady_recompute)roll(&d, 3) }, "straight", seed);
+		compare(&m, &(struct hd_steady_how){ .m = 1 + hd_roll(&d, 20), .chunks = 1 + hd_roll(&d, 3), .site = site, .nsites = sites,
+			.copies = 1 + hd_roll(&d, 3),
+			.recompute = (enum hd_steady_recompute)hd_roll(&d, 3) }, "straight", seed);
 		hd_arena_reset(&arena);
 	}
 }
@@ -218,11 +204,10 @@ static void a_slow_device_is_given_less(void **state)
 	struct hd_steady a;
 
 	(void)state;
-	make_chain(&m, (struct dice){ 4 }, 12, 1);
+	make_chain(&m, (struct hd_dice){ 4 }, 12, 1);
 	for (uint32_t v = 0; v < 12; v++)
 		m.profile.node[v].f.p50_ns = m.profile.node[v].i.p50_ns = m.profile.node[v].w.p50_ns = 1000;
-	assert_int_equal(hd_cuts_make(&m.cuts, &m.profile, (struct hd_cuts_how){ 0 }, "chain", &arena, NULL), HD_OK);
-	assert_int_equal(hd_cut_sums_make(&m.sums, &m.profile, &m.cuts, &arena, NULL), HD_OK);
+	hd_sums_of(&m.sums, &m.cuts, &m.profile, (struct hd_cuts_how){ 0 });
 	assert_int_equal(hd_steady_table_make(&m.table, &m.sums, HD_STEADY_CUTS, &arena, NULL), HD_OK);
 	assert_int_equal(hd_steady_solve(&a, &m.table, &(struct hd_steady_how){ .m = 1000, .site = site, .nsites = 2, .copies = 1 }, &arena, &scratch,
 		NULL), HD_OK);
@@ -237,11 +222,11 @@ static void scaling_times_and_sizes_by_a_power_of_two_scales_the_time_exactly(vo
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 100; seed++) {
-		struct dice d = { seed }, same;
+		struct hd_dice d = { seed }, same;
 		struct model one, eight;
 		struct hd_cluster c;
 		struct hd_steady a, b;
-		uint32_t n = 2 + roll(&d, 10), m = 1 + roll(&d, 20);
+		uint32_t n = 2 + hd_roll(&d, 10), m = 1 + hd_roll(&d, 20);
 		make_chain(&one, d, n, 1);
 		make_chain(&eight, d, n, 8);
 		same = d;
@@ -264,11 +249,11 @@ static void never_slower_than_one_device_or_all_alike(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 200; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct model m;
 		struct hd_cluster c;
 		struct hd_steady a;
-		uint32_t n = 1 + roll(&d, 30), devices = 1 + roll(&d, 6), vns = 1 + roll(&d, 40);
+		uint32_t n = 1 + hd_roll(&d, 30), devices = 1 + hd_roll(&d, 6), vns = 1 + hd_roll(&d, 40);
 		make_chain(&m, d, n, 1);
 		make_cluster(&c, &d, devices, 1, true, false, 1);
 		assert_int_equal(hd_steady_solve(&a, &m.table, &(struct hd_steady_how){ .m = vns, .cluster = &c }, &arena, &scratch, NULL), HD_OK);
@@ -288,14 +273,14 @@ static void the_least_memory_fits_and_a_byte_less_does_not(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 200; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct model m;
 		struct hd_cluster c;
 		struct hd_steady a;
 		int64_t bytes = 0;
-		make_chain(&m, d, 1 + roll(&d, 10), 1);
-		make_cluster(&c, &d, 1 + roll(&d, 3), 1 + roll(&d, 2), true, false, 1);
-		struct hd_steady_how how = { .m = 1 + roll(&d, 12), .cluster = &c };
+		make_chain(&m, d, 1 + hd_roll(&d, 10), 1);
+		make_cluster(&c, &d, 1 + hd_roll(&d, 3), 1 + hd_roll(&d, 2), true, false, 1);
+		struct hd_steady_how how = { .m = 1 + hd_roll(&d, 12), .cluster = &c };
 		assert_int_equal(hd_steady_least_bytes(&bytes, &m.table, &how, &scratch, NULL), HD_OK);
 		c.kind[0].memory = bytes;
 		CHECK(hd_steady_solve(&a, &m.table, &how, &arena, &scratch, NULL) == HD_OK, "%u: %lld bytes are not enough", seed, (long long)bytes);
@@ -313,7 +298,7 @@ static void many_cuts_are_thinned_to_the_cheapest_of_each_share(void **state)
 	struct hd_steady_table t;
 
 	(void)state;
-	make_chain(&m, (struct dice){ 1 }, 2000, 1);
+	make_chain(&m, (struct hd_dice){ 1 }, 2000, 1);
 	assert_int_equal(hd_steady_table_make(&t, &m.sums, 64, &arena, NULL), HD_OK);
 	assert_in_range(t.n, 60, 65);
 	assert_int_equal(t.cut[t.n - 1], 1999);

@@ -1,88 +1,55 @@
 #include "plan/passes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/generate.h"
 #include "plan/schedule_check.h"
 #include "plan/simulate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
-static struct hd_schedule make(const char *name, uint32_t p, uint32_t m)
-{
-	struct hd_schedule s = { 0 };
-
-	assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = p, .m = m }, &arena, NULL), HD_OK);
-	return s;
-}
-
-static const char *print(const struct hd_schedule *s)
-{
-	struct hd_text text;
-
-	hd_text_init(&text, &arena);
-	hd_schedule_print(s, &text);
-	return text.at;
-}
 
 static void recomputation_keeps_inputs_and_computes_again_before_a_backward(void **state)
 {
 	static const bool first[] = { true, false };
-	struct hd_schedule s = make("1f1b", 2, 2), out;
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 2, 0), out;
 
 	(void)state;
 	assert_int_equal(hd_schedule_recompute(&out, &s, first, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## 1f1b p=2 m=2 stages=2\n0: Fc0.0 Fc0.1 R0.0 B0.0 R0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n");
+	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n0: Fc0.0 Fc0.1 R0.0 B0.0 R0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n");
 }
 
 static void updates_come_last_and_copies_are_summed(void **state)
 {
-	struct hd_schedule alone = make("interleaved", 1, 1), copies = make("data-parallel", 2, 3), out;
+	struct hd_schedule alone = hd_named_schedule("interleaved", 1, 1, 0), copies = hd_named_schedule("data-parallel", 2, 3, 0), out;
 
 	(void)state;
 	assert_int_equal(hd_schedule_updates(&out, &alone, NULL, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## interleaved p=1 m=1 stages=2\n0: F0.0 F1.0 B1.0 B0.0 STEP1@1 STEP0@1\n");
+	assert_string_equal(hd_printed_schedule(&out), "## interleaved p=1 m=1 stages=2\n0: F0.0 F1.0 B1.0 B0.0 STEP1@1 STEP0@1\n");
 	assert_int_equal(hd_schedule_updates(&out, &copies, NULL, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## data-parallel p=2 m=3 stages=1\n0: F0.0 B0.0 F0.1 B0.1 RED0 STEP0@1\n1: F0.2 B0.2 RED0 STEP0@1\n");
+	assert_string_equal(hd_printed_schedule(&out), "## data-parallel p=2 m=3 stages=1\n0: F0.0 B0.0 F0.1 B0.1 RED0 STEP0@1\n1: F0.2 B0.2 RED0 STEP0@1\n");
 }
 
 static void backwards_that_were_split_are_joined_where_nothing_stands_between(void **state)
 {
-	struct hd_schedule s = make("zb-h1", 2, 2), out;
+	struct hd_schedule s = hd_named_schedule("zb-h1", 2, 2, 0), out;
 
 	(void)state;
-	assert_string_equal(print(&s), "## zb-h1 p=2 m=2 stages=2\n0: F0.0 F0.1 I0.0 W0.0 I0.1 W0.1\n1: F1.0 I1.0 F1.1 I1.1 W1.0 W1.1\n");
+	assert_string_equal(hd_printed_schedule(&s), "## zb-h1 p=2 m=2 stages=2\n0: F0.0 F0.1 I0.0 W0.0 I0.1 W0.1\n1: F1.0 I1.0 F1.1 I1.1 W1.0 W1.1\n");
 	assert_int_equal(hd_schedule_merge(&out, &s, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## zb-h1 p=2 m=2 stages=2\n0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 I1.0 F1.1 I1.1 W1.0 W1.1\n");
+	assert_string_equal(hd_printed_schedule(&out), "## zb-h1 p=2 m=2 stages=2\n0: F0.0 F0.1 B0.0 B0.1\n1: F1.0 I1.0 F1.1 I1.1 W1.0 W1.1\n");
 }
 
 static void offloading_stands_around_the_wait(void **state)
 {
 	static const bool first[] = { true, false };
-	struct hd_schedule s = make("1f1b", 2, 2), out, kept;
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 2, 0), out, kept;
 
 	(void)state;
 	assert_int_equal(hd_schedule_offload(&out, &s, first, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## 1f1b p=2 m=2 stages=2\n0: F0.0 OFF0.0 F0.1 OFF0.1 ON0.0 B0.0 ON0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n");
+	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n0: F0.0 OFF0.0 F0.1 OFF0.1 ON0.0 B0.0 ON0.1 B0.1\n1: F1.0 B1.0 F1.1 B1.1\n");
 	assert_int_equal(hd_schedule_recompute(&kept, &s, first, &arena, NULL), HD_OK);
 	assert_int_equal(hd_schedule_offload(&out, &kept, first, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## 1f1b p=2 m=2 stages=2\n0: Fc0.0 OFF0.0 Fc0.1 OFF0.1 ON0.0 R0.0 B0.0 ON0.1 R0.1 B0.1\n"
+	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n0: Fc0.0 OFF0.0 Fc0.1 OFF0.1 ON0.0 R0.0 B0.0 ON0.1 R0.1 B0.1\n"
 		"1: F1.0 B1.0 F1.1 B1.1\n");
 }
 
@@ -90,18 +57,18 @@ static const struct hd_tied_group tied[] = { { .name = "embedding", .nstages = 2
 
 static void a_step_is_completed_with_all_that_its_job_asks_for(void **state)
 {
-	struct hd_schedule s = make("1f1b", 2, 2), out;
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 2, 0), out;
 	struct hd_schedule_job job = { .clips = true, .tied = tied, .ntied = 1, .slots = 2, .npipelines = 2, .buckets = (uint16_t[]){ 2, 1 }, .whole = true };
 
 	(void)state;
 	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## 1f1b p=2 m=2 stages=2\n"
+	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n"
 		"0: PIN0@0 LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1#1 B0.0 RG0.1<1#2 B0.1 REL0@0 RED0 RED0#1 TIE0 NORM STEP0@1\n"
 		"1: PIN1@0 LD1.0 RA1.0<0#1 F1.0 B1.0 SG1.0>0 LD1.1 RA1.1<0#2 F1.1 B1.1 SG1.1>0 REL1@0 RED1 TIE0 NORM STEP1@1\n");
 	assert_int_equal(hd_schedule_check_job(&out, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_BUFFERED, 2 }, NULL, NULL), HD_OK);
 	job.eager = true;
 	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
-	assert_string_equal(print(&out), "## 1f1b p=2 m=2 stages=2\n"
+	assert_string_equal(hd_printed_schedule(&out), "## 1f1b p=2 m=2 stages=2\n"
 		"0: PIN0@0 LD0.0 F0.0 SA0.0>1 LD0.1 F0.1 SA0.1>1 RG0.0<1#1 B0.0 RG0.1<1#2 B0.1 RED0 RED0#1 TIE0 STEP!0@1 VAL@1 REL0@0\n"
 		"1: PIN1@0 LD1.0 RA1.0<0#1 F1.0 B1.0 SG1.0>0 LD1.1 RA1.1<0#2 F1.1 B1.1 SG1.1>0 RED1 TIE0 STEP!1@1 VAL@1 REL1@0\n");
 	assert_int_equal(hd_schedule_check_job(&out, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_BUFFERED, 2 }, NULL, NULL), HD_OK);
@@ -110,7 +77,7 @@ static void a_step_is_completed_with_all_that_its_job_asks_for(void **state)
 /* Activations and gradients of one pair of ranks are two channels: each begins at its first buffer. */
 static void each_channel_has_its_own_buffers(void **state)
 {
-	struct hd_schedule s = make("interleaved", 2, 2), out;
+	struct hd_schedule s = hd_named_schedule("interleaved", 2, 2, 0), out;
 	uint32_t next[2] = { 0 };
 
 	(void)state;
@@ -128,12 +95,12 @@ static void each_channel_has_its_own_buffers(void **state)
 /* PipeDream-2BW on two ranks: two versions pinned at the start, the older released after its step. TIE and NORM stay in the period. */
 static void delayed_updates_keep_the_versions_they_need(void **state)
 {
-	struct hd_schedule s = make("2bw", 2, 2), out;
+	struct hd_schedule s = hd_named_schedule("2bw", 2, 2, 0), out;
 	struct hd_schedule_job job = { .clips = true, .tied = tied, .ntied = 1, .whole = true };
 
 	(void)state;
 	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
-	assert_string_equal(strstr(print(&out), "section period"), "section period\n"
+	assert_string_equal(strstr(hd_printed_schedule(&out), "section period"), "section period\n"
 		"0: LD0.0 F0.0@-1 SA0.0>1 RG0.-1<1 B0.-1@-2 REL0@-2 TIE0 NORM STEP0@0 PIN0@0 LD0.1 F0.1@-1 SA0.1>1 RG0.0<1 B0.0@-1\n"
 		"1: LD1.0 RA1.0<0 F1.0@-1 B1.0@-1 SG1.0>0 LD1.1 RA1.1<0 F1.1@-1 B1.1@-1 SG1.1>0 REL1@-1 TIE0 NORM STEP1@1 PIN1@1\n"
 		"section epilogue\n"
@@ -152,7 +119,7 @@ static void passes_keep_schedules_legal_and_are_idempotent(void **state)
 	(void)state;
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++)
 		for (uint32_t p = 1; p <= 4; p++) {
-			struct hd_schedule s[8] = { make(k->name, p, 2 * p + 1) }, again;
+			struct hd_schedule s[8] = { hd_named_schedule(k->name, p, 2 * p + 1, 0) }, again;
 			struct hd_schedule_job job = { .slots = 2, .clips = s->update == HD_UPDATE_FLUSH || s->update == HD_UPDATE_2BW };
 			struct hd_report report;
 			assert_int_equal(hd_schedule_merge(&s[1], &s[0], &arena, NULL), HD_OK);
@@ -164,9 +131,9 @@ static void passes_keep_schedules_legal_and_are_idempotent(void **state)
 			assert_int_equal(hd_schedule_updates(&s[7], &s[6], &job, &arena, NULL), HD_OK);
 			for (int i = 0; i < 8; i++)
 				CHECK(hd_schedule_check_job(&s[i], i < 7 ? NULL : &job, &two, &report, NULL) == HD_OK, "%s p %u after %d: %s\n%s",
-					k->name, p, i, report.at[0].text, print(&s[i]));
+					k->name, p, i, report.at[0].text, hd_printed_schedule(&s[i]));
 			assert_int_equal(hd_schedule_complete(&again, &s[7], &(struct hd_passes){ true, all, some, &job }, &arena, NULL), HD_OK);
-			assert_string_equal(print(&again), print(&s[7]));
+			assert_string_equal(hd_printed_schedule(&again), hd_printed_schedule(&s[7]));
 		}
 }
 
@@ -179,7 +146,7 @@ static void versions_are_those_of_the_rule(void **state)
 	for (int n = 0; n < 4; n++)
 		for (uint32_t p = 1; p <= 5; p++) {
 			uint32_t m = p + 2, used = 0;
-			struct hd_schedule s = make(names[n], p, m), whole, run;
+			struct hd_schedule s = hd_named_schedule(names[n], p, m, 0), whole, run;
 			assert_int_equal(hd_schedule_complete(&whole, &s, &(struct hd_passes){ 0 }, &arena, NULL), HD_OK);
 			if (!s.prologue)
 				continue;
@@ -217,7 +184,7 @@ static void what_cannot_be_completed_says_why(void **state)
 		{ { .rule = late }, HD_E_INVAL, "stage 0 is updated late: that needs the sections prologue, period and epilogue" },
 		{ { .rule = uneven, .eager = true }, HD_E_INVAL, "stage 0 is updated 4 times in a step: eager updates (STEP!) are for one" },
 	};
-	struct hd_schedule s = make("1f1b", 2, 4), out;
+	struct hd_schedule s = hd_named_schedule("1f1b", 2, 4, 0), out;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -225,7 +192,7 @@ static void what_cannot_be_completed_says_why(void **state)
 		CHECK(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &cases[i].job }, &arena, &diag) == cases[i].err, "%zu: %s", i, diag.text);
 		assert_string_equal(diag.text, cases[i].says);
 	}
-	s = make("2bw", 2, 4);
+	s = hd_named_schedule("2bw", 2, 4, 0);
 	assert_int_equal(hd_schedule_complete(&out, &s, &(struct hd_passes){ .job = &(struct hd_schedule_job){ .eager = true } }, &arena, NULL), HD_E_INVAL);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
 
 /* Chains of hand-made profiles: what a plan must take can be said in a line. */
@@ -9,37 +10,28 @@
 enum { KIB = 1024, MS = 1000000 };
 #define PS_PER_MS INT64_C(1000000000)
 
-struct subject { struct hd_arena arena; struct hd_profile p; struct hd_cuts cuts; struct hd_cut_sums sums; struct hd_cluster cluster;
+struct subject { struct hd_profile p; struct hd_cuts cuts; struct hd_cut_sums sums; struct hd_cluster cluster;
 	struct hd_job_plan_ask ask; struct hd_diag diag; };
 
 /* n nodes of f, b = 2 f milliseconds each, a tensor of `out` bytes between them, `param` bytes each. */
 static void open_chain(struct subject *t, uint32_t n, const int *f_ms, int64_t out, int64_t param)
 {
 	memset(t, 0, sizeof *t);
-	hd_arena_init(&t->arena, 0);
-	t->p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "f32", .ignored = "", .vn_size = 1,
-		.threads = 1, .tensor_shards = 1, .nnodes = n, .nedges = n - 1 };
-	t->p.node = hd_arena_take(&t->arena, n, sizeof *t->p.node);
-	t->p.edge = hd_arena_take(&t->arena, n, sizeof *t->p.edge);
-	int64_t *bytes = hd_arena_take(&t->arena, n, sizeof *bytes);
-	static const char *const id[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+	t->p = hd_chain_profile(n);
 	for (uint32_t i = 0; i < n; i++) {
-		bytes[i] = out;
-		struct hd_profile_cost cost = { .p50_ns = f_ms[i] * MS };
-		t->p.node[i] = (struct hd_profile_node){ .id = id[i], .op = "op", .tied = "", .r_ns = -1, .recompute_ok = true, .param = param, .saved = out,
-			.act_w = 1, .out = &bytes[i], .nouts = 1, .f = cost, .i = cost, .w = cost };
-		if (i)
-			t->p.edge[i - 1] = (struct hd_profile_edge){ i - 1, i, 0 };
+		struct hd_profile_node *node = &t->p.node[i];
+		node->f.p50_ns = node->i.p50_ns = node->w.p50_ns = f_ms[i] * MS;
+		node->out[0] = node->saved = out;
+		node->param = param;
 	}
-	CHECK(hd_cuts_make(&t->cuts, &t->p, (struct hd_cuts_how){ 0 }, "p", &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
-	CHECK(hd_cut_sums_make(&t->sums, &t->p, &t->cuts, &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
+	hd_sums_of(&t->sums, &t->cuts, &t->p, (struct hd_cuts_how){ 0 });
 }
 
 static void on_devices(struct subject *t, uint32_t n, uint32_t vns, double bytes_per_s, int64_t memory)
 {
 	struct hd_cluster_level level = { "link", n, bytes_per_s, 0 };
 
-	CHECK(hd_cluster_make(&t->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &t->arena, &t->diag) == HD_OK, "%s", t->diag.text);
+	CHECK(hd_cluster_make(&t->cluster, &level, 1, (struct hd_cluster_kind){ "device", 1, memory }, &arena, &t->diag) == HD_OK, "%s", t->diag.text);
 	t->ask = (struct hd_job_plan_ask){ .sums = &t->sums, .cluster = &t->cluster, .vns = vns, .tensor_shards = 1, .variant = HD_PART_PAPER };
 }
 
@@ -48,7 +40,7 @@ static enum hd_err make(struct subject *t, const char *planner, struct hd_job_pl
 	const struct hd_job_planner *row = NULL;
 
 	CHECK(hd_job_planner_find(&row, planner, diag) == HD_OK, "%s", diag->text);
-	return hd_job_plan_make(plan, row, &t->ask, &t->arena, diag);
+	return hd_job_plan_make(plan, row, &t->ask, &arena, diag);
 }
 
 static void must(struct subject *t, const char *planner, struct hd_job_plan *plan)
@@ -75,7 +67,6 @@ static void without_weights_n_devices_take_an_nth(void **state)
 		for (uint32_t r = 0; r < n; r++)
 			sum += plan.counts[r];
 		assert_int_equal(sum, 12);
-		hd_arena_finish(&t.arena);
 	}
 }
 
@@ -90,11 +81,10 @@ static void virtual_nodes_are_shared_out_by_speed(void **state)
 	(void)state;
 	open_chain(&t, 2, f_ms, KIB, 0);
 	on_devices(&t, 3, 11, 1e9, 0);
-	CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_cluster_parse(&t.cluster, text, strlen(text), "c.yaml", &arena, &t.diag) == HD_OK, "%s", t.diag.text);
 	must(&t, "data", &plan);
 	CHECK(plan.counts[0] == 2 && plan.counts[1] == 5 && plan.counts[2] == 4, "%u %u %u", plan.counts[0], plan.counts[1], plan.counts[2]);
 	assert_int_equal(plan.sim.makespan, 5 * 6 * PS_PER_MS);      /* 2 on the slow one take 24 ms */
-	hd_arena_finish(&t.arena);
 }
 
 static void devices_without_virtual_nodes_stay_idle(void **state)
@@ -109,7 +99,6 @@ static void devices_without_virtual_nodes_stay_idle(void **state)
 	must(&t, "data", &plan);
 	assert_int_equal(plan.schedule.nranks, 3);
 	assert_non_null(strstr(plan.why.at, "5 of 8 devices stay idle: the step has 3 virtual nodes"));
-	hd_arena_finish(&t.arena);
 }
 
 /* Large weights in the last node and a slow link: it goes alone, as the recurrence says. */
@@ -124,11 +113,10 @@ static void pipedream_runs_what_its_recurrence_finds(void **state)
 	(void)state;
 	open_chain(&t, 3, f_ms, KIB, 0);
 	t.p.node[2].param = 100 << 20;
-	CHECK(hd_cuts_make(&t.cuts, &t.p, (struct hd_cuts_how){ 0 }, "p", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
-	CHECK(hd_cut_sums_make(&t.sums, &t.p, &t.cuts, &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	hd_sums_of(&t.sums, &t.cuts, &t.p, (struct hd_cuts_how){ 0 });
 	on_devices(&t, 4, 12, 1e8, 0);
 	must(&t, "pipedream", &plan);
-	CHECK(hd_part_solve(&part, &t.cuts, &how, &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_part_solve(&part, &t.cuts, &how, &arena, &t.diag) == HD_OK, "%s", t.diag.text);
 	assert_int_equal(plan.nstages, 2);
 	assert_int_equal(plan.nstages, part.top.nstages);
 	for (uint32_t s = 0; s < 2; s++)
@@ -137,7 +125,6 @@ static void pipedream_runs_what_its_recurrence_finds(void **state)
 	struct hd_job_plan data;
 	must(&t, "data", &data);
 	assert_true(plan.sim.makespan < data.sim.makespan);
-	hd_arena_finish(&t.arena);
 }
 
 static void auto_is_never_slower_than_the_others(void **state)
@@ -158,7 +145,6 @@ static void auto_is_never_slower_than_the_others(void **state)
 			if (make(&t, p->name, &plan, &why) == HD_OK)
 				CHECK(best.sim.makespan <= plan.sim.makespan, "%s is faster", p->name);
 		}
-		hd_arena_finish(&t.arena);
 	}
 }
 
@@ -185,7 +171,6 @@ static void our_stages_know_the_memory_of_devices(void **state)
 	for (uint32_t i = 0; i < ours.schedule.list[0].len; i++)
 		again |= ours.schedule.list[0].at[i].op == HD_INS_R;
 	assert_true(again);
-	hd_arena_finish(&t.arena);
 }
 
 static void wishes_of_the_job_are_kept(void **state)
@@ -210,7 +195,6 @@ static void wishes_of_the_job_are_kept(void **state)
 		CHECK(!plan.whole, "case %zu", i);
 		for (uint32_t s = 1; s < plan.nstages; s++)
 			assert_true(plan.first[s] > plan.first[s - 1]);
-		hd_arena_finish(&t.arena);
 	}
 }
 
@@ -234,7 +218,6 @@ static void ptdp_is_as_deep_as_memory_needs(void **state)
 		t.ask.chunks = 1;
 		must(&t, "ptdp", &plan);
 		CHECK(plan.nstages == want, "%u stages, not %u: %s", plan.nstages, want, plan.why.at);
-		hd_arena_finish(&t.arena);
 	}
 }
 
@@ -261,7 +244,6 @@ static void what_does_not_fit_says_who_and_how_much(void **state)
 	diag.text[0] = 0;
 	assert_int_equal(make(&t, "auto", &plan, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "no plan fits the memory: the smallest need is about"), "%s", diag.text);
-	hd_arena_finish(&t.arena);
 }
 
 static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
@@ -292,7 +274,6 @@ static void wishes_that_a_planner_does_not_hear_are_refused(void **state)
 		t.ask.schedule = cases[i].wish.schedule;
 		t.ask.recompute = cases[i].wish.recompute;
 		CHECK(make(&t, cases[i].planner, &plan, &diag) == HD_E_INVAL && strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
-		hd_arena_finish(&t.arena);
 	}
 }
 
@@ -310,15 +291,14 @@ static void what_is_printed_is_a_schedule_and_the_same_every_time(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct hd_job_plan plan;
 		must(&t, "pipedream", &plan);
-		hd_text_init(&text[i], &t.arena);
+		hd_text_init(&text[i], &arena);
 		hd_job_plan_print(&plan, &t.ask, &text[i]);
 	}
 	assert_string_equal(text[0].at, text[1].at);
-	CHECK(hd_schedules_parse(&back, text[0].at, text[0].len, "p", &t.arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	CHECK(hd_schedules_parse(&back, text[0].at, text[0].len, "p", &arena, &t.diag) == HD_OK, "%s", t.diag.text);
 	assert_int_equal(back.len, 1);
 	struct hd_schedule_rules rules = { HD_TRANSPORT_BUFFERED, 0 };
 	CHECK(hd_schedule_check(&back.at[0], &rules, &report, &t.diag) == HD_OK, "%s", t.diag.text);
-	hd_arena_finish(&t.arena);
 }
 
 static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **state)
@@ -334,18 +314,18 @@ static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_weights_n_devices_take_an_nth),
-		cmocka_unit_test(virtual_nodes_are_shared_out_by_speed),
-		cmocka_unit_test(devices_without_virtual_nodes_stay_idle),
-		cmocka_unit_test(pipedream_runs_what_its_recurrence_finds),
-		cmocka_unit_test(auto_is_never_slower_than_the_others),
-		cmocka_unit_test(our_stages_know_the_memory_of_devices),
-		cmocka_unit_test(wishes_of_the_job_are_kept),
-		cmocka_unit_test(ptdp_is_as_deep_as_memory_needs),
-		cmocka_unit_test(what_does_not_fit_says_who_and_how_much),
-		cmocka_unit_test(wishes_that_a_planner_does_not_hear_are_refused),
-		cmocka_unit_test(what_is_printed_is_a_schedule_and_the_same_every_time),
-		cmocka_unit_test(a_planner_that_there_is_not_is_answered_with_those_there_are),
+		cmocka_unit_test_setup_teardown(without_weights_n_devices_take_an_nth, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(virtual_nodes_are_shared_out_by_speed, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(devices_without_virtual_nodes_stay_idle, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(pipedream_runs_what_its_recurrence_finds, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(auto_is_never_slower_than_the_others, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(our_stages_know_the_memory_of_devices, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(wishes_of_the_job_are_kept, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(ptdp_is_as_deep_as_memory_needs, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_is_printed_is_a_schedule_and_the_same_every_time, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_planner_that_there_is_not_is_answered_with_those_there_are, make_arena, drop_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

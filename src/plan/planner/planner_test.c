@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -12,49 +11,32 @@
 #include "plan/passes.h"
 #include "plan/schedule_check.h"
 #include "plan/sim_plan.h"
+#include "plan/testing.h"
 #include "tests/check.h"
 
 enum { DEVICES_MOST = 12 };
 
-static struct hd_arena arena;
-
-struct dice { uint64_t at; };
-
-static uint32_t roll(struct dice *d, uint32_t n)
-{
-	d->at = d->at * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)((d->at >> 33) % n);
-}
-
 struct model { struct hd_profile profile; struct hd_cuts cuts; struct hd_cut_sums sums; };
 
-static void settle(struct model *m)
-{
-	assert_int_equal(hd_cuts_make(&m->cuts, &m->profile, (struct hd_cuts_how){ 0 }, "model", &arena, NULL), HD_OK);
-	assert_int_equal(hd_cut_sums_make(&m->sums, &m->profile, &m->cuts, &arena, NULL), HD_OK);
-}
+static void settle(struct model *m) { hd_sums_of(&m->sums, &m->cuts, &m->profile, (struct hd_cuts_how){ 0 }); }
 
 /* n nodes in a chain, some with a second branch around the next. 3840 is divided by each number of copies up to 6. */
-static void make_model(struct model *m, struct dice d, uint32_t n, int64_t scale, bool branches)
+static void make_model(struct model *m, struct hd_dice d, uint32_t n, int64_t scale, bool branches)
 {
 	struct hd_profile *p = &m->profile;
 
-	*p = (struct hd_profile){ .method = HD_PROFILE_MODELLED, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .vn_size = 1, .tensor_shards = 4,
-		.node = hd_arena_take(&arena, n, sizeof *p->node), .nnodes = n, .edge = hd_arena_take(&arena, 2 * (size_t)n, sizeof *p->edge),
-			.ignored = "" };
+	*p = hd_chain_profile(n);
+	p->tensor_shards = 4;
 	for (uint32_t v = 0; v < n; v++) {
-		char *id = hd_arena_take(&arena, 16, 1);
-		snprintf(id, 16, "n%u", v);
-		int64_t *out = hd_arena_take(&arena, 1, sizeof *out);
-		out[0] = scale * (1 + roll(&d, 64)) * 256;
-		p->node[v] = (struct hd_profile_node){ .id = id, .op = "Op", .tied = "", .f = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) },
-			.i = { .p50_ns = scale * 1024 * (1 + roll(&d, 32)) }, .w = { .p50_ns = scale * 1024 * roll(&d, 32) }, .r_ns = -1, .out = out,
-				.nouts = 1,
-			.param = scale * 3840 * (roll(&d, 3) ? roll(&d, 16) : 512), .saved = scale * 8192 * (1 + roll(&d, 64)), .act_w = 0.5,
-				.recompute_ok = true };
-		if (v)
-			p->edge[p->nedges++] = (struct hd_profile_edge){ v - 1, v, 0 };
-		if (v > 1 && branches && !roll(&d, 3))
+		struct hd_profile_node *node = &p->node[v];
+		node->out[0] = scale * (1 + hd_roll(&d, 64)) * 256;
+		node->f.p50_ns = scale * 1024 * (1 + hd_roll(&d, 32));
+		node->i.p50_ns = scale * 1024 * (1 + hd_roll(&d, 32));
+		node->w.p50_ns = scale * 1024 * hd_roll(&d, 32);
+		node->param = scale * 3840 * (hd_roll(&d, 3) ? hd_roll(&d, 16) : 512);
+		node->saved = scale * 8192 * (1 + hd_roll(&d, 64));
+		node->act_w = 0.5;
+		if (v > 1 && branches && !hd_roll(&d, 3))
 			p->edge[p->nedges++] = (struct hd_profile_edge){ v - 2, v, 0 };
 	}
 	settle(m);
@@ -62,15 +44,15 @@ static void make_model(struct model *m, struct dice d, uint32_t n, int64_t scale
 
 struct machines { struct hd_cluster cluster; struct hd_cluster_kind kind[2]; uint32_t of[DEVICES_MOST]; };
 
-static void make_machines(struct machines *c, struct dice *d, uint32_t inner, uint32_t outer, bool alike, int64_t memory, int64_t scale)
+static void make_machines(struct machines *c, struct hd_dice *d, uint32_t inner, uint32_t outer, bool alike, int64_t memory, int64_t scale)
 {
 	c->kind[0] = (struct hd_cluster_kind){ "a", 1, scale * memory };
 	c->kind[1] = (struct hd_cluster_kind){ "b", 0.5, scale * memory };
 	c->cluster = (struct hd_cluster){ .kind = c->kind, .nkinds = 2, .nlevels = 2, .device_kind = c->of, .ndevices = inner * outer };
-	c->cluster.level[0] = (struct hd_cluster_level){ "in", inner, 1e10, scale * (int64_t)roll(d, 1000) * 1000 };
-	c->cluster.level[1] = (struct hd_cluster_level){ "out", outer, roll(d, 2) ? 1e9 : 1e8, scale * (int64_t)roll(d, 20000) * 1000 };
+	c->cluster.level[0] = (struct hd_cluster_level){ "in", inner, 1e10, scale * (int64_t)hd_roll(d, 1000) * 1000 };
+	c->cluster.level[1] = (struct hd_cluster_level){ "out", outer, hd_roll(d, 2) ? 1e9 : 1e8, scale * (int64_t)hd_roll(d, 20000) * 1000 };
 	for (uint32_t x = 0; x < c->cluster.ndevices; x++)
-		c->of[x] = alike ? 0 : roll(d, 2);
+		c->of[x] = alike ? 0 : hd_roll(d, 2);
 }
 
 static void print(const struct hd_auto *a, const struct model *m, const struct machines *c, struct hd_text *text)
@@ -99,17 +81,17 @@ static void never_slower_than_one_device_or_data_parallel_and_the_checker_accept
 
 	(void)state;
 	for (uint32_t seed = 0; seed < 240; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct machines c;
 		struct model m;
 		struct hd_auto a;
 		struct hd_diag diag = { "" };
 		struct hd_text text;
 		struct hd_schedules again;
-		uint32_t inner = 1 + roll(&d, 4), outer = 1 + roll(&d, 3);
-		make_machines(&c, &d, inner, outer, roll(&d, 2), roll(&d, 4) ? 0 : (8 + (int64_t)roll(&d, 64)) << 20, 1);
-		make_model(&m, d, 2 + roll(&d, 12), 1, roll(&d, 2));
-		struct hd_auto_ask ask = { .vns = 1 + roll(&d, 24), .update = roll(&d, 4) ? HD_UPDATE_FLUSH : HD_UPDATE_2BW };
+		uint32_t inner = 1 + hd_roll(&d, 4), outer = 1 + hd_roll(&d, 3);
+		make_machines(&c, &d, inner, outer, hd_roll(&d, 2), hd_roll(&d, 4) ? 0 : (8 + (int64_t)hd_roll(&d, 64)) << 20, 1);
+		make_model(&m, d, 2 + hd_roll(&d, 12), 1, hd_roll(&d, 2));
+		struct hd_auto_ask ask = { .vns = 1 + hd_roll(&d, 24), .update = hd_roll(&d, 4) ? HD_UPDATE_FLUSH : HD_UPDATE_2BW };
 		enum hd_err err = hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag);
 		if (err) {
 			CHECK(err == HD_E_INVAL && c.kind[0].memory && strstr(diag.text, "the smallest need is about"), "%u: %s", seed, diag.text);
@@ -144,7 +126,7 @@ static void one_device_takes_the_sum_of_its_work(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 20; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct machines c;
 		struct model m;
 		struct hd_auto a;
@@ -163,7 +145,7 @@ static void one_device_takes_the_sum_of_its_work(void **state)
 
 static void the_error_band_is_two_deviations_of_all_work(void **state)
 {
-	struct dice d = { 7 };
+	struct hd_dice d = { 7 };
 	struct machines c;
 	struct model m;
 	struct hd_auto a;
@@ -192,7 +174,7 @@ static void the_error_band_is_two_deviations_of_all_work(void **state)
 /* Half the work each, and both ways a sum of the output over the pair: half of it there and half back, latency twice. */
 static void a_tensor_group_halves_the_work_and_pays_for_sums(void **state)
 {
-	struct dice d = { 7 };
+	struct hd_dice d = { 7 };
 	struct machines c;
 	struct model m;
 	struct hd_auto a;
@@ -220,9 +202,7 @@ static void closed_forms_of_what_is_in_flight_hold_in_the_simulator(void **state
 					struct hd_schedule s;
 					struct hd_sim sim;
 					uint32_t most[2] = { 0, 0 };
-					assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = row->alone ? "1f1b" : row->schedule,
-						.p = p, .m = m, .v = v },
-						&arena, NULL), HD_OK);
+					s = hd_named_schedule(row->alone ? "1f1b" : row->schedule, p, m, v);
 					assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = HD_UNIT_COSTS }, &arena, NULL), HD_OK);
 					for (uint32_t r = 0; r < p; r++) {
 						uint32_t kept = (sim.rank[r].peak + sim.per_rank - 1) / sim.per_rank, counted = row->inflight(p, m, v, r);
@@ -242,13 +222,13 @@ static void equal_arguments_give_equal_bytes_whatever_the_order_of_nodes(void **
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 40; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct machines c;
 		struct model m, shuffled;
 		struct hd_auto a, b;
 		struct hd_text one, two;
-		uint32_t at[16], n = 3 + roll(&d, 10);
-		make_machines(&c, &d, 2, 2, roll(&d, 2), 0, 1);
+		uint32_t at[16], n = 3 + hd_roll(&d, 10);
+		make_machines(&c, &d, 2, 2, hd_roll(&d, 2), 0, 1);
 		make_model(&m, d, n, 1, false);
 		shuffled = m;
 		shuffled.profile.node = hd_arena_take(&arena, n, sizeof *m.profile.node);
@@ -256,7 +236,7 @@ static void equal_arguments_give_equal_bytes_whatever_the_order_of_nodes(void **
 		for (uint32_t v = 0; v < n; v++)
 			at[v] = v;
 		for (uint32_t v = n - 1; v > 1; v--) {
-			uint32_t w = 1 + roll(&d, v), keep = at[v];
+			uint32_t w = 1 + hd_roll(&d, v), keep = at[v];
 			at[v] = at[w];
 			at[w] = keep;
 		}
@@ -265,7 +245,7 @@ static void equal_arguments_give_equal_bytes_whatever_the_order_of_nodes(void **
 		for (uint32_t e = 0; e < m.profile.nedges; e++)
 			shuffled.profile.edge[m.profile.nedges - 1 - e] = (struct hd_profile_edge){ at[m.profile.edge[e].from], at[m.profile.edge[e].to], 0 };
 		settle(&shuffled);
-		struct hd_auto_ask ask = { .vns = 1 + roll(&d, 20) };
+		struct hd_auto_ask ask = { .vns = 1 + hd_roll(&d, 20) };
 		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
 		assert_int_equal(hd_plan_auto(&b, &shuffled.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
 		print(&a, &m, &c, &one);
@@ -284,7 +264,7 @@ static void the_bytes_are_those_of_every_other_build(void **state)
 	(void)state;
 	hd_hasher_init(&h);
 	for (uint32_t seed = 0; seed < 8; seed++) {
-		struct dice d = { seed + 100 };
+		struct hd_dice d = { seed + 100 };
 		struct machines c;
 		struct model m;
 		struct hd_auto a;
@@ -306,11 +286,11 @@ static void scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly(vo
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 60; seed++) {
-		struct dice d = { seed }, same;
+		struct hd_dice d = { seed }, same;
 		struct machines c;
 		struct model one, eight;
 		struct hd_auto a, b;
-		uint32_t n = 2 + roll(&d, 10), vns = 1 + roll(&d, 20);
+		uint32_t n = 2 + hd_roll(&d, 10), vns = 1 + hd_roll(&d, 20);
 		make_model(&one, d, n, 1, false);
 		make_model(&eight, d, n, 8, false);
 		same = d;
@@ -340,11 +320,11 @@ static void of_two_devices_one_half_as_fast_the_best_of_all_is_found(void **stat
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 40; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct machines c;
 		struct model m;
 		struct hd_auto a;
-		uint32_t n = 3 + roll(&d, 8), vns = 2 + roll(&d, 10);
+		uint32_t n = 3 + hd_roll(&d, 8), vns = 2 + hd_roll(&d, 10);
 		make_machines(&c, &d, 2, 1, true, 0, 1);
 		c.of[1] = 1;
 		c.cluster.level[0] = (struct hd_cluster_level){ "in", 2, 1e12, 0 };
@@ -352,7 +332,7 @@ static void of_two_devices_one_half_as_fast_the_best_of_all_is_found(void **stat
 		int64_t best = INT64_MAX;
 		for (uint32_t cut = 1; cut < n; cut++) {
 			struct hd_schedule s;
-			assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "1f1b", .p = 2, .m = vns, .v = 1 }, &arena, NULL), HD_OK);
+			s = hd_named_schedule("1f1b", 2, vns, 1);
 			int64_t took = simulate(&m, &c, s, (uint32_t[]){ 0, cut }, 2);
 			best = took < best ? took : best;
 		}
@@ -373,7 +353,7 @@ static void try_cuts(const struct model *m, const struct machines *c, const char
 	struct hd_schedule s;
 
 	if (at >= nstages) {
-		assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = name, .p = 2, .m = vns, .v = v }, &arena, NULL), HD_OK);
+		s = hd_named_schedule(name, 2, vns, v);
 		int64_t took = simulate(m, c, s, first, nstages);
 		*best = took < *best ? took : *best;
 		return;
@@ -390,11 +370,11 @@ static void of_all_schedules_and_cuts_on_two_devices_none_is_much_faster(void **
 
 	(void)state;
 	for (uint32_t seed = 0; seed < 30; seed++) {
-		struct dice d = { seed };
+		struct hd_dice d = { seed };
 		struct machines c;
 		struct model m;
 		struct hd_auto a;
-		uint32_t n = 4 + roll(&d, 4), vns = 4 + roll(&d, 5), first[8] = { 0 };
+		uint32_t n = 4 + hd_roll(&d, 4), vns = 4 + hd_roll(&d, 5), first[8] = { 0 };
 		int64_t best = INT64_MAX;
 		make_machines(&c, &d, 2, 1, true, 0, 1);
 		make_model(&m, d, n, 1, false);
@@ -415,7 +395,7 @@ static void the_faster_pipeline_takes_more_virtual_nodes(void **state)
 	struct machines c;
 	struct model m;
 	struct hd_auto a;
-	struct dice d = { 1 };
+	struct hd_dice d = { 1 };
 
 	(void)state;
 	make_machines(&c, &d, 1, 2, true, 0, 1);
@@ -433,14 +413,14 @@ static enum hd_err ask_for(struct hd_auto *a, struct machines *c, struct hd_auto
 {
 	struct model m;
 
-	make_model(&m, (struct dice){ 5 }, nodes, 1, false);
+	make_model(&m, (struct hd_dice){ 5 }, nodes, 1, false);
 	*diag = (struct hd_diag){ "" };
 	return hd_plan_auto(a, &m.sums, &c->cluster, &ask, &arena, diag);
 }
 
 static void what_cannot_work_is_refused_with_what_would(void **state)
 {
-	struct dice d = { 3 };
+	struct hd_dice d = { 3 };
 	struct machines c;
 	struct hd_auto a;
 	struct hd_diag diag;
@@ -474,7 +454,7 @@ static void what_cannot_work_is_refused_with_what_would(void **state)
 
 static void what_is_asked_for_is_kept(void **state)
 {
-	struct dice d = { 3 };
+	struct hd_dice d = { 3 };
 	struct machines c;
 	struct hd_auto a;
 	struct hd_diag diag;
@@ -497,19 +477,13 @@ static void what_is_asked_for_is_kept(void **state)
 
 static bool read_model(struct model *m, const char *name)
 {
-	const char *shared = getenv("HEDDLE_SHARED");
-	char path[512];
-	FILE *f = NULL;
+	char path[64], *text;
 
-	snprintf(path, sizeof path, "%s/data/pipedream/%s.graph.txt", shared ? shared : "", name);
-	if (!shared || !(f = fopen(path, "r")))
+	snprintf(path, sizeof path, "pipedream/%s.graph.txt", name);
+	if (!(text = hd_shared_text(path)))
 		return false;
-	char *text = hd_arena_take(&arena, 1 << 20, 1);
-	size_t len = fread(text, 1, (1 << 20) - 1, f);
-	fclose(f);
-	assert_int_equal(hd_profile_read(&m->profile, text, len, name, &arena, NULL), HD_OK);
-	assert_int_equal(hd_cuts_make(&m->cuts, &m->profile, (struct hd_cuts_how){ .compress = true }, name, &arena, NULL), HD_OK);
-	assert_int_equal(hd_cut_sums_make(&m->sums, &m->profile, &m->cuts, &arena, NULL), HD_OK);
+	assert_int_equal(hd_profile_read(&m->profile, text, strlen(text), name, &arena, NULL), HD_OK);
+	hd_sums_of(&m->sums, &m->cuts, &m->profile, (struct hd_cuts_how){ .compress = true });
 	return true;
 }
 
@@ -615,10 +589,10 @@ static void work_and_speed_four_times_as_large_change_nothing(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 200; seed++) {
-		struct dice d = { seed }, same;
+		struct hd_dice d = { seed }, same;
 		struct machines c;
 		struct model one, four;
-		uint32_t n = 4 + roll(&d, 9), vns = 1 + roll(&d, 20);
+		uint32_t n = 4 + hd_roll(&d, 9), vns = 1 + hd_roll(&d, 20);
 		make_model(&one, d, n, 1, false);
 		make_model(&four, d, n, 1, false);
 		for (uint32_t v = 0; v < n; v++) {
@@ -646,7 +620,7 @@ static void work_and_speed_four_times_as_large_change_nothing(void **state)
 
 static void only_a_profile_of_a_sharded_job_is_divided(void **state)
 {
-	struct dice d = { 3 };
+	struct hd_dice d = { 3 };
 	struct machines c;
 	struct model m;
 	struct hd_auto a;
@@ -679,7 +653,7 @@ static void only_a_profile_of_a_sharded_job_is_divided(void **state)
 
 static void what_was_asked_for_is_told_as_the_reason(void **state)
 {
-	struct dice d = { 3 };
+	struct hd_dice d = { 3 };
 	struct machines c;
 	struct hd_auto a;
 	struct hd_diag diag;
@@ -689,7 +663,7 @@ static void what_was_asked_for_is_told_as_the_reason(void **state)
 
 	(void)state;
 	make_machines(&c, &d, 4, 2, true, 0, 1);
-	make_model(&m, (struct dice){ 5 }, 12, 1, false);
+	make_model(&m, (struct hd_dice){ 5 }, 12, 1, false);
 	assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag), HD_OK);
 	hd_text_init(&text, &arena);
 	hd_auto_explain(&a, &m.sums, &c.cluster, &ask, false, &text);

@@ -7,23 +7,8 @@
 
 #include "plan/generate.h"
 #include "plan/simulate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 enum { BLOCKS = 24 };
 
@@ -35,24 +20,17 @@ static struct hd_cut_sums chain(uint32_t n, const struct block *block, bool same
 	struct hd_profile *p = hd_arena_take(&arena, 1, sizeof *p);
 	struct hd_cuts *cuts = hd_arena_take(&arena, 1, sizeof *cuts);
 	struct hd_cut_sums sums;
-	struct hd_diag diag = { "" };
 
-	*p = (struct hd_profile){ .nnodes = n, .nedges = n - 1, .node = hd_arena_take(&arena, n, sizeof *p->node),
-		.edge = hd_arena_take(&arena, n, sizeof *p->edge), .vn_size = 1, .device_kind = "", .device_name = "", .isa = "", .dtype = "", .ignored = "" };
+	*p = hd_chain_profile(n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct block *b = &block[same ? 0 : i];
-		char name[16];
-		int64_t *out = hd_arena_take(&arena, 1, sizeof *out);
-		*out = b->out;
-		snprintf(name, sizeof name, "n%u", i);
-		p->node[i] = (struct hd_profile_node){ .id = hd_arena_text(&arena, name, strlen(name)), .op = "block", .tied = "", .f = { .p50_ns = b->ns / 3 },
-			.i = { .p50_ns = b->ns / 3 }, .w = { .p50_ns = b->ns / 3 }, .r_ns = -1, .out = out, .nouts = 1, .param = b->param,
-			.saved = b->saved, .recompute_ok = true };
-		if (i + 1 < n)
-			p->edge[i] = (struct hd_profile_edge){ i, i + 1, 0 };
+		struct hd_profile_node *node = &p->node[i];
+		node->f.p50_ns = node->i.p50_ns = node->w.p50_ns = b->ns / 3;
+		node->out[0] = b->out;
+		node->param = b->param;
+		node->saved = b->saved;
 	}
-	CHECK(hd_cuts_make(cuts, p, (struct hd_cuts_how){ 0 }, "chain", &arena, &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_cut_sums_make(&sums, p, cuts, &arena, &diag) == HD_OK, "%s", diag.text);
+	hd_sums_of(&sums, cuts, p, (struct hd_cuts_how){ 0 });
 	CHECK(cuts->n == n, "%u cuts", cuts->n);
 	return sums;
 }
@@ -244,15 +222,13 @@ static void no_stage_ends_inside_a_branch(void **state)
 	struct hd_profile p = { .node = node, .nnodes = 5, .edge = edge, .nedges = 5, .vn_size = 1 };
 	struct hd_cut_sums sums;
 	struct hd_cuts cuts;
-	struct hd_diag diag = { "" };
 	uint32_t thin[16], first[8];
 
 	(void)state;
 	for (int v = 0; v < 5; v++)
 		node[v] = (struct hd_profile_node){ .id = ids[v], .op = "x", .tied = "", .f = { .p50_ns = 10 }, .r_ns = -1, .out = &one, .nouts = 1,
 			.recompute_ok = true };
-	CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK && hd_cut_sums_make(&sums, &p, &cuts, &arena, &diag) == HD_OK,
-		"%s", diag.text);
+	hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 	uint32_t n = hd_2bw_thin_cuts(thin, &cuts);
 	static const char *const names[] = { "a", "b+c", "d", "e" };
 	CHECK(n == 4 && cuts.n == 6, "%u thin cuts of %u", n, cuts.n);
@@ -343,8 +319,7 @@ static void branches_take_what_their_nodes_take(void **state)
 			const double bytes_per_s = seed % 2 ? 1e9 : 1e12;
 			struct hd_cluster c = cluster(1, 8, bytes_per_s, bytes_per_s, 0);
 			ladder(&p, 3, seed);
-			CHECK(hd_cuts_make(&cuts, &p, (struct hd_cuts_how){ 0 }, "g", &arena, &diag) == HD_OK, "%s", diag.text);
-			CHECK(hd_cut_sums_make(&sums, &p, &cuts, &arena, &diag) == HD_OK, "%s", diag.text);
+			hd_sums_of(&sums, &cuts, &p, (struct hd_cuts_how){ 0 });
 			CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 			double want = naive(&p, &cuts, &plan, bytes_per_s), got = (double)plan.vn_ps / 1e12;
 			CHECK(fabs(got - want) <= want * 1e-9 + 2e-12, "seed %llu p=%u d=%u: %.12g s, not %.12g", (unsigned long long)seed, plan.p, plan.d,

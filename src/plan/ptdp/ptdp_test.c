@@ -4,28 +4,12 @@
 #include "plan/ptdp_plan.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plan/generate.h"
 #include "plan/simulate.h"
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 static bool near(double a, double b, double rel) { return fabs(a - b) <= rel * fabs(b); }
 

@@ -3,65 +3,21 @@
 #include "plan/generate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
-static struct hd_schedule make(const char *name, uint32_t p, uint32_t m, uint32_t v)
-{
-	struct hd_schedule s = { 0 };
-	struct hd_diag diag = { "" };
-	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
-
-	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s p %u m %u v %u: %s", name, p, m, v, diag.text);
-	return s;
-}
-
-static char *read_vectors(void)
-{
-	const char *data = getenv("HEDDLE_SHARED");
-	char path[512], *text = NULL;
-
-	if (!data)
-		return NULL;
-	snprintf(path, sizeof path, "%s/data/schedules.txt", data);
-	FILE *file = fopen(path, "rb");
-	if (file && (text = hd_arena_take(&arena, 1 << 20, 1)))
-		text[fread(text, 1, (1 << 20) - 1, file)] = '\0';
-	if (file)
-		fclose(file);
-	return text;
-}
 
 /* "interleaved-v2" is interleaved with two chunks. */
 static void lists_equal_the_stored_ones(void **state)
 {
-	struct hd_schedules all;
-	struct hd_diag diag = { "" };
-	char *text = read_vectors();
+	char *text = hd_shared_text("schedules.txt");
 
 	(void)state;
 	if (!text) {
 		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
 	}
-	CHECK(hd_schedules_parse(&all, text, strlen(text), "schedules.txt", &arena, &diag) == HD_OK, "%s", diag.text);
+	struct hd_schedules all = hd_parsed_schedules(text);
 	assert_int_equal(all.len, 9);
 	for (uint32_t i = 0; i < all.len; i++) {
 		char name[40], *v;
@@ -69,7 +25,7 @@ static void lists_equal_the_stored_ones(void **state)
 		assert_int_equal(sscanf(all.at[i].heading, "%39s", name), 1);
 		if ((v = strstr(name, "-v2")))
 			*v = '\0';
-		struct hd_schedule s = make(name, all.at[i].nranks, all.at[i].nvns, all.at[i].nstages / all.at[i].nranks);
+		struct hd_schedule s = hd_named_schedule(name, all.at[i].nranks, all.at[i].nvns, all.at[i].nstages / all.at[i].nranks);
 		s.heading = all.at[i].heading;
 		hd_text_init(&want, &arena);
 		hd_text_init(&got, &arena);
@@ -145,7 +101,7 @@ static void all_kinds_are_complete_and_ascend(void **state)
 					struct hd_schedule s;
 					if ((!strcmp(k->limits, "m >= 2p") && m < 2 * p) || (!strcmp(k->limits, "m >= p") && m < p))
 						continue;
-					s = make(k->name, p, m, v);
+					s = hd_named_schedule(k->name, p, m, v);
 					check_complete(&s, k->name);
 					check_ascending(&s, k->name);
 					hd_arena_reset(&arena);
@@ -169,7 +125,7 @@ static void replicated_stages_take_turns(void **state)
 
 static void delayed_updates_never_drain(void **state)
 {
-	struct hd_schedule s = make("2bw", 3, 3, 1);
+	struct hd_schedule s = hd_named_schedule("2bw", 3, 3, 1);
 	struct hd_text text;
 
 	(void)state;

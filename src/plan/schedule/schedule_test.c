@@ -1,39 +1,15 @@
 #include "plan/schedule.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
-static struct hd_schedules parse(const char *text)
-{
-	struct hd_schedules all = { 0 };
-	struct hd_diag diag = { "" };
-
-	CHECK(hd_schedules_parse(&all, text, strlen(text), "s.txt", &arena, &diag) == HD_OK, "%s", diag.text);
-	return all;
-}
 
 static void sizes_and_places_are_inferred(void **state)
 {
-	struct hd_schedules all = parse("# a remark\n## first one  T=3\n0: F0.0 B0.0\n1: F1.0 (F1.1&B1.0)\n\n## second\n0:\n1: F0.4\n## only a remark\n");
+	struct hd_schedules all = hd_parsed_schedules("# a remark\n"
+		"## first one  T=3\n0: F0.0 B0.0\n1: F1.0 (F1.1&B1.0)\n\n## second\n0:\n1: F0.4\n## only a remark\n");
 
 	(void)state;
 	assert_int_equal(all.len, 2);
@@ -85,35 +61,16 @@ static void directives_must_agree_with_the_lists(void **state)
 	}
 }
 
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	char *text = hd_arena_take(&arena, 1 << 20, 1);
-
-	if (!file || !text)
-		return NULL;
-	size_t len = fread(text, 1, (1 << 20) - 1, file);
-	fclose(file);
-	text[len] = '\0';
-	return text;
-}
-
 /* Each block of the file, from its heading to the empty line, against what is printed. */
 static void every_stored_schedule_prints_back(void **state)
 {
-	const char *data = getenv("HEDDLE_SHARED");
-	char path[512];
-	char *text = NULL;
+	const char *text = hd_shared_text("schedules.txt");
 
 	(void)state;
-	if (data) {
-		snprintf(path, sizeof path, "%s/data/schedules.txt", data);
-		text = read_file(path);
-	}
 	if (!text) {
 		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
 	}
-	struct hd_schedules all = parse(text);
+	struct hd_schedules all = hd_parsed_schedules(text);
 	assert_true(all.len >= 8);
 	for (uint32_t i = 0; i < all.len; i++) {
 		struct hd_text printed;
@@ -132,7 +89,7 @@ static void sections_print_back(void **state)
 {
 	static const char text[] = "## x\nupdate 2bw\nsection prologue\n0: F0.0 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\n"
 		"section period\n0: F0.0 B0.-1 F0.1 B0.0\n1: F1.0 B1.0 F1.1 B1.1\nsection epilogue\n0: B0.-1\n1:\n";
-	struct hd_schedules all = parse(text);
+	struct hd_schedules all = hd_parsed_schedules(text);
 	struct hd_text printed;
 
 	(void)state;

@@ -7,23 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/testing.h"
 #include "tests/check.h"
-
-static struct hd_arena arena;
-
-static int make_arena(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int drop_arena(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
 
 #define U HD_UNIT_PS
 
@@ -39,11 +24,8 @@ static struct hd_sim simulate(const struct hd_schedule *s, int64_t f, int64_t i,
 
 static struct hd_sim simulate_named(const char *name, uint32_t p, uint32_t m, uint32_t v, int64_t f, int64_t i, int64_t w, int64_t hop)
 {
-	struct hd_schedule s = { .heading = name };
-	struct hd_diag diag = { "" };
-	const struct hd_schedule_ask ask = { .name = name, .p = p, .m = m, .v = v };
+	struct hd_schedule s = hd_named_schedule(name, p, m, v);
 
-	CHECK(hd_schedule_make(&s, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
 	return simulate(&s, f, i, w, hop);
 }
 
@@ -66,22 +48,13 @@ static double after(const char *heading, const char *key)
 
 static void stored_figures_are_reproduced(void **state)
 {
-	const char *data = getenv("HEDDLE_SHARED");
-	char path[512], *text = hd_arena_take(&arena, 1 << 16, 1);
-	struct hd_schedules all;
-	FILE *file = NULL;
+	const char *text = hd_shared_text("schedules.txt");
 
 	(void)state;
-	if (data) {
-		snprintf(path, sizeof path, "%s/data/schedules.txt", data);
-		file = fopen(path, "rb");
-	}
-	if (!file) {
+	if (!text) {
 		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
 	}
-	size_t len = fread(text, 1, (1 << 16) - 1, file);
-	fclose(file);
-	assert_int_equal(hd_schedules_parse(&all, text, len, "schedules.txt", &arena, NULL), HD_OK);
+	struct hd_schedules all = hd_parsed_schedules(text);
 	assert_int_equal(all.len, 9);
 	for (uint32_t i = 0; i < all.len; i++) {
 		const char *h = all.at[i].heading;
@@ -391,7 +364,7 @@ static void what_never_ends_is_said(void **state)
 	}
 	struct hd_schedule s;
 	struct hd_sim sim;
-	assert_int_equal(hd_schedule_make(&s, &(struct hd_schedule_ask){ .name = "1f1b", .p = 2, .m = 4 }, &arena, NULL), HD_OK);
+	s = hd_named_schedule("1f1b", 2, 4, 0);
 	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { INT64_MAX / 16, 1, 1, 1 } }, &arena, NULL), HD_E_INVAL);
 	assert_int_equal(hd_simulate(&sim, &s, &(struct hd_sim_ask){ .costs = { 1, -1, 1, 1 } }, &arena, NULL), HD_E_INVAL);
 }
