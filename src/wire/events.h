@@ -78,7 +78,7 @@ struct hd_wire_events {
 	void (*arrived)(void *self, const struct hd_arrival *arrival);
 	void (*sent)(void *self, const struct hd_sent *sent);
 	void (*stale)(void *self, uint32_t worker, uint32_t epoch);                   /* it dropped something of ours: it is in `epoch`, later than our frame */
-	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);                   /* it speaks of an epoch unknown here for T/4: ask the coordinator. Closed T later */
+	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);                   /* its epoch is unknown here for T/4: ask the coordinator. Closed T later */
 	void (*probed)(void *self, const struct hd_probe *probe);
 };
 
