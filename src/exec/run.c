@@ -15,6 +15,7 @@
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
+	HD_DIGEST_GBPS = 10, HD_STEP_GFLOPS = 100,
 	HD_DIGEST_WARMUP = 3,             /* steps before a step's time is believed */
 };
 
@@ -56,8 +57,8 @@ static bool is_shown(const struct hd_run *run, const char *kind)
 {
 	static const char *const chatter[] = { "choice", "plan", "checkpoint_done" };
 
-	if (hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
-		return true;
+	if (run->options.shared || hd_job_int(run->job, HD_JOB_LOG_LEVEL) >= HD_LOG_INFO)
+		return true;              /* shared: who hears it decides */
 	for (size_t i = 0; i < sizeof chatter / sizeof *chatter; i++)
 		if (!strcmp(chatter[i], kind))
 			return false;
@@ -137,7 +138,7 @@ static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 }
 
 /* The choice between a library and ours is one of cores; other kinds of devices have kernels of their own. */
-static const char *kernels_name(const struct hd_run *run)
+const char *hd_run_kernels(const struct hd_run *run)
 {
 	const struct hd_worker_spec *spec = &run->options.worker;
 
@@ -170,9 +171,9 @@ static void tell_choices(struct hd_run *run)
 	note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step", (double)run->task->layout.params_elems * 1e-6,
 		run->task->train.nparams, hd_task_flops(run->task) * 1e-9);
 	if (!strcmp(run->options.worker.kind, "cpu"))
-		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", kernels_name(run), hd_worker_path(run->worker), kernels->text);
+		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run), hd_worker_path(run->worker), kernels->text);
 	else
-		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", kernels_name(run));
+		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", hd_run_kernels(run));
 	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
 		"programs and scratch %.1f)", (double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20,
 		(double)t.gradients / 0x1p20, (double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20, (double)t.kept / 0x1p20, (double)t.own / 0x1p20);
@@ -251,7 +252,7 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		start_recorder(run);
 	if (!err)
 		err = hd_worker_create(&run->worker, run->task, &run->options.worker, diag);
-	if (!err)
+	if (!err && !run->options.shared)
 		err = adopt(run, diag);
 	if (!err)
 		tell_choices(run);
@@ -285,7 +286,7 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 		.fingerprint = hd_worker_fingerprint(run->worker), .lineage = run->lineage,
 	};
 
-	snprintf(info.kernels, sizeof info.kernels, "%s", kernels_name(run));
+	snprintf(info.kernels, sizeof info.kernels, "%s", hd_run_kernels(run));
 	snprintf(info.model, sizeof info.model, "%s", hd_job_text(run->job, HD_JOB_MODEL));
 	return info;
 }
@@ -414,10 +415,21 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 /* ---- the loop */
 
 /* Counted from step 0, so that runs of one job have digests of the same steps, begun or resumed wherever. With auto the
- * cost is measured once before the first step, and the interval chosen after a few. */
-static bool digest_due(const struct hd_run *run)
+ * cost is measured once before the first step, and the interval chosen after a few; workers that share a step must agree
+ * without a clock: they count. */
+bool hd_run_digest_due(const struct hd_run *run)
 {
 	return run->digest_every && (hd_worker_at(run->worker) + 1) % run->digest_every == 0;
+}
+
+/* Bytes that are hashed at HD_DIGEST_GBPS, operations of a step at HD_STEP_GFLOPS: both of one core of this day. */
+static uint64_t counted_interval(const struct hd_run *run)
+{
+	uint64_t bytes = (1 + hd_optims[run->task->optim.kind].nslots) * run->task->layout.elems * sizeof(float);
+	double digest_ms = (double)bytes / (HD_DIGEST_GBPS * 1e6);
+	double step_ms = hd_task_flops(run->task) / (HD_STEP_GFLOPS * 1e6);
+
+	return hd_times_interval(digest_ms, step_ms > 0 ? step_ms : 1, HD_DIGEST_SHARE);
 }
 
 static void measure_digest(struct hd_run *run)
@@ -454,14 +466,14 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	if (run->options.watch.step)
 		run->options.watch.step(run->options.watch.user, &p);
 	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)
-		hd_rundir_metrics(run->dir, r, &(struct hd_step_times){ step_ms, p.wait_share * step_ms }, run->plan.number);
+		hd_rundir_metrics(run->dir, r, &(struct hd_step_times){ .step_ms = step_ms, .wait_ms = p.wait_share * step_ms, .workers = 1 }, run->plan.number);
 }
 
 static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 {
 	int64_t began_ns = hd_clock_now_ns(run->clock);
 	struct hd_step_record record;
-	enum hd_err err = hd_worker_step(run->worker, digest_due(run), &record, diag);
+	enum hd_err err = hd_worker_step(run->worker, hd_run_digest_due(run), &record, diag);
 
 	if (err)
 		return err;
@@ -474,14 +486,28 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static enum hd_err between_steps(struct hd_run *run, struct hd_diag *diag)
+void hd_run_begin(struct hd_run *run)
+{
+	run->began_step = hd_worker_at(run->worker);
+	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
+	if (run->digest_every == 0 && run->options.shared)
+		run->digest_every = counted_interval(run);
+	else if (run->digest_every == 0)
+		measure_digest(run);
+}
+
+enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
 {
 	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_EVAL_EVERY), at = hd_worker_at(run->worker);
+	bool last = at == run->task->nsteps || run->target_reached;
 	enum hd_err err = HD_OK;
 
-	if (every && at % every == 0)
+	if (end ? last : every && at % every == 0)
 		err = evaluate(run, diag);
-	if (!err && checkpoint_due(run))
+	*reached = run->target_reached;
+	if (!err && end)
+		err = checkpoint(run, diag);
+	else if (!err && checkpoint_due(run))
 		try_checkpoint(run);
 	return err;
 }
@@ -505,24 +531,19 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 {
 	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ? run->options.stop_at : run->task->nsteps;
 	enum hd_err err = HD_OK, stop = HD_OK;
+	bool reached = run->target_reached;
 
-	run->began_step = hd_worker_at(run->worker);
-	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
-	if (run->digest_every == 0)
-		measure_digest(run);
+	hd_run_begin(run);
 	if (run->dir)
 		hd_rundir_event(run->dir, "job_start", run->began_step, "");
-	while (hd_worker_at(run->worker) < end && !run->target_reached && !(stop = wants_stop(run))) {
+	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);
 		if (!err)
-			err = between_steps(run, diag);
+			err = hd_run_boundary(run, false, &reached, diag);
 		if (err)
 			return end_badly(run, err);
 	}
-	if (!stop && (hd_worker_at(run->worker) == run->task->nsteps || run->target_reached))
-		err = evaluate(run, diag);
-	if (!err)
-		err = checkpoint(run, diag);
+	err = hd_run_boundary(run, true, &reached, diag);
 	if (run->dir)
 		hd_rundir_event(run->dir, "job_end", hd_worker_at(run->worker), "");
 	return err ? err : stop ? hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker)) : HD_OK;

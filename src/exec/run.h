@@ -44,6 +44,7 @@ struct hd_run_options {
 	bool     explain;                 /* every division is told, not only the chosen one */
 	uint64_t stop_at;                 /* stop with a checkpoint once this many steps are committed; 0: the job's */
 	bool     quiet_disk;              /* no run directory: bench, tests */
+	bool     shared;                  /* one worker of several: plans are adopted through share.h, and what is noted goes to `watch` alone */
 	const char *map;                  /* plan text file instead of the even map; NULL */
 	struct hd_run_watch watch;
 	/* Asked between steps: 0 go on; HD_E_PREEMPTED or HD_E_INTERRUPT: checkpoint and stop. NULL: never. */
@@ -57,10 +58,16 @@ HD_MUST_USE enum hd_err hd_run_create(struct hd_run **run, const struct hd_job *
 HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_folder, bool new_semantics, struct hd_diag *diag);
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
 HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
+/* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due. *reached: so is the target.
+ * hd_run_train() calls it; who steps by share.h calls it where the run is one of several and this worker its scribe. */
+HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
+void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count (checkpoint.every) */
+bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
 void hd_run_destroy(struct hd_run *run);
 
 struct hd_worker *hd_run_worker(struct hd_run *run);
+const char *hd_run_kernels(const struct hd_run *run);  /* "library", "portable", or the kind of device */
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it came out */
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */

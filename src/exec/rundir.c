@@ -21,11 +21,10 @@ static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd
 	return hd_file_open(dir->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, file, diag);
 }
 
-enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
+enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
 {
 	char name[HD_PATH_CAP];
 	struct hd_stat stat;
-	enum hd_err err;
 
 	*dir = (struct hd_rundir){ .fs = fs, .clock = clock, .began_ns = hd_clock_now_ns(clock) };
 	if (strlen(path) >= sizeof dir->path)
@@ -34,7 +33,15 @@ enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_cl
 	hd_rundir_path(dir, "job.yaml", name, sizeof name);
 	if (hd_fs_stat(fs, name, &stat, NULL))
 		return hd_fail(diag, HD_E_NOTFOUND, "%s is not a run directory: it has no job.yaml", path);
-	err = open_lines(dir, "lock", &dir->lock, diag);
+	return HD_OK;
+}
+
+enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
+{
+	enum hd_err err = hd_rundir_visit(dir, fs, clock, path, diag);
+
+	if (!err)
+		err = open_lines(dir, "lock", &dir->lock, diag);
 	if (!err) {
 		err = hd_file_lock(&dir->lock, NULL);
 		if (err)
@@ -147,6 +154,8 @@ static double seconds(const struct hd_rundir *dir)
 /* A lost line is not worth a lost run: the checkpoint, not the log, is the result. */
 static void append(struct hd_rundir *dir, struct hd_file *file, struct hd_text *line, int error)
 {
+	if (!file->fs)
+		return;                   /* a visitor */
 	hd_text_add(line, "\n");
 	if (error || line->full || hd_file_write(file, line->at, line->len, NULL))
 		dir->lines_lost = true;
@@ -170,14 +179,14 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	hd_json_put_i64(&w, "epoch", (int64_t)r->epoch);
 	hd_json_put_f64(&w, "weight", r->weight);
 	hd_json_put_f32(&w, "gnorm", (float)r->gnorm);
-	hd_json_put_i64(&w, "workers", 1);
-	hd_json_put_i64(&w, "membership", 0);
+	hd_json_put_i64(&w, "workers", times->workers);
+	hd_json_put_i64(&w, "membership", times->membership);
 	hd_json_put_i64(&w, "plan", plan);
 	hd_json_put_f32(&w, "step_ms", (float)times->step_ms);
 	hd_json_put_f32(&w, "wait_ms", (float)times->wait_ms);
 	hd_json_put_f32(&w, "read_wait_ms", (float)r->wait_data_ns * 1e-6f);
-	hd_json_put_i64(&w, "bytes_out", 0);
-	hd_json_put_i64(&w, "redone_vn", 0);
+	hd_json_put_i64(&w, "bytes_out", (int64_t)times->bytes_out);
+	hd_json_put_i64(&w, "redone_vn", times->redone);
 	if (r->has_digest) {
 		hd_hash_hex(r->digest, hex);
 		hd_json_put_text(&w, "digest", hex);
@@ -202,7 +211,7 @@ static struct hd_json_writer *event_begin(const struct hd_rundir *dir, struct ev
 	hd_json_put_f64(&e->w, "t", seconds(dir));
 	hd_json_put_text(&e->w, "kind", kind);
 	hd_json_put_i64(&e->w, "step", (int64_t)step);
-	hd_json_put_i64(&e->w, "membership", 0);
+	hd_json_put_i64(&e->w, "membership", dir->membership);
 	return &e->w;
 }
 
@@ -225,15 +234,19 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 	event_end(dir, &e);
 }
 
-void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics)
+void hd_rundir_eval_body(struct hd_json_writer *w, const char *split, const struct hd_metrics *metrics)
 {
-	struct event e;
-	struct hd_json_writer *w = event_begin(dir, &e, "eval", step);
-
 	hd_json_put_text(w, "split", split);
 	hd_json_put_f32(w, "loss", (float)hd_metrics_loss(metrics));
 	hd_json_put_f32(w, "accuracy", (float)hd_metrics_accuracy(metrics));
 	hd_json_put_f32(w, "perplexity", (float)hd_metrics_perplexity(metrics));
 	hd_json_put_i64(w, "rows", (int64_t)metrics->rows);
+}
+
+void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics)
+{
+	struct event e;
+
+	hd_rundir_eval_body(event_begin(dir, &e, "eval", step), split, metrics);
 	event_end(dir, &e);
 }

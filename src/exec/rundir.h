@@ -13,7 +13,7 @@
 #ifndef HD_EXEC_RUNDIR_H
 #define HD_EXEC_RUNDIR_H
 
-#include "base/text.h"
+#include "base/json_writer.h"
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "exec/forward.h"
@@ -25,6 +25,7 @@ struct hd_rundir {
 	char path[512];
 	struct hd_file lock, metrics, events;
 	int64_t began_ns;                 /* zero of "t" */
+	uint32_t membership;              /* epoch, in each event; the holder's to set */
 	bool lines_lost;                  /* said once */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 };
@@ -33,6 +34,9 @@ struct hd_rundir {
 HD_MUST_USE enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *parent,
 	const char *out, const char *name, const char *job_yaml, size_t job_len, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
+/* Of a run that another process holds, on this machine or on a shared file system: neither lock nor lines; events and metrics
+ * written through it go nowhere. HD_E_NOTFOUND: no run there. */
+HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);
@@ -41,11 +45,13 @@ void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, s
 HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, const char *bytes, size_t len, struct hd_diag *diag);
 
 /* Fields of a step that are not in its record. */
-struct hd_step_times { double step_ms, wait_ms; };
+struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, redone; uint64_t bytes_out; };
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
 
 /* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);
+/* Its body, for who speaks to the run's holder instead. */
+void hd_rundir_eval_body(struct hd_json_writer *writer, const char *split, const struct hd_metrics *metrics);
 void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics);
 
 #endif
