@@ -1,0 +1,87 @@
+/* exchange.h -- what of one step's exchange is here, at one member: bookkeeping without bytes.
+ *
+ * A step has nbuckets buckets and one *table* (loss, weight, correct and norm moments of each virtual
+ * node). Owners add the roots of a bucket and publish the sum; every member sends its entries of
+ * the table to all. The member machine asks here what is ready; buffers and sending are the runtime's.
+ *
+ * 1. Per bucket a member holds its own roots or the sum, never neither. Once a sum is here it stays until hd_exchange_begin().
+ * 2. A bucket is ready to fold at its owner when every root of every pass is here; the passes tile the virtual nodes, so
+ *    no other test is needed. What comes twice changes nothing.
+ * 3. A step whose passes have a single root in all needs no fold: its root is the sum at its owner, and at its maker.
+ * 4. After a loss hd_exchange_again() forgets all that came of unsummed buckets and all foreign entries of the table; own sums,
+ *    and a table that was complete, stay. A sum that somebody holds is published by a holder (hd_exchange_source), a table likewise.
+ * 5. The step is *complete* when all sums and all entries of the table are here.
+ *
+ * Transfers on the wire have ids that name what they are:
+ *	bits 31..30 kind: 0 ROOT, 1 SUM, 2 LEAVES, 3 TABLE     29..20 ordinal (ROOT: of the sender's root; LEAVES: of its pass)
+ *	bits 19..0  bucket (ROOT, SUM)
+ * They are unique per sender, step and epoch.
+ *
+ * Ownership: memory is taken in init, begin and again only. One thread. Pure otherwise. */
+#ifndef HD_EXEC_EXCHANGE_H
+#define HD_EXEC_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "exec/view.h"
+
+enum hd_transfer_kind { HD_TRANSFER_ROOT, HD_TRANSFER_SUM, HD_TRANSFER_LEAVES, HD_TRANSFER_TABLE };
+struct hd_transfer_name { enum hd_transfer_kind kind; uint32_t ordinal, bucket; };
+
+uint32_t hd_transfer_id(struct hd_transfer_name name);
+/* HD_E_PROTOCOL: bits that must be 0 are not (an ordinal of a SUM, a bucket of LEAVES), or bucket >= nbuckets. */
+HD_MUST_USE enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name, struct hd_diag *diag);
+
+/* Who holds the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: nobody. */
+struct hd_have { uint32_t first; uint64_t members; };
+
+struct hd_exchange {
+	uint32_t nvns, nbuckets;
+	uint32_t me, nmembers;            /* index among the members of the view in force */
+	uint64_t step;
+	struct hd_passes passes;
+	uint32_t nroots;                  /* of all passes */
+	uint32_t first_root[HD_VIEW_PASSES + 1];      /* by index of the pass */
+	uint32_t nsums, nleaves;          /* sums here; passes whose entries of the table are here */
+	bool table;                       /* the table is complete */
+	uint64_t table_have;              /* members that held the whole table when the step was taken up again */
+	uint64_t leaf[HD_VIEW_PASSES / 64];           /* passes whose entries are here */
+	uint64_t *sum;                    /* owned: [nbuckets] bits, sums here */
+	uint64_t *folding;                /* owned: bits, folds asked for and not done */
+	uint64_t *have;                   /* owned: [nbuckets] members that hold the sum, 0: nobody (of a redone step) */
+	uint32_t *left;                   /* owned: [nbuckets] roots still to come, at their owner */
+	uint64_t *root;                   /* owned: [nbuckets][words] roots here */
+	uint32_t words, words_cap;        /* of a row of `root` */
+};
+
+HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, struct hd_diag *diag);
+void hd_exchange_finish(struct hd_exchange *x);           /* takes zeroed and finished ones */
+
+/* A new step: nothing is here. HD_E_BADPLAN: the passes do not tile, or `me` is no member. */
+HD_MUST_USE enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step,
+	const struct hd_passes *passes, struct hd_diag *diag);
+/* The same step under a new view (rule 4). With sums of everything the passes need not tile. */
+HD_MUST_USE enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step,
+	const struct hd_passes *passes, const struct hd_have *have, uint32_t nhave, uint64_t table, struct hd_diag *diag);
+
+/* Who sends the sum: the owner if nobody had it, else one of the holders, dealt by bucket number. An index. */
+uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
+uint64_t hd_exchange_lacking(const struct hd_exchange *x, uint32_t bucket);       /* members to whom its source sends it */
+static inline bool hd_exchange_summed(const struct hd_exchange *x, uint32_t bucket) { return x->sum[bucket / 64] >> bucket % 64 & 1; }
+bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);       /* nobody has its sum: roots go to its owner */
+/* Who sends the whole table: an index; HD_NOBODY: nobody has it, each member sends its entries. */
+uint32_t hd_exchange_table_source(const struct hd_exchange *x);
+
+/* What came, from a member (`worker`), also from oneself. false: it says nothing new, or is none of this step's.
+ * HD_E_PROTOCOL is not told apart here: who may send what is checked by the grants of the wire. */
+bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
+bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket);
+bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass);
+bool hd_exchange_table(struct hd_exchange *x);
+/* Of this owner's bucket: all roots are here and its fold was not asked for yet. Marks it asked for. */
+bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket);
+bool hd_exchange_complete(const struct hd_exchange *x);
+
+#endif

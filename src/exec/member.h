@@ -1,0 +1,165 @@
+/* member.h -- one worker's part in a job with others: what it computes, sends, seals and when, as a pure machine.
+ *
+ * Events in, actions out. The runtime carries out the actions (wire, devices, disk) and reports; the
+ * simulation does the same with integers. One worker alone runs through the same machine.
+ *
+ *	outside --JOIN, ADMIT--> admitted --WARM, LEARN--> learning --FENCE/VIEW or DECIDE+switch--> member
+ *	member --switch without it--> out      any --STALE, VIEW without it--> fenced (join anew under a new id)
+ *
+ * A member in step s: BEGIN, COMPUTE pass 0; FINAL buckets: ROOTS to their owners; COMPUTED: LEAVES to all; an owner that has
+ * all roots: FOLD, PUBLISH; all sums and the table here: FINISH; UPDATED: SEAL to all, BOUNDARY; READY and the gate: the next.
+ *
+ *  1. The gate: BEGIN(s + 1) comes after SEAL(s) of every member that ran s, and in a new view's first step also of its new members.
+ *     Until then gradient buffers keep the sums of s and the table.
+ *  2. The switch: s0 is the first step all of whose SEALs know of a decided view; steps >= s0 + 2 run under it.
+ *  3. FENCE ends an epoch: EPOCH, no BEGIN until its VIEW; what computes goes on; passes that were begun count.
+ *     An event of an earlier epoch (`epoch` of the event) changes nothing. Work is named by (step, worker, pass), not by epoch.
+ *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
+ *  5. The scribe is the member of the lowest id. One that becomes it in a VIEW gets BOUNDARY again, before it contributes.
+ *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members, TAKE_OVER
+ *     each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
+ *  7. Every answer awaited from the coordinator is asked for again each T while it is missing.
+ *
+ * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
+ * is taken when a view or a redone step needs more, never otherwise. Time is an argument, in ns, never going back. */
+#ifndef HD_EXEC_MEMBER_H
+#define HD_EXEC_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "exec/exchange.h"
+#include "exec/message.h"
+#include "exec/view.h"
+
+enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a coordinator that comes back */
+#define HD_COORDINATOR (UINT32_MAX - 1)   /* in place of a worker's id: the coordinator */
+
+struct hd_member_config {
+	uint32_t nvns, nbuckets;
+	uint64_t nsteps;                  /* step nsteps is not run */
+	int64_t detect_ns;                /* T */
+	struct hd_hash job, kernels;      /* as in JOIN */
+	uint32_t ndevices;
+	uint64_t memory, vn_ps, nonce;
+	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
+	bool takes_over;                  /* it can open the run's store */
+};
+
+/*        id        payload                         what happened                                                              */
+#define HD_MEMBER_EVENTS(X)                                                                                                     \
+	X(MESSAGE,   "worker (HD_COORDINATOR), msg", "a message came")                                                          \
+	X(UP,        "worker",                       "a link to a peer, or to the coordinator, is up")                          \
+	X(LOST,      "worker, why, text",            "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again")     \
+	X(WARMED,    "",                             "WARM is done")                                                            \
+	X(LEARNED,   "step",                         "X_step is here, and is being followed")                                   \
+	X(UNLEARNED, "",                             "the donor's stream ended: what was learned is void")                      \
+	X(FINAL,     "step, pass, bucket",           "all roots of the pass of that bucket are final")                          \
+	X(COMPUTED,  "step, pass",                   "the pass is done: all its buckets are final, its table entries there")    \
+	X(ROOT,      "epoch, worker, ordinal, bucket", "a root came")                                                           \
+	X(SUM,       "epoch, worker, bucket",        "a sum came")                                                              \
+	X(LEAVES,    "epoch, worker, pass",          "the table entries of a pass came")                                        \
+	X(TABLE,     "epoch, worker",                "the whole table came")                                                    \
+	X(FOLDED,    "step, bucket",                 "FOLD is done: the sum is here")                                           \
+	X(UPDATED,   "step, news, digests",          "FINISH is done: X_{step+1} is here; the sums still are")                  \
+	X(READY,     "step, halt",                   "the work of BOUNDARY(step) is done; halt: step must not be run")          \
+	X(PREPARED,  "epoch",                        "PREPARE of that view is done")                                            \
+	X(FAILED,    "code, text",                   "the step cannot be finished, anywhere: a number that is not finite")      \
+	X(DRAIN,     "code, text",                   "this worker shall go (a signal, a notice)")                               \
+	X(TELL,      "kind, text",                   "a line for events.ndjson; kept until there is a coordinator, the oldest fall") \
+	X(TICK,      "done, longest_ns, busy",       "time went by; at least each T/4")
+
+enum hd_member_event_kind {
+#define X(id, payload, text) HD_IN_##id,
+	HD_MEMBER_EVENTS(X)
+#undef X
+	HD_IN_NKINDS
+};
+
+struct hd_member_event {
+	enum hd_member_event_kind kind;
+	uint32_t epoch, worker, pass, ordinal, bucket;
+	uint64_t step;
+	const struct hd_msg *msg;
+	enum hd_suspicion why;
+	const struct hd_step_news *news;
+	uint64_t sum_digest, state_digest;        /* 0: not a digest step */
+	uint64_t done, longest_ns;
+	uint32_t code;                            /* exit code */
+	const char *name, *text;                  /* of TELL: kind, JSON */
+	bool halt, busy;
+};
+
+/*        id        payload                     what the runtime does                                                           */
+#define HD_MEMBER_ACTIONS(X)                                                                                                     \
+	X(SEND,      "worker, msg",              "tell it; a link that is not up drops it")                                      \
+	X(CONNECT,   "worker, text",             "connect to that worker at that address")                                       \
+	X(CALL,      "",                         "try to reach the coordinator, once")                                           \
+	X(TAKE_OVER, "",                         "start a coordinator; it may find that there is one")                           \
+	X(ADMITTED,  "worker",                   "close the link to the coordinator, call again under this id")                  \
+	X(WARM,      "",                         "build, allocate, touch; then WARMED")                                          \
+	X(LEARN,     "worker, step",             "forget what was learned; take the state from that donor (HD_NOBODY: X_step from disk)") \
+	X(DONATE,    "worker, flag",             "at boundaries: give the state to that learner; flag false: stop")              \
+	X(PREPARE,   "view",                     "prepare for it; then PREPARED")                                                \
+	X(DECIDED,   "epoch",                    "accept frames of it beside the present one's")                                 \
+	X(EPOCH,     "epoch",                    "end all transfers; only frames of this epoch from now on")                     \
+	X(ADOPT,     "view",                     "it is in force: channels of its members (after EPOCH of the same number)")     \
+	X(BEGIN,     "step",                     "a new step: its exchange is hd_member_exchange(); post for what will come")    \
+	X(AGAIN,     "step",                     "its exchange begins again under the adopted view; own roots and sums stay")    \
+	X(COMPUTE,   "step, pass, range",        "compute those virtual nodes; then FINAL..., COMPUTED")                         \
+	X(ROOTS,     "step, pass, bucket, worker", "send the roots of that pass of the bucket to its owner")                     \
+	X(LEAVES,    "step, pass",               "send the table entries of that pass to all other members")                     \
+	X(FOLD,      "step, bucket",             "add the roots in tree order; then FOLDED")                                     \
+	X(PUBLISH,   "step, bucket, mask",       "send the sum to those members (bits of indices)")                              \
+	X(TABLE,     "step, mask",               "send the whole table to those members")                                        \
+	X(FINISH,    "step",                     "scalars, update in place; then UPDATED")                                       \
+	X(BOUNDARY,  "step, flag, final",        "between steps: donate; flag: as scribe evaluate and save; final: nothing follows; then READY") \
+	X(CANCEL,    "step",                     "that step is not run: forget its passes and its exchange; the state is X_step") \
+	X(EXIT,      "code, text",               "leave, with this exit code; what was sent goes out first")                     \
+	X(FENCED,    "text",                     "drop all, join as a new worker")
+
+enum hd_member_action_kind {
+#define X(id, payload, text) HD_DO_##id,
+	HD_MEMBER_ACTIONS(X)
+#undef X
+	HD_DO_NKINDS
+};
+
+struct hd_member_action {
+	enum hd_member_action_kind kind;
+	uint32_t epoch, worker, pass, bucket, nranges, code;
+	uint64_t step, mask;
+	const struct hd_msg *msg;
+	const struct hd_view *view;
+	const struct hd_vrange *range;
+	const char *text;
+	bool flag, final;
+};
+
+struct hd_member_actions { struct hd_member_action *at; size_t n; };
+
+enum hd_member_state { HD_OUTSIDE, HD_ADMITTED, HD_LEARNING, HD_MEMBER, HD_HALTED, HD_GONE };
+
+struct hd_member;
+
+HD_MUST_USE enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config, struct hd_diag *diag);
+void hd_member_destroy(struct hd_member *member);                 /* takes NULL */
+/* The first event is UP of the coordinator: the machine answers with JOIN. */
+struct hd_member_actions hd_member_step(struct hd_member *member, const struct hd_member_event *event, int64_t now_ns);
+
+/* For the runtime, status and tests; all borrowed until the next step. */
+enum hd_member_state hd_member_state(const struct hd_member *member);
+uint32_t hd_member_worker(const struct hd_member *member);        /* own id; HD_NOBODY */
+uint32_t hd_member_epoch(const struct hd_member *member);
+uint64_t hd_member_at(const struct hd_member *member);            /* first step not sealed: the state is X_at, unless FINISH is under way */
+bool hd_member_scribe(const struct hd_member *member);
+const struct hd_view *hd_member_view(const struct hd_member *member);             /* in force; NULL: not a member */
+const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
+
+const char *hd_member_event_name(enum hd_member_event_kind kind);
+const char *hd_member_action_name(enum hd_member_action_kind kind);
+const char *hd_suspicion_name(enum hd_suspicion why);
+
+#endif
