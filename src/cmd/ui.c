@@ -65,7 +65,8 @@ static void step_line(const struct hd_progress *p, char *line, size_t cap)
 	hd_time_text(p->eta_s, eta);
 	snprintf(line, cap, "step %llu/%llu  loss %.4f  lr %.2g  %.0f samples/s  devices %u (%u vn: %s)  step %.3g ms p50 %.3g p99 %.3g  wait %.0f %%  eta %s",
 		(unsigned long long)p->record.step + 1, (unsigned long long)p->nsteps, p->loss, (double)p->record.lr, p->samples_per_s,
-		p->plan->nranks, p->plan->nvns, split, p->step_ms, p->p50_ms, p->p99_ms, p->wait_share * 100, eta);
+		p->plan->nranks, p->plan->nvns, split, p->step_ms, hd_times_quantile(p->times, 0.5), hd_times_quantile(p->times, 0.99),
+		p->wait_share * 100, eta);
 }
 
 static void on_step(void *user, const struct hd_progress *p)

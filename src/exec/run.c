@@ -11,7 +11,6 @@
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/choose.h"
-#include "exec/times.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
@@ -451,15 +450,13 @@ static void choose_digest(struct hd_run *run)
 
 static void report_step(struct hd_run *run, const struct hd_step_record *r, double step_ms)
 {
-	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps, .step_ms = step_ms };
+	struct hd_progress p = { .record = *r, .plan = &run->plan, .nsteps = run->task->nsteps, .step_ms = step_ms, .times = &run->times };
 	uint64_t nrows = hd_sampler_rows(&run->task->sampler, r->step);
 	double since_s = (double)(hd_clock_now_ns(run->clock) - run->began_ns) * 1e-9;
 	uint64_t done = r->step + 1 - run->began_step;
 
 	hd_times_add(&run->times, step_ms);
 	p.loss = r->weight > 0 ? r->loss_sum / r->weight : 0;
-	p.p50_ms = hd_times_quantile(&run->times, 0.50);
-	p.p99_ms = hd_times_quantile(&run->times, 0.99);
 	p.samples_per_s = step_ms > 0 ? (double)nrows * 1e3 / step_ms : 0;
 	p.wait_share = step_ms > 0 ? (double)r->wait_data_ns * 1e-6 / step_ms : 0;
 	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;

@@ -18,6 +18,7 @@
 #include "exec/ckpt.h"
 #include "exec/forward.h"
 #include "exec/rundir.h"
+#include "exec/times.h"
 #include "exec/worker.h"
 
 struct hd_run;
@@ -26,7 +27,8 @@ struct hd_progress {
 	struct hd_step_record record;
 	const struct hd_plan *plan;       /* the one that the step ran under; the run's own */
 	uint64_t nsteps;
-	double loss, step_ms, p50_ms, p99_ms, wait_share, eta_s;
+	const struct hd_times *times;     /* of the last steps, for medians: sorting them takes longer than a small step's joins */
+	double loss, step_ms, wait_share, eta_s;
 	double samples_per_s;             /* of this step: the rows that it had, over its time */
 };
 
