@@ -55,6 +55,15 @@ uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name)
 	return HD_NONE;
 }
 
+static uint64_t bytes_of_files(const struct hd_reader *reader)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < reader->nsources; i++)
+		total += reader->source[i].len;
+	return total;
+}
+
 enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct hd_reader_ops *ops, struct hd_fs *fs,
 	hd_reader_fill *fill, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
@@ -72,6 +81,7 @@ enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct h
 		hd_reader_destroy(&reader->set);
 		return err;
 	}
+	reader->set.at_hand = bytes_of_files(reader) <= HD_AT_HAND_BYTES;
 	*set = &reader->set;
 	return HD_OK;
 }

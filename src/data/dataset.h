@@ -22,7 +22,8 @@
 #include "sys/file.h"
 #include "graph/ir.h"
 
-enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4 };
+enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4,
+       HD_AT_HAND_BYTES = 256 << 20 };    /* of files: opening has read all of them, and so much stays in memory */
 
 /* What a reader needs of the job; all texts borrowed for the call. */
 struct hd_data_spec {
@@ -68,6 +69,7 @@ struct hd_dataset {
 	uint64_t count;                   /* of all samples of the source */
 	struct hd_hash hash;              /* of the content */
 	uint64_t kept_bytes;              /* of memory that read() fills little by little; 0: it reads where the files are mapped */
+	bool     at_hand;                 /* read() copies or draws: it does not wait for a disk, as far as can be known */
 	const struct hd_augment *augment; /* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
 	char     about[128];              /* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 };

@@ -49,6 +49,35 @@ static void impossible_splits_are_refused(void **state)
 	}
 }
 
+static enum hd_err fill_two_files(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	(void)diag;
+	reader->source = hd_arena_take(&reader->arena, 2, sizeof *reader->source);
+	reader->source[0] = (struct hd_source){ .len = 1000 };
+	reader->source[1] = (struct hd_source){ .len = spec->count - 1000 };
+	reader->nsources = 2;
+	return HD_OK;
+}
+
+static void what_opening_has_read_is_at_hand_up_to_a_bound(void **state)
+{
+	static const struct { uint64_t bytes; bool at_hand; } cases[] = { { 2000, true }, { HD_AT_HAND_BYTES, true }, { HD_AT_HAND_BYTES + 1, false },
+		{ UINT64_C(1) << 40, false } };
+	struct hd_data_spec spec = { .kind = "synthetic", .train = 1, .count = 8 };
+	struct hd_dataset *set;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_data_spec files = { .count = cases[i].bytes };
+		assert_int_equal(hd_reader_open(&set, sizeof(struct hd_reader), &hd_reader_text, &sim.fs, fill_two_files, &files, NULL), HD_OK);
+		CHECK(set->at_hand == cases[i].at_hand, "%llu bytes", (unsigned long long)cases[i].bytes);
+		hd_reader_destroy(set);
+	}
+	assert_int_equal(hd_dataset_open(&set, &spec, &sim.fs, NULL), HD_OK);
+	assert_true(set->at_hand);                /* drawn, not read */
+	hd_dataset_destroy(set);
+}
+
 static void globs_match_as_shells_do(void **state)
 {
 	static const struct { const char *pattern, *name; bool want; } cases[] = {
@@ -127,6 +156,7 @@ int main(void)
 		cmocka_unit_test(every_row_is_found_by_its_name_and_says_what_it_is),
 		cmocka_unit_test(a_mistyped_kind_is_answered_with_the_nearest),
 		cmocka_unit_test(impossible_splits_are_refused),
+		cmocka_unit_test(what_opening_has_read_is_at_hand_up_to_a_bound),
 		cmocka_unit_test(globs_match_as_shells_do),
 		cmocka_unit_test(hashed_splits_have_the_fractions_asked_for),
 		cmocka_unit_test(a_longer_set_keeps_the_split_of_its_beginning),

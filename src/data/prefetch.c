@@ -34,8 +34,7 @@ struct hd_prefetch {
 	struct hd_thread thread[HD_PREFETCH_THREADS];
 };
 
-/* Bytes of one place, and where its fields begin. false: beyond counting. */
-/* A step is an array per field, of the rows of all virtual nodes. */
+/* A step is an array per field, of the rows of all virtual nodes: its bytes, and where the fields begin. false: beyond counting. */
 static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS], uint64_t *step_bytes)
 {
 	uint64_t total = 0, bytes;
@@ -75,6 +74,7 @@ static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	return (uint8_t *)p->memory.at + step % p->spec.depth * p->step_bytes + p->field_at[field] + before;
 }
 
+/* The rows lie where rows_of() says; the place itself is the caller's to change. */
 static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows, struct hd_diag *diag)
 {
 	const struct hd_dataset *set = p->spec.set;
@@ -114,12 +114,25 @@ static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 	}
 }
 
+/* What became of a place that was FILLING; under the lock. */
+static void settle(struct hd_prefetch *p, struct place *place, enum hd_err err, uint64_t nrows, const struct hd_diag *diag)
+{
+	if (err == HD_OK) {
+		place->nrows = nrows;
+		place->state = FULL;
+	} else if (p->err == HD_OK) {
+		p->err = err;
+		p->diag = *diag;
+		hd_cond_wake(&p->freed);                 /* the other readers: end */
+	}
+}
+
 static void read_ahead(void *user)
 {
 	struct hd_prefetch *p = user;
 	struct hd_diag diag = { "" };
 	struct place *place;
-	uint64_t step, nrows;
+	uint64_t step, nrows = 0;
 	uint32_t vn;
 
 	hd_lock_take(&p->lock);
@@ -127,14 +140,7 @@ static void read_ahead(void *user)
 		hd_lock_give(&p->lock);
 		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
 		hd_lock_take(&p->lock);
-		if (err == HD_OK) {
-			place->nrows = nrows;
-			place->state = FULL;
-		} else if (p->err == HD_OK) {
-			p->err = err;
-			p->diag = diag;
-			hd_cond_wake(&p->freed);                 /* the other readers: end */
-		}
+		settle(p, place, err, nrows, &diag);
 		hd_cond_wake(&p->filled);
 	}
 	hd_lock_give(&p->lock);
@@ -148,7 +154,6 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	assert(spec->nvns > 0 && spec->per_vn > 0 && spec->split < spec->set->nsplits && spec->nthreads <= HD_PREFETCH_THREADS);
 	assert(spec->depth <= HD_PREFETCH_DEPTH && spec->sampler->count <= spec->set->split[spec->split].count);
 	spec->depth = spec->depth ? spec->depth : 2;
-	spec->nthreads = spec->nthreads ? spec->nthreads : 1;
 	spec->limit_ms = spec->limit_ms ? spec->limit_ms : HD_PREFETCH_LIMIT_MS;
 	if (spec->memory_bytes && spec->memory_bytes / spec->depth < step_bytes)
 		spec->depth = (uint32_t)(spec->memory_bytes / step_bytes);
@@ -223,24 +228,58 @@ void hd_prefetch_destroy(struct hd_prefetch *p)
 	hd_free(p);
 }
 
-/* Waits until the place holds the step; under the lock. */
-static enum hd_err wait_filled(struct hd_prefetch *p, const struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+/* Whether nothing more will be read; under the lock. */
+static enum hd_err ended(const struct hd_prefetch *p, uint64_t step, struct hd_diag *diag)
 {
-	int64_t until_ns = hd_clock_now_ns(&p->clock) + (int64_t)p->spec.limit_ms * HD_NS_PER_MS;
+	if (p->err != HD_OK)
+		return hd_fail(diag, p->err, "%s", p->diag.text);
+	if (p->closed)
+		return hd_fail(diag, HD_E_INTERRUPT, "reading was ended before step %" PRIu64, step);
+	return HD_OK;
+}
 
-	if (place->state != FULL || place->step != step)
-		hd_cond_wake(&p->freed);                 /* whatever is free is wanted now */
-	while (place->state != FULL || place->step != step) {
-		if (p->err != HD_OK)
-			return hd_fail(diag, p->err, "%s", p->diag.text);
-		if (p->closed)
-			return hd_fail(diag, HD_E_INTERRUPT, "reading ahead was ended before step %" PRIu64, step);
-		if (!hd_cond_wait(&p->filled, &p->lock, until_ns) && (place->state != FULL || place->step != step))
+/* The taker reads for itself into a place that is free. Under the lock, which it gives meanwhile. */
+static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+{
+	struct hd_diag failed = { "" };
+	uint64_t nrows = 0;
+	enum hd_err err = ended(p, step, diag);
+
+	if (err != HD_OK)
+		return err;
+	place->state = FILLING;
+	place->step = step;
+	p->nfree--;
+	hd_lock_give(&p->lock);
+	err = fill_place(p, step, vn, &nrows, &failed);
+	hd_lock_take(&p->lock);
+	settle(p, place, err, nrows, &failed);
+	return err == HD_OK ? HD_OK : ended(p, step, diag);
+}
+
+static bool holds(const struct place *place, uint64_t step) { return place->state == FULL && place->step == step; }
+
+/* Waits until the place holds the step; without readers until it is free, and fills it. Under the lock. */
+static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
+{
+	const bool ahead = p->spec.nthreads > 0;
+	int64_t until_ns = 0;
+	enum hd_err err;
+
+	while (ahead ? !holds(place, step) : place->state != FREE) {
+		if ((err = ended(p, step, diag)) != HD_OK)
+			return err;
+		if (until_ns == 0) {
+			until_ns = hd_clock_now_ns(&p->clock) + (int64_t)p->spec.limit_ms * HD_NS_PER_MS;
+			hd_cond_wake(&p->freed);         /* whatever is free is wanted now */
+		} else if (hd_clock_now_ns(&p->clock) >= until_ns) {
 			return hd_fail(diag, HD_E_IO,
 				"the samples of step %" PRIu64 ", virtual node %u were not read within %u s: is the disk or the network under %s stuck?",
 				step, vn, p->spec.limit_ms / 1000, p->spec.set->about);
+		}
+		(void)hd_cond_wait(ahead ? &p->filled : &p->freed, &p->lock, until_ns);
 	}
-	return HD_OK;
+	return ahead ? HD_OK : fill_here(p, place, step, vn, diag);
 }
 
 enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, const void *input[HD_MAX_FIELDS], uint64_t *nrows,
@@ -266,7 +305,7 @@ void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 	hd_lock_take(&p->lock);
 	assert(place->state == FULL && place->step == step);
 	place->state = FREE;
-	if (++p->nfree >= wakes_at(p))
+	if (++p->nfree >= wakes_at(p) || p->spec.nthreads == 0)
 		hd_cond_wake(&p->freed);
 	hd_lock_give(&p->lock);
 }

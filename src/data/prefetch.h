@@ -1,4 +1,4 @@
-/* prefetch.h -- reads ahead: the input rows of coming steps, filled by threads of their own.
+/* prefetch.h -- the input rows of steps: read ahead by threads of their own, or by whoever takes them.
  *
  * exec makes one for a training run. Device threads take the rows of (step, virtual
  * node), compute on them where they lie, and give the place back. It is a cache
@@ -15,6 +15,9 @@
  * 4. A failed read ends the reading; every take of a place that is not filled returns
  *    that error with its message.
  * 5. After create nothing is allocated. No wait is longer than `limit_ms`.
+ * 6. Without threads the taker fills its place itself when it is free: nothing is read ahead. For rows that are at hand
+ *    (dataset.h) where every core has its device: a thread beside them takes one of their cores for each of its turns,
+ *    and the devices that have the others wait; and the rows come from another core's cache.
  *
  * Ownership: create/destroy; data set and sampler are borrowed until destroy.
  * Threads: take, done and close any; create and destroy one. */
@@ -36,7 +39,7 @@ struct hd_prefetch_spec {
 	uint64_t per_vn;                  /* rows of a full virtual node */
 	uint64_t first_step, end_step;    /* end_step 0: no end */
 	uint32_t depth;                   /* steps ahead wanted; fewer if the memory is less; 0: 2 */
-	uint32_t nthreads;                /* 0: 1 */
+	uint32_t nthreads;                /* that read ahead; 0: none, see 6 */
 	uint64_t memory_bytes;            /* for all places; 0: no bound */
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
 };

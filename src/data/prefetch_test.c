@@ -121,7 +121,7 @@ static void set_up_run(struct made *made, struct hd_sampler *sampler, struct hd_
 {
 	make(made, 100);
 	assert_int_equal(hd_sampler_init(sampler, 3, 100, 10, HD_ORDER_SEQUENTIAL, HD_LAST_RAGGED, NULL), HD_OK);
-	*spec = (struct hd_prefetch_spec){ .set = &made->set, .sampler = sampler, .nvns = 2, .per_vn = 5, .depth = 3 };
+	*spec = (struct hd_prefetch_spec){ .set = &made->set, .sampler = sampler, .nvns = 2, .per_vn = 5, .depth = 3, .nthreads = 1 };
 }
 
 static void reading_never_runs_further_ahead_than_the_depth(void **state)
@@ -151,6 +151,83 @@ static void reading_never_runs_further_ahead_than_the_depth(void **state)
 	hd_prefetch_destroy(p);
 }
 
+static void without_threads_rows_are_read_when_they_are_taken(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	spec.nthreads = 0;
+	spec.depth = 1;
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	hd_alloc_arm(0);
+	for (uint64_t step = 0; step < 3; step++)
+		for (uint32_t vn = 0; vn < 2; vn++) {
+			assert_int_equal(made.nreads, step * 10 + vn * 5);
+			assert_int_equal(hd_prefetch_take(p, step, vn, input, &nrows, NULL), HD_OK);
+			assert_int_equal(made.nreads, step * 10 + (vn + 1) * 5);
+			assert_memory_equal(input[0], &(uint64_t){ step * 10 + vn * 5 }, 8);
+			hd_prefetch_done(p, step, vn);
+		}
+	assert_int_equal(hd_alloc_count(), 0);
+	hd_prefetch_close(p);
+	struct hd_diag diag = { "" };
+	assert_int_equal(hd_prefetch_take(p, 3, 0, input, &nrows, &diag), HD_E_INTERRUPT);
+	assert_int_equal(made.nreads, 30);
+	hd_prefetch_destroy(p);
+}
+
+struct taker { struct hd_prefetch *prefetch; _Atomic int began, taken; };
+
+static void take_step_1(void *user)
+{
+	struct taker *taker = user;
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+
+	atomic_store(&taker->began, 1);
+	enum hd_err err = hd_prefetch_take(taker->prefetch, 1, 0, input, &nrows, NULL);
+	atomic_store(&taker->taken, err == HD_OK && memcmp(input[0], &(uint64_t){ 10 }, 8) == 0 ? 1 : 2);
+}
+
+/* Nobody writes into rows that another one has not given back. */
+static void without_threads_a_taker_waits_for_the_place(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_thread thread = { 0 };
+	struct taker taker = { 0 };
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	spec.nthreads = 0;
+	spec.nvns = 5;
+	spec.per_vn = 2;
+	spec.depth = 1;
+	spec.limit_ms = UINT32_MAX;               /* a wake that is missing is a test that does not end */
+	assert_int_equal(hd_prefetch_create(&taker.prefetch, &spec, NULL), HD_OK);
+	for (uint32_t vn = spec.nvns; vn-- > 0;)
+		assert_int_equal(hd_prefetch_take(taker.prefetch, 0, vn, input, &nrows, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "takes", -1, take_step_1, &taker, NULL), HD_OK);
+	while (!atomic_load(&taker.began))
+		;
+	for (int i = 0; i < 100000; i++)          /* long enough for it to come to its wait, or to write where it must not */
+		assert_memory_equal(input[0], &(uint64_t){ 0 }, 8);
+	assert_int_equal(taker.taken, 0);
+	hd_prefetch_done(taker.prefetch, 0, 0);
+	hd_thread_join(&thread);
+	assert_int_equal(taker.taken, 1);
+	hd_prefetch_destroy(taker.prefetch);
+}
+
 static void a_failed_read_reaches_every_taker_with_its_message(void **state)
 {
 	struct made made;
@@ -161,7 +238,7 @@ static void a_failed_read_reaches_every_taker_with_its_message(void **state)
 	uint64_t nrows;
 	(void)state;
 
-	for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
+	for (uint32_t nthreads = 0; nthreads <= 3; nthreads++) {
 		set_up_run(&made, &sampler, &spec);
 		spec.nthreads = nthreads;
 		made.fail_at = 17;                     /* step 1, virtual node 1 */
@@ -277,6 +354,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_virtual_node_gets_its_rows_whatever_depth_and_threads),
 		cmocka_unit_test(reading_never_runs_further_ahead_than_the_depth),
+		cmocka_unit_test(without_threads_rows_are_read_when_they_are_taken),
+		cmocka_unit_test(without_threads_a_taker_waits_for_the_place),
 		cmocka_unit_test(a_failed_read_reaches_every_taker_with_its_message),
 		cmocka_unit_test(close_wakes_who_waits),
 		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),

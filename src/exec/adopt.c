@@ -147,13 +147,21 @@ enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, str
 	return err;
 }
 
-enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
+struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 {
-	struct hd_prefetch_spec spec = {
+	const bool ahead = w->spare_core || !w->task->data->at_hand;
+
+	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn,
-		.first_step = (uint64_t)w->step, .depth = HD_PREFETCH_STEPS, .memory_bytes = HD_PREFETCH_BYTES,
+		.first_step = (uint64_t)w->step, .memory_bytes = HD_PREFETCH_BYTES,
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1,
 	};
+}
+
+enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_prefetch_spec spec = hd_worker_reading(w);
 
 	w->again = true;                  /* until there is a reader */
 	hd_prefetch_destroy(w->prefetch);

@@ -49,7 +49,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
 		temps += w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0;
 	}
-	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), depth = fit < HD_PREFETCH_STEPS ? fit : HD_PREFETCH_STEPS;
+	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth, depth = fit < wanted ? fit : wanted;
 	*t = (struct hd_memory_terms){
 		.params = w->params_bytes + w->buffer_bytes,
 		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,

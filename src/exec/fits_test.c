@@ -74,10 +74,41 @@ static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state
 	hd_rig_close(&rig);
 }
 
+/* A thread that reads ahead wants a core of its own; without one it is worth its place only where a disk may be waited for. */
+static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **state)
+{
+	static const struct { bool spare_core, at_hand; uint32_t nthreads, depth; } cases[] = {
+		{ false, true, 0, 1 }, { false, false, 1, HD_PREFETCH_STEPS }, { true, true, 1, HD_PREFETCH_STEPS }, { true, false, 1, HD_PREFETCH_STEPS },
+	};
+	struct hd_cores cores;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_cores_usable(&cores);
+	for (uint32_t n = 1; n <= 3; n++) {
+		hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, n);
+		CHECK(rig.worker->spare_core == (n < cores.n), "%u devices on %u cores", n, cores.n);
+		hd_rig_close(&rig);
+	}
+	hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_memory_terms terms;
+		rig.worker->spare_core = cases[i].spare_core;
+		rig.task->data->at_hand = cases[i].at_hand;
+		const struct hd_prefetch_spec spec = hd_worker_reading(rig.worker);
+		CHECK(spec.nthreads == cases[i].nthreads && spec.depth == cases[i].depth, "case %zu: %u threads, %u steps", i, spec.nthreads, spec.depth);
+		hd_worker_memory(rig.worker, &terms);
+		/* a step is 12 rows of 784 numbers and a label; a device keeps 2 more rows for forward passes */
+		assert_int_equal(terms.inputs, (784 + 1) * 4 * (2 + 12 * cases[i].depth));
+	}
+	hd_rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers),
+		cmocka_unit_test(rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile),
 		cmocka_unit_test(a_plan_of_many_buffers_is_refused_before_they_are_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,6 +255,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_lock_init(&w->launch_lock);
 	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
+	w->spare_core = (uint64_t)spec->ndevices * spec->nthreads < cores.n;
 	hd_memory_look(&w->before);
 	hd_thread_arith_set();
 	err = hd_worker_programs(w, diag);

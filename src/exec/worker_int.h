@@ -96,6 +96,7 @@ struct hd_worker {
 	double *segment_sumsq;            /* [nsegments] of the gradient */
 	double *unit_sumsq[2];            /* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
 	struct hd_prefetch *prefetch;
+	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
 
 	/* one activity of all ranks between two meetings */
 	void (*activity)(struct hd_rank *rank);
@@ -134,7 +135,9 @@ struct hd_room {
 };
 HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
-/* adopt.c: a reader at the step of the state, which stays as it is: a torn one stays torn. */
+/* adopt.c: how the rows are read: ahead if a core is left for that or a disk may be waited for, else by the devices. */
+struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *worker);
+/* A reader at the step of the state, which stays as it is: a torn one stays torn. */
 HD_MUST_USE enum hd_err hd_worker_reread(struct hd_worker *worker, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_diag *diag);        /* worker.c; needs task, spec and arena */
 void hd_interp_run(struct hd_rank *rank);                          /* interp.c: the list of one step */
