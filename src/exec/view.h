@@ -22,12 +22,12 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "graph/layout.h"
 #include "plan/tree.h"
 #include "exec/seal.h"
 
 enum {
 	HD_VIEW_RANKS = 256,              /* devices of all members */
-	HD_BUCKET_CHUNKS = 4,             /* <= 1 MiB of gradient: one frame */
 	HD_MAX_BUCKETS = 65536,           /* 64 GiB of gradient */
 	HD_MAX_PASSES = 16,               /* of one worker in one step; a loss beyond begins the step afresh */
 	HD_VIEW_PASSES = 256,             /* of all workers in one step */

@@ -19,7 +19,7 @@
 #include "wire/close.h"
 
 enum hd_role { HD_ROLE_WORKER = 1, HD_ROLE_COORDINATOR = 2, HD_ROLE_FUNCTION = 3 };
-enum hd_kind { HD_KIND_PLANNED = 0, HD_KIND_CONTROL = 1, HD_KIND_BULK = 2 };
+enum hd_stream_kind { HD_KIND_PLANNED = 0, HD_KIND_CONTROL = 1, HD_KIND_BULK = 2 };
 
 #define HD_WORKER_NONE UINT32_MAX         /* a process that has no id yet; see `up` */
 
@@ -46,7 +46,7 @@ struct hd_message {
 struct hd_arrival {
 	uint32_t worker;
 	enum hd_err err;                  /* HD_OK; HD_E_STALE: a bulk answer that the fence or the other side cut off; the buffer holds nothing */
-	enum hd_kind kind;                /* PLANNED or BULK */
+	enum hd_stream_kind kind;                /* PLANNED or BULK */
 	uint32_t transfer;                /* of a planned one */
 	uint64_t request;                 /* of a bulk one */
 	uint64_t step;
