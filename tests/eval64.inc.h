@@ -178,7 +178,9 @@ static void sum_rows64(const struct hd_node *n, const struct shape64 *s, int64_t
 
 static double dropout64(const struct eval64 *ev, const struct hd_node *n, const struct shape64 *s, int64_t e)
 {
-	uint64_t per_row = (uint64_t)s[0].elems / ev->rows, element = ev->draw.row0 * per_row + (uint64_t)e;
+	int64_t n1 = n->attr.i[1] ? s[0].dim[1] : 1, all1 = n->attr.i[1] ? n->attr.i[1] : 1, from = n->attr.i[0];
+	int64_t inner = s[0].elems / s[0].dim[0] / n1, at = ((e / inner / n1) * all1 + from + e / inner % n1) * inner + e % inner;
+	uint64_t per_row = (uint64_t)(s[0].elems / n1 * all1) / ev->rows, element = ev->draw.row0 * per_row + (uint64_t)at;
 	uint32_t word = hd_philox_model(ev->draw.seed, ev->draw.step, ev->draw.vn, n->key, element >> 2).word[element & 3];
 
 	return (double)word < floor((double)n->attr.f[0] * 4294967296.0) ? 0 : 1 / (1 - (double)n->attr.f[0]);

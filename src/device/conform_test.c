@@ -129,6 +129,9 @@ static const struct op_case cases[] = {
 	{ HD_OP_DROPOUT, { .f = { 0.5f } }, PEAK, 4, 1, { F(-3, 1031) } },
 	{ HD_OP_DROPOUT, { .f = { 0.0f } }, EXACT, 0, 1, { F(-1, 37) } },
 	{ HD_OP_DROPOUT_DX, { .f = { 0.5f } }, PEAK, 4, 1, { F(-1, 1031) } },
+	{ HD_OP_DROPOUT, { .i = { 2, 7 }, .f = { 0.5f } }, PEAK, 4, 1, { F(-1, 3, 35) } },
+	{ HD_OP_DROPOUT, { .i = { 1, 3 }, .f = { 0.5f } }, PEAK, 4, 1, { F(-1, 2, 1031) } },
+	{ HD_OP_DROPOUT_DX, { .i = { 0, 2 }, .f = { 0.5f } }, PEAK, 4, 1, { F(-1, 1) } },
 #include "tests/conform_batch.inc.h"
 #include "tests/conform_blocked.inc.h"
 #include "tests/conform_images.inc.h"

@@ -74,6 +74,7 @@ static const struct grad_case cases[] = {
 	{ HD_OP_SOFTMAX_XENT, A(0), 3, { F(2, 3, 5), I(2, 3) } },
 	{ HD_OP_MSE, A(0), 1, { F(3, 4), F(3, 4) } },
 	{ HD_OP_DROPOUT, { .f = { 0.4f } }, 1, { F(5, 7) } },
+	{ HD_OP_DROPOUT, { .i = { 2, 9 }, .f = { 0.4f } }, 1, { F(3, 4, 5) } },
 #include "tests/gradient_batch.inc.h"
 #include "tests/gradient_sequences.inc.h"
 #include "tests/gradient_tensors.inc.h"

@@ -65,8 +65,8 @@ enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_
 	X(SUM64,         "sum64",         1, 1, REDUCTION, "",       "x f32[..] -> f64 [1] in the order of lanes.h")                  \
 	X(COUNT64,       "count64",       1, 1, REDUCTION, "",       "labels i32[..] -> f64 [1], how many are not -1 (for f32 inputs: extent 0)") \
 	/* random */                                                                                                            \
-	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p",    "x / (1-p) where the element is kept, else 0; keyed")            \
-	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p",    "dy / (1-p) where kept: same key as the forward node")
+	X(DROPOUT,       "dropout",       1, 1, RANDOM,    "f:p from whole", "x / (1-p) where the element is kept, else 0; keyed by its number in x; whole > 0: x is what lies from `from` on along extent 1 of a value of so many, and numbers are those of that value") \
+	X(DROPOUT_DX,    "dropout_dx",    1, 1, RANDOM,    "f:p from whole", "dy / (1-p) where kept: same key and numbers as the forward node")
 
 /* One table of all families; a family has a file of its own. */
 #define HD_OPS(X) HD_OPS_CORE(X) HD_OPS_IMAGES(X) HD_OPS_TENSORS(X) HD_OPS_SEQUENCES(X) HD_OPS_BATCH(X) HD_OPS_BLOCKED(X)

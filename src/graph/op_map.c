@@ -225,10 +225,20 @@ enum hd_err hd_grad_embed(struct hd_autodiff *ad, uint32_t node, struct hd_diag 
 
 enum hd_err hd_shape_dropout(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
+	const struct hd_value *x = hd_rule_in(graph, node, 0);
 	float p = node->attr.f[0];
+	int64_t from = node->attr.i[0], whole = node->attr.i[1];
+	struct hd_value all = *x;
 
 	if (!(p >= 0.0f && p < 1.0f))
 		return hd_rule_broken(graph, node, "p is at least 0 and below 1", diag);
+	if (whole == 0 && from == 0)
+		return hd_shape_scale(graph, node, out, diag);
+	if (x->rank < 2 || x->dim[1] < 0 || from < 0 || whole - from < x->dim[1])
+		return hd_rule_broken(graph, node, "a part lies inside extent 1 of its whole", diag);
+	all.dim[1] = whole;
+	if (hd_dims_product(all.dim, all.rank) == 0)
+		return hd_rule_broken(graph, node, "the whole has too many elements", diag);
 	return hd_shape_scale(graph, node, out, diag);
 }
 

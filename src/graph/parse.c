@@ -285,8 +285,10 @@ static enum hd_err node_settle(struct hd_parser *p, const struct said *said)
 		graph->nrandom--;
 		node->key = graph->node[node->of].key;
 	}
-	if (said->key != HD_NONE)
+	if (said->key != HD_NONE) {
+		graph->nrandom -= node->of == HD_NONE;              /* the key it was given is not taken */
 		node->key = said->key;
+	}
 	if (node->of == HD_NONE && node->key >= graph->nrandom)
 		graph->nrandom = node->key + 1;
 	return HD_OK;

@@ -91,6 +91,7 @@ static void what_a_person_writes_is_put_into_canonical_form(void **state)
 	hd_subject_finish(&s);
 }
 
+#define PARTS "input a f32 [2,2,3]\ninput b f32 [2,3,3]\ninput c f32 [2,3,4]\n%0 = dropout a p=0.5 whole=5 key=3\n"
 #define BUFFERS "input x f32 [*,2]\nparam w f32 [2] ones\nbuffer m f32 [2] zeros\nbuffer v f32 [2] ones\n" \
 	"%0,%1,%2 = batchnorm x w w m v axis=1 eps=1e-05\n"
 static const struct { const char *text, *says; } errors[] = {
@@ -137,6 +138,13 @@ static const struct { const char *text, *says; } errors[] = {
 	{ "input x f32 [2,2]\n%0 = act x act=relu phase=I of=x\n", "'of' names an output" },
 	{ "input x f32 [2,2]\n%0 = act x act=relu stage=1\n%1 = act x act=relu\n", "t.graph: node 1 (act): stages never descend" },
 	{ "input x f32 [2,2]\n%0 = dropout x p=0.5 key=3\n%1 = dropout x p=0.5 key=3\n", "keys of random nodes ascend" },
+	{ PARTS "%1 = dropout b p=0.5 from=2 whole=5 key=3\n", NULL },
+	{ PARTS "%1 = dropout b p=0.5 from=1 whole=5 key=3\n", "keys of random nodes ascend, but for parts of one draw; this is 3" },
+	{ PARTS "%1 = dropout b p=0.4 from=2 whole=5 key=3\n", "keys of random nodes ascend" },
+	{ PARTS "%1 = dropout b p=0.5 from=2 whole=6 key=3\n", "keys of random nodes ascend" },
+	{ PARTS "%1 = dropout b p=0.5 from=2 whole=5 key=2\n", "keys of random nodes ascend" },
+	{ PARTS "%1 = dropout c p=0.5 from=2 whole=5 key=3\n", "keys of random nodes ascend" },
+	{ PARTS "%1 = dropout b p=0.5 key=3\n", "keys of random nodes ascend" },
 	{ "buffer m f32 [2] normal 1\n", "begins as zeros or ones" },
 	{ "buffer m i32 [2] zeros\n", "buffers are f32" },
 	{ "buffer m f32 [*] zeros\n", "cannot depend on the rows" },

@@ -162,17 +162,31 @@ static enum hd_err stage_check(const struct hd_graph *graph, uint32_t i, struct 
 	return HD_OK;
 }
 
-static enum hd_err key_check(const struct hd_graph *graph, uint32_t i, uint32_t *next, struct hd_diag *diag)
+/* Parts of one draw have its key; they ascend and do not overlap. */
+static bool is_next_part(const struct hd_graph *graph, const struct hd_node *before, const struct hd_node *n)
 {
-	const struct hd_node *n = &graph->node[i];
+	struct hd_value a = graph->value[before->out], b = graph->value[n->out];
+	int64_t end = before->attr.i[0] + a.dim[1];
+
+	if (before->op != HD_OP_DROPOUT || n->op != HD_OP_DROPOUT || before->key != n->key || n->attr.i[1] == 0 ||
+	    n->attr.i[1] != before->attr.i[1] || memcmp(n->attr.f, before->attr.f, sizeof n->attr.f) != 0)
+		return false;
+	a.dim[1] = b.dim[1];
+	return n->attr.i[0] >= end && hd_dims_same(&a, &b);
+}
+
+/* `last`: the random node before, HD_NONE: there is none. */
+static enum hd_err key_check(const struct hd_graph *graph, uint32_t i, uint32_t *last, struct hd_diag *diag)
+{
+	const struct hd_node *n = &graph->node[i], *before = *last == HD_NONE ? NULL : &graph->node[*last];
 
 	if (hd_ops[n->op].class != HD_OP_RANDOM)
 		return n->key == 0 ? HD_OK : bad_node(graph, i, diag, "only random nodes have a key");
 	if (i >= graph->nforward)
 		return n->key == graph->node[n->of].key ? HD_OK : bad_node(graph, i, diag, "a gradient has its forward node's key");
-	if (n->key < *next || n->key >= graph->nrandom)
-		return bad_node(graph, i, diag, "keys of random nodes ascend; this is %u", n->key);
-	*next = n->key + 1;
+	if (n->key >= graph->nrandom || (before && n->key <= before->key && !is_next_part(graph, before, n)))
+		return bad_node(graph, i, diag, "keys of random nodes ascend, but for parts of one draw; this is %u", n->key);
+	*last = i;
 	return HD_OK;
 }
 
@@ -261,7 +275,7 @@ enum hd_err hd_graph_verify(const struct hd_graph *graph, uint64_t rows, struct 
 		operands_check, shapes_check, phase_check, stage_check,
 	};
 	enum hd_err err = tables_check(graph, diag);
-	uint32_t key = 0;
+	uint32_t random = HD_NONE;
 
 	for (uint32_t i = 0; i < graph->nvalues && err == HD_OK; i++)
 		err = value_check(graph, i, rows, diag);
@@ -269,7 +283,7 @@ enum hd_err hd_graph_verify(const struct hd_graph *graph, uint64_t rows, struct 
 		for (size_t k = 0; k < sizeof checks / sizeof checks[0] && err == HD_OK; k++)
 			err = checks[k](graph, i, diag);
 		if (err == HD_OK)
-			err = key_check(graph, i, &key, diag);
+			err = key_check(graph, i, &random, diag);
 	}
 	for (uint32_t i = 0; i < graph->noutputs && err == HD_OK; i++)
 		err = output_check(graph, &graph->output[i], diag);

@@ -450,6 +450,31 @@ static void a_slice_draws_what_the_whole_would(void **state)
 	call_drop(&slice);
 }
 
+/* Positions 3 to 6 of eight, rows 5 to 7 of nine: a part of a slice, over more elements than a tile has. */
+static void a_part_draws_what_its_place_in_the_whole_would(void **state)
+{
+	enum { ALL = 8, FROM = 3, PART = 4, COLS = 1003 };
+	const struct example whole = { HD_OP_DROPOUT, REAL(0.5f), { { .dim = { 9, ALL, COLS } } }, { { .dim = { 9, ALL, COLS } } }, false, 1 };
+	const struct example part = { HD_OP_DROPOUT, { .i = { FROM, ALL }, .f = { 0.5f } }, { { .dim = { 3, PART, COLS } } },
+		{ { .dim = { 3, PART, COLS } } }, false, 1 };
+	const size_t bytes = PART * COLS * sizeof(float);
+	struct hd_call all, piece;
+
+	(void)state;
+	call_make(&all, &whole);
+	call_make(&piece, &part);
+	all.draw.row0 = 0;
+	piece.draw.row0 = 5;
+	for (size_t row = 0; row < 3; row++)
+		memcpy((float *)piece.in[0].at + row * PART * COLS, (float *)all.in[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &all, false);
+	run(hd_cpu_table(HD_KERNELS_PORTABLE, hd_cpu_path(NULL)), &piece, false);
+	for (size_t row = 0; row < 3; row++)
+		assert_memory_equal((float *)piece.out[0].at + row * PART * COLS, (float *)all.out[0].at + ((5 + row) * ALL + FROM) * COLS, bytes);
+	call_drop(&all);
+	call_drop(&piece);
+}
+
 /* The same samples in another order, slice and virtual node; another step draws anew. */
 static void a_sample_is_masked_alike_wherever_it_lies(void **state)
 {
@@ -616,6 +641,7 @@ int main(void)
 		cmocka_unit_test(results_are_near_those_of_the_reference),
 		cmocka_unit_test(results_are_those_of_every_other_build),
 		cmocka_unit_test(a_slice_draws_what_the_whole_would),
+		cmocka_unit_test(a_part_draws_what_its_place_in_the_whole_would),
 		cmocka_unit_test(a_sample_is_masked_alike_wherever_it_lies),
 		cmocka_unit_test(tokens_are_masked_in_the_shares_of_the_paper),
 		cmocka_unit_test(a_number_that_is_none_stays_none),

@@ -200,27 +200,43 @@ HD_INLINE void draws_of(const struct hd_draw *draw, uint64_t block, int32_t flat
 			flat[4 * i + k] = word[k][i];
 }
 
-/* The element's number inside its virtual node keys the draw, so that a slice draws what the
- * whole would; row0 counts extent 0. */
-static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+/* `count` elements that draw the numbers from `element` on. */
+static inline void dropout_run(const struct hd_call *call, const float *x, float *y, uint64_t element, uint64_t count)
 {
-	struct run run = map_run(call, tile);
-	uint64_t element = call->out[0].elems / (uint64_t)call->out[0].dim[0] * call->draw.row0 + run.at;
-	const float *x = (const float *)call->in[0].at + run.at;
-	float *y = (float *)call->out[0].at + run.at;
 	struct vf kept = vf_set(1.0f - call->attr.f[0]), zero = vf_set(0.0f);
 	struct vi from = vi_set((int32_t)(hd_keep_from((double)call->attr.f[0]) ^ 0x80000000u));
 	int32_t flat[5 * HD_UNIT] = { 0 };         /* a unit may start at any draw of the block */
-	(void)scratch;
 
-	for (uint64_t i = 0, n; i < run.n; i += n) {
+	for (uint64_t i = 0, n; i < count; i += n) {
 		uint64_t skip = (element + i) % 4;
-		n = run.n - i < 4 * HD_UNIT - skip ? run.n - i : 4 * HD_UNIT - skip;
+		n = count - i < 4 * HD_UNIT - skip ? count - i : 4 * HD_UNIT - skip;
 		draws_of(&call->draw, (element + i) / 4, flat);
 		HD_UNITS(j, len, n) {
 			struct vi drop = vi_lt(vf_bits(vf_load((const float *)(const void *)(flat + skip + j))), from);
 			vf_store_n(y + i + j, vf_select(drop, zero, vf_div(vf_load_n(x + i + j, len), kept)), len);
 		}
+	}
+}
+
+/* The element's number inside its virtual node keys the draw, so that a slice draws what the
+ * whole would; row0 counts extent 0. Rows of a part lie further apart in the whole. */
+static inline void dropout_tile(const struct hd_call *call, uint32_t tile, void *scratch)
+{
+	const struct hd_operand *out = &call->out[0];
+	struct run run = map_run(call, tile);
+	const float *x = (const float *)call->in[0].at + run.at;
+	float *y = (float *)out->at + run.at;
+	uint64_t per = out->elems / (uint64_t)out->dim[0], whole = per, first = 0;
+	(void)scratch;
+
+	if (call->attr.i[1]) {
+		whole = per / (uint64_t)out->dim[1] * (uint64_t)call->attr.i[1];
+		first = per / (uint64_t)out->dim[1] * (uint64_t)call->attr.i[0];
+	}
+	for (uint64_t i = 0, n; i < run.n; i += n) {
+		uint64_t row = (run.at + i) / per, inside = (run.at + i) % per, left = whole == per ? run.n : per - inside;
+		n = run.n - i < left ? run.n - i : left;
+		dropout_run(call, x + i, y + i, (call->draw.row0 + row) * whole + first + inside, n);
 	}
 }
 

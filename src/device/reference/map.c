@@ -113,18 +113,26 @@ static void embed(const struct hd_call *call, uint64_t first, uint64_t last, voi
 			hd_ref_out(call, 0)[(int64_t)u * c + i] = ids[u] >= 0 && ids[u] < call->in[1].dim[0] ? hd_ref_in(call, 1)[ids[u] * c + i] : NAN;
 }
 
-/* Element `e` of the call is element row0 * (elements per row) + e of its virtual node. */
-static void dropout(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
+/* The number that element `e` of the call has in its virtual node: row0 counts extent 0, and of a part extent 1 begins at `from`. */
+static uint64_t number_of(const struct hd_call *call, uint64_t e)
 {
 	const struct hd_operand *y = &call->out[0];
+	const uint64_t per = y->elems / (uint64_t)y->dim[0], row = call->draw.row0 + e / per, inside = e % per;
+
+	if (!call->attr.i[1])
+		return row * per + inside;
+	return (row * (uint64_t)call->attr.i[1] + (uint64_t)call->attr.i[0]) * (per / (uint64_t)y->dim[1]) + inside;
+}
+
+static void dropout(const struct hd_call *call, uint64_t first, uint64_t last, void *scratch)
+{
 	const struct hd_draw *draw = &call->draw;
-	const uint64_t before = y->elems ? draw->row0 * (y->elems / (uint64_t)y->dim[0]) : 0;
 	const float p = call->attr.f[0], kept = 1.0f - p;
 	const uint32_t from = hd_keep_from((double)p);
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		uint64_t element = before + e;
+		uint64_t element = number_of(call, e);
 		struct hd_philox random = hd_philox_model(draw->seed, draw->step, draw->vn, draw->op, element / 4);
 		hd_ref_out(call, 0)[e] = random.word[element % 4] >= from ? hd_ref_in(call, 0)[e] / kept : 0.0f;
 	}
