@@ -39,6 +39,25 @@ done
 near gpt.whole gpt.reference:1 1e-4 || failed "the reference device has other losses"
 passed "four models in four shards: the losses of the whole, one state on any devices"
 
+# The sequence option: another job, with the masks of the unsplit model, and again one state on any devices.
+for name in gpt llama bert; do
+	along="-s model.sequence_shards=true"
+	expect 0 heddle run "$name.yaml" $along --devices 1 --out "$name.along"
+	for devices in 2 3 5 cores:2x2 reference:1; do
+		[ "$name" = gpt ] || [ "$devices" = 3 ] || continue
+		expect 0 heddle run "$name.yaml" $along --devices $devices --out "$name.along.$devices"
+		[ "$devices" = reference:1 ] || expect 0 heddle ckpt diff "$name.along" "$name.along.$devices"
+	done
+	near "$name.whole" "$name.along" 1e-4 || failed "$name: along the sequence the losses are others: $(losses "$name.whole") $(losses "$name.along")"
+	expect 5 heddle ckpt diff "$name.along" "$name.1"
+done
+near gpt.whole gpt.along.reference:1 1e-4 || failed "the reference device has other losses along the sequence"
+expect 2 heddle resume gpt.along -s model.sequence_shards=false
+says 'belongs to another job'
+expect 0 heddle model show gpt.yaml -s model.sequence_shards=true
+says 'p=0.1 from=12 whole=16 key=4'
+passed "norms, dropout and residuals in parts of the sequence"
+
 expect 0 heddle run gpt.yaml --steps 2 --devices 3 --out gpt.half
 expect 0 heddle resume gpt.half --devices 1
 expect 0 heddle ckpt diff gpt.1 gpt.half
@@ -73,4 +92,10 @@ expect 2 heddle run mlp.yaml -s model.shards=5 --dry-run
 says 'width 4 cannot be split in 5 shards'
 expect 2 heddle run mlp.yaml -s model.shards=0 --dry-run
 says 'model.shards'
+expect 2 heddle run mlp.yaml -s model.shards=1 -s model.sequence_shards=true --dry-run
+says 'model.sequence_shards splits in model.shards parts, and that is 1'
+expect 2 heddle run mlp.yaml -s model.shards=2 -s model.sequence_shards=true --dry-run
+says 'nothing of this model lies along a sequence'
+expect 2 heddle run bert.yaml -s model.args='{layers: 1, width: 32, heads: 4, context: 13, vocab: 40}' -s model.sequence_shards=true --dry-run
+says 'sequence 13 cannot be split in 4 shards'
 passed "what does not divide is refused"

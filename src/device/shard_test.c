@@ -22,7 +22,7 @@ static void open_pair(struct hd_stage *stage, uint32_t hidden, uint32_t shards)
 		"%%0 = scale x by=1\n%%1 = matmul %%0 a ta=0 tb=0\n%%2 = act %%1 act=gelu\n%%3 = matmul %%2 b ta=0 tb=0\n%%4 = mul %%3 c\n%%5 = sum64 %%4\n"
 		"output loss %%5\n", ROWS, WIDTH, WIDTH, hidden, hidden, OUT, ROWS, OUT);
 	CHECK(hd_graph_parse(&stage->graph, "pair", text, strlen(text), &diag) == HD_OK, "%s", diag.text);
-	CHECK(hd_graph_shard(&stage->graph, shards, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_shard(&stage->graph, shards, false, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_optimize(&stage->graph, 1, &diag) == HD_OK && hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
 	hd_stage_set(stage, &(uint64_t){ 1 }, 1, 7);
 }
@@ -106,6 +106,84 @@ static void groups_of_shards_give_the_same_bits(void **state)
 	}
 }
 
+enum { POSITIONS = 8, CHANNELS = 7, TOKENS = 9, PARTS = 4, PART = POSITIONS / PARTS };
+
+#define REGION "param g f32 [7] zeros\nparam b f32 [7] zeros\n"
+#define ALONG "%1 = dropout %0 p=0.3"
+#define END "%2,%3 = layernorm %1 g b eps=1e-05\n%4 = act %2 act=square\n%5 = sum64 %4\noutput loss %5\n"
+
+static void open_region(struct hd_stage *stage, const char *text, uint32_t shards)
+{
+	struct hd_diag diag = { "" };
+
+	memset(stage, 0, sizeof *stage);
+	hd_arena_init(&stage->arena, 0);
+	hd_graph_init(&stage->graph, &stage->arena);
+	CHECK(hd_graph_parse(&stage->graph, "region", text, strlen(text), &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_shard(&stage->graph, shards, true, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_optimize(&stage->graph, ROWS, &diag) == HD_OK && hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);
+	hd_stage_set(stage, &(uint64_t){ ROWS }, 1, 11);
+	for (uint32_t p = 0; p < 2; p++)
+		for (uint32_t i = 0; i < CHANNELS; i++)
+			stage->params[stage->layout.at[p] + i] = hd_stage_number(13, p, i);
+}
+
+/* Part s of four: its positions of x, gradients of gamma and beta into `grad`; returns its loss. */
+static double run_region(struct hd_stage *stage, const char *kind, float grad[2][CHANNELS])
+{
+	struct hd_device *device = hd_stage_device(kind, 1);
+
+	hd_stage_load(stage, device);
+	hd_stage_run(stage, device, HD_RUN_F);
+	double loss = *(const double *)hd_program_value(&stage->program, &stage->bind, hd_graph_find_output(&stage->graph, "loss"));
+	hd_stage_run(stage, device, HD_RUN_B);
+	for (uint32_t p = 0; p < 2; p++)
+		memcpy(grad[p], stage->grad + stage->layout.at[p], sizeof grad[p]);
+	hd_device_destroy(device);
+	return loss;
+}
+
+/* Dropout and a norm in four parts of the sequence, in one graph and each in a graph of its own that knows where it lies: the gradients of
+ * gamma and beta, added along the tree by this test, have the same bits. */
+static void parts_of_a_sequence_give_the_same_bits_wherever_they_run(void **state)
+{
+	static const char *const kinds[] = { "reference", "cpu" };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		float whole[2][CHANNELS], part[PARTS][2][CHANNELS];
+		double loss = 0, all;
+		struct hd_stage one, own;
+		uint32_t other = 0;
+
+		open_region(&one, "input x i32 [*,8]\n" REGION "param t f32 [9,7] zeros\n%0 = embed x t\n" ALONG "\n" END, PARTS);
+		all = run_region(&one, kinds[k], whole);
+		const float *table = one.params + one.layout.at[2];
+		for (uint32_t s = 0; s < PARTS; s++) {
+			char text[400];
+			snprintf(text, sizeof text, "input z f32 [*,2,7]\n" REGION "%%0 = scale z by=1\n%s from=%u whole=8\n%s", ALONG, s * PART, END);
+			open_region(&own, text, 1);
+			for (uint32_t e = 0; e < ROWS * PART * CHANNELS; e++) {
+				uint32_t row = e / CHANNELS / PART, at = s * PART + e / CHANNELS % PART;
+				((float *)own.input[0])[e] = table[((const int32_t *)one.input[0])[row * POSITIONS + at] * CHANNELS + (int32_t)(e % CHANNELS)];
+			}
+			loss += run_region(&own, kinds[k], part[s]);
+			hd_stage_finish(&own);
+		}
+		for (int p = 0; p < 2; p++)
+			for (int i = 0; i < CHANNELS; i++) {
+				float tree = (part[0][p][i] + part[1][p][i]) + (part[2][p][i] + part[3][p][i]);
+				float chain = ((part[0][p][i] + part[1][p][i]) + part[2][p][i]) + part[3][p][i];
+				CHECK(!memcmp(&tree, &whole[p][i], sizeof tree), "%s: gradient %d, element %d: %.9g, by the parts %.9g", kinds[k], p, i,
+					(double)whole[p][i], (double)tree);
+				other += chain != tree;
+			}
+		CHECK(other > 0, "%s: no sum depends on its order", kinds[k]);
+		CHECK(loss - all < 1e-6 * all && all - loss < 1e-6 * all, "%s: loss %.9g, of the parts %.9g", kinds[k], all, loss);
+		hd_stage_finish(&one);
+	}
+}
+
 struct outputs { double loss, weight, correct; };
 
 static struct outputs outputs_of(struct hd_stage_model model, uint32_t shards)
@@ -146,9 +224,48 @@ static void losses_and_hits_are_those_of_the_whole_model(void **state)
 	CHECK(correct > 20 && correct < weight, "%g of %g right: too tame a test", correct, weight);
 }
 
+static void gradients_of(struct hd_stage *stage, struct hd_stage_model model, uint32_t shards)
+{
+	struct hd_device *device = hd_stage_device("cpu", 1);
+
+	model.shards = shards;
+	hd_stage_make(stage, &model, &(uint64_t){ 5 }, 1);
+	hd_stage_load(stage, device);
+	hd_stage_run(stage, device, HD_RUN_F);
+	hd_stage_run(stage, device, HD_RUN_B);
+	hd_device_destroy(device);
+}
+
+/* Of the largest of a tensor: single elements may be differences of large sums. */
+static void gradients_are_those_of_the_whole_model(void **state)
+{
+	(void)state;
+	for (uint32_t m = 0; m < HD_STAGE_NMODELS; m++) {
+		struct hd_stage whole, parts;
+		if (hd_stage_models[m].shards == 1)
+			continue;
+		gradients_of(&whole, hd_stage_models[m], 1);
+		gradients_of(&parts, hd_stage_models[m], hd_stage_models[m].shards);
+		for (uint32_t p = 0; p < whole.layout.nparams; p++) {
+			const float *a = whole.grad + whole.layout.at[p], *b = parts.grad + parts.layout.at[p];
+			float most = 0, off = 0;
+			for (uint64_t i = 0; i < whole.layout.len[p]; i++) {
+				most = a[i] > most ? a[i] : -a[i] > most ? -a[i] : most;
+				off = a[i] - b[i] > off ? a[i] - b[i] : b[i] - a[i] > off ? b[i] - a[i] : off;
+			}
+			CHECK(off <= 1e-5f * most + 1e-7f, "%s (model %u), parameter %u: off by %g of %g", hd_stage_models[m].name, m, p,
+				(double)off, (double)most);
+		}
+		hd_stage_finish(&whole);
+		hd_stage_finish(&parts);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_of_a_sequence_give_the_same_bits_wherever_they_run),
+		cmocka_unit_test(gradients_are_those_of_the_whole_model),
 		cmocka_unit_test(groups_of_shards_give_the_same_bits),
 		cmocka_unit_test(losses_and_hits_are_those_of_the_whole_model),
 	};

@@ -31,41 +31,51 @@ struct hd_stage {
 	struct hd_bind bind;
 };
 
-struct hd_stage_model { const char *name; struct hd_model_arg arg[7]; uint32_t nargs; struct hd_model_opts opts; bool optimize; uint32_t shards; };
+struct hd_stage_model {
+	const char *name;
+	struct hd_model_arg arg[7]; uint32_t nargs;
+	struct hd_model_opts opts;
+	bool optimize;
+	uint32_t shards; bool sequence;           /* of shard.h */
+};
 
 /* Small forms of every model: each op that a model uses, in seconds under valgrind. */
 static const struct hd_stage_model hd_stage_models[] = {
-	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false, 1 },
-	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true, 1 },
-	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true, 1 },
+	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true, 1, false },
+	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true, 1, false },
 	{ "resnet18", { { "stem", "small" }, { "height", "16" }, { "width", "14" }, { "base", "2" }, { "classes", "3" }, { "norm", "group" }, { "groups", "2" } },
-	  7, { 0 }, true, 1 },
+	  7, { 0 }, true, 1, false },
 	{ "vgg16", { { "channels", "1" }, { "height", "32" }, { "width", "32" }, { "base", "1" }, { "classes", "3" }, { "hidden", "7" }, { "dropout", "0.2" } },
-	  7, { 0 }, true, 1 },
-	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false, 1 },
+	  7, { 0 }, true, 1, false },
+	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false, 1, false },
 	{ "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "6" }, { "vocab", "13" }, { "dropout", "0.2" } }, 6,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1 },
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1, false },
 	{ "llama", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "kv_heads", "1" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" } }, 7,
-	  { 0 }, true, 1 },
+	  { 0 }, true, 1, false },
 	{ "llama", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "tie", "true" } }, 7,
-	  { 0 }, false, 1 },
+	  { 0 }, false, 1, false },
 	{ "bert", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" }, { "share", "0.5" } }, 7,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1 },
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "share", "0" }, { "pad", "3" } }, 7,
-	  { 0 }, true, 1 },
+	  { 0 }, true, 1, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "3" } }, 7,
-	  { 0 }, true, 1 },
+	  { 0 }, true, 1, false },
 	{ "inception", { { "stem", "cifar" }, { "height", "6" }, { "width", "6" }, { "base", "8" }, { "blocks", "[1]" }, { "norm", "group" }, { "groups", "2" } },
-	  7, { 0 }, true, 1 },
-	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1 },
-	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1 },
-	{ "mlp", { { "input", "[9]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, true, 2 },
+	  7, { 0 }, true, 1, false },
+	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1, false },
+	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, true, 2, false },
 	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3 },
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3, false },
 	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,
-	  { 0 }, false, 2 },
+	  { 0 }, false, 2, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "4" }, { "context", "4" }, { "vocab", "9" }, { "share", "0" }, { "pad", "3" } }, 7,
-	  { 0 }, true, 4 },
+	  { 0 }, true, 4, false },
+	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "6" }, { "vocab", "11" }, { "dropout", "0.2" } }, 6,
+	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3, true },
+	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,
+	  { 0 }, true, 2, true },
 };
 enum { HD_STAGE_NMODELS = sizeof hd_stage_models / sizeof hd_stage_models[0] };
 
@@ -145,7 +155,7 @@ static inline void hd_stage_make(struct hd_stage *stage, const struct hd_stage_m
 	CHECK(hd_model_build(&stage->graph, model->name, model->arg, model->nargs, &model->opts, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t i = 0; i < stage->graph.ninputs; i++)
 		stage->bound[i] = hd_stage_bound(&stage->graph, stage->graph.input[i]);
-	CHECK(hd_graph_shard(&stage->graph, model->shards, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_shard(&stage->graph, model->shards, model->sequence, &diag) == HD_OK, "%s", diag.text);
 	if (model->optimize)
 		CHECK(hd_graph_optimize(&stage->graph, rows[0], &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_graph_autodiff(&stage->graph, &diag) == HD_OK, "%s", diag.text);

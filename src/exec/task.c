@@ -147,7 +147,7 @@ enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, stru
 {
 	const struct hd_job_value *shards = &job->value[HD_JOB_SHARDS];
 	struct hd_diag why = { "" };
-	enum hd_err err = hd_graph_shard(graph, (uint32_t)shards->i, &why);
+	enum hd_err err = hd_graph_shard(graph, (uint32_t)shards->i, hd_job_int(job, HD_JOB_SEQUENCE_SHARDS) > 0, &why);
 
 	if (err && shards->line)
 		return hd_fail(diag, err, "%s:%u:%u: model.shards: %s", job->file, shards->line, shards->column, why.text);

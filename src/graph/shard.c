@@ -3,38 +3,13 @@
 #include "graph/shard.h"
 
 #include "graph/op.h"
-#include "graph/pass.h"
-
-/* How a value lies in shards: its extent `axis` is cut in `blocks` equal pieces, of each of which a shard has its share
- * (queries, keys and values of attention are three). blocks 0: it is whole. */
-struct split { uint8_t blocks, axis; };
-
-struct state {
-	struct split split;
-	uint32_t *part;                           /* [T] in the new graph, NULL: not made */
-	uint32_t *copy;                           /* [T] of a whole value: rule 3's f */
-};
-
-/* Slices of a parameter, made once. */
-struct slices { uint32_t value; struct split split; uint32_t *part; };
-
-struct sharder {
-	struct hd_rewrite r;
-	const struct hd_graph *from;
-	uint32_t nshards, nsplits;                /* products and tables that were split */
-	struct split *wish;                       /* [from->nvalues] */
-	struct state *at;                         /* [from->nvalues] */
-	struct slices *slices; uint32_t nslices, cap;
-	const struct hd_node *node;               /* that is being rewritten */
-	struct hd_diag *diag;
-	enum hd_err err;                          /* the first failure; nothing is done after it */
-};
+#include "graph/shard_int.h"
 
 static const struct hd_attr none;
 
-static bool same(struct split a, struct split b) { return a.blocks == b.blocks && a.axis == b.axis; }
+static bool same(struct hd_split a, struct hd_split b) { return a.blocks == b.blocks && a.axis == b.axis; }
 
-static uint32_t *take_parts(struct sharder *x)
+uint32_t *hd_shard_take(struct hd_sharder *x)
 {
 	uint32_t *part = hd_arena_take(x->from->arena, x->nshards, sizeof *part);
 
@@ -44,19 +19,24 @@ static uint32_t *take_parts(struct sharder *x)
 }
 
 /* A node of values of the new graph. */
-static uint32_t make(struct sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
+uint32_t hd_shard_make(struct hd_sharder *x, enum hd_op op, uint8_t nin, const uint32_t *in, struct hd_attr attr)
 {
 	uint32_t out = HD_NONE;
 
 	if (!x->err)
 		x->err = hd_graph_node(&x->r.graph, (uint16_t)op, nin, in, &attr, x->node->stage, &out, x->diag);
+	if (!x->err && hd_ops[op].class == HD_OP_RANDOM)
+		x->r.graph.node[x->r.graph.nnodes - 1].key = x->node->key;
 	return out;
 }
 
-static uint32_t make1(struct sharder *x, enum hd_op op, uint32_t a, struct hd_attr attr) { return make(x, op, 1, &a, attr); }
-static uint32_t make2(struct sharder *x, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr) { return make(x, op, 2, (uint32_t[]){ a, b }, attr); }
+static uint32_t make1(struct hd_sharder *x, enum hd_op op, uint32_t a, struct hd_attr attr) { return hd_shard_make(x, op, 1, &a, attr); }
+static uint32_t make2(struct hd_sharder *x, enum hd_op op, uint32_t a, uint32_t b, struct hd_attr attr)
+{
+	return hd_shard_make(x, op, 2, (uint32_t[]){ a, b }, attr);
+}
 
-static uint32_t f32_const(struct sharder *x, float number)
+static uint32_t f32_const(struct hd_sharder *x, float number)
 {
 	uint32_t out = HD_NONE;
 
@@ -65,7 +45,7 @@ static uint32_t f32_const(struct sharder *x, float number)
 	return out;
 }
 
-static uint32_t i32_const(struct sharder *x, int32_t number)
+static uint32_t i32_const(struct hd_sharder *x, int32_t number)
 {
 	uint32_t out = HD_NONE;
 
@@ -73,8 +53,6 @@ static uint32_t i32_const(struct sharder *x, int32_t number)
 		x->err = hd_graph_const(&x->r.graph, HD_I32, 1, (int64_t[]){ 1 }, &number, &out, x->diag);
 	return out;
 }
-
-static int64_t first_of(const struct sharder *x, int64_t n, uint32_t s) { return n * s / x->nshards; }
 
 /* -- trees of shards (rule 3). The left subtree of n leaves is the largest power of two below n. ------------------------------ */
 
@@ -87,7 +65,7 @@ static uint32_t left_of(uint32_t n)
 	return left;
 }
 
-static uint32_t reduce(struct sharder *x, enum hd_op op, const uint32_t *part, uint32_t n)
+static uint32_t reduce(struct hd_sharder *x, enum hd_op op, const uint32_t *part, uint32_t n)
 {
 	if (n == 1)
 		return part[0];
@@ -96,7 +74,7 @@ static uint32_t reduce(struct sharder *x, enum hd_op op, const uint32_t *part, u
 	return make2(x, op, a, b, none);
 }
 
-static uint32_t view(struct sharder *x, uint32_t value)
+static uint32_t view(struct hd_sharder *x, uint32_t value)
 {
 	struct hd_attr attr = none;
 
@@ -108,7 +86,7 @@ static uint32_t view(struct sharder *x, uint32_t value)
 	return make1(x, HD_OP_RESHAPE, value, attr);
 }
 
-static void spread(struct sharder *x, uint32_t value, uint32_t *copy, uint32_t n)
+static void spread(struct hd_sharder *x, uint32_t value, uint32_t *copy, uint32_t n)
 {
 	uint32_t node = view(x, value);
 
@@ -124,11 +102,11 @@ static void spread(struct sharder *x, uint32_t value, uint32_t *copy, uint32_t n
 /* -- values ------------------------------------------------------------------------------------------------------------------ */
 
 /* Shard s of a value of the new graph, as `split` says. */
-static uint32_t slice(struct sharder *x, uint32_t value, struct split split, uint32_t s)
+static uint32_t slice(struct hd_sharder *x, uint32_t value, struct hd_split split, uint32_t s)
 {
 	if (x->err)
 		return HD_NONE;
-	int64_t n = x->r.graph.value[value].dim[split.axis] / split.blocks, from = first_of(x, n, s), count = first_of(x, n, s + 1) - from;
+	int64_t n = x->r.graph.value[value].dim[split.axis] / split.blocks, from = hd_shard_first(x, n, s), count = hd_shard_first(x, n, s + 1) - from;
 	uint32_t all = HD_NONE;
 
 	for (uint32_t b = 0; b < split.blocks; b++) {
@@ -139,7 +117,7 @@ static uint32_t slice(struct sharder *x, uint32_t value, struct split split, uin
 }
 
 /* The whole of a split value: parts of one block stand in order; of several, block by block. */
-static uint32_t join(struct sharder *x, const uint32_t *part, struct split split)
+static uint32_t join(struct hd_sharder *x, const uint32_t *part, struct hd_split split)
 {
 	uint32_t all = HD_NONE;
 
@@ -154,61 +132,63 @@ static uint32_t join(struct sharder *x, const uint32_t *part, struct split split
 }
 
 /* Values of the old graph in the new one: whole, for each shard, a shard's part. */
-static uint32_t whole(struct sharder *x, uint32_t value)
+uint32_t hd_shard_whole(struct hd_sharder *x, uint32_t value)
 {
-	struct state *v = &x->at[value];
+	struct hd_shard_state *v = &x->at[value];
 	uint32_t to = HD_NONE;
 
 	if (x->r.to[value] == HD_NONE && v->split.blocks && !x->err)
 		x->r.to[value] = join(x, v->part, v->split);
+	else if (x->r.to[value] == HD_NONE && v->rows && !x->err)
+		x->r.to[value] = join(x, v->rows, (struct hd_split){ 1, 1 });
 	if (!x->err)
 		x->err = hd_rewrite_value(&x->r, value, &to, x->diag);
 	return to;
 }
 
-static const uint32_t *copies(struct sharder *x, uint32_t value)
+const uint32_t *hd_shard_copies(struct hd_sharder *x, uint32_t value)
 {
-	struct state *v = &x->at[value];
-	uint32_t from = whole(x, value);
+	struct hd_shard_state *v = &x->at[value];
+	uint32_t from = hd_shard_whole(x, value);
 
-	if (!v->copy && (v->copy = take_parts(x)))
+	if (!v->copy && (v->copy = hd_shard_take(x)))
 		spread(x, from, v->copy, x->nshards);
 	return v->copy;
 }
 
-static const uint32_t *slices_of(struct sharder *x, uint32_t value, struct split split)
+const uint32_t *hd_shard_slices(struct hd_sharder *x, uint32_t value, struct hd_split split)
 {
 	for (uint32_t i = 0; i < x->nslices; i++)
 		if (x->slices[i].value == value && same(x->slices[i].split, split))
 			return x->slices[i].part;
-	uint32_t from = whole(x, value), *part = take_parts(x);
+	uint32_t from = hd_shard_whole(x, value), *part = hd_shard_take(x);
 	if (!part)
 		return NULL;
 	for (uint32_t s = 0; s < x->nshards; s++)
 		part[s] = slice(x, from, split, s);
 	if (x->nslices < x->cap)
-		x->slices[x->nslices++] = (struct slices){ value, split, part };
+		x->slices[x->nslices++] = (struct hd_slices){ value, split, part };
 	return part;
 }
 
-static uint32_t *made(struct sharder *x, uint32_t value, struct split split)
+static uint32_t *made(struct hd_sharder *x, uint32_t value, struct hd_split split)
 {
 	x->at[value].split = split;
-	return x->at[value].part = take_parts(x);
+	return x->at[value].part = hd_shard_take(x);
 }
 
 /* -- the old graph ----------------------------------------------------------------------------------------------------------- */
 
-static const struct hd_value *value_of(const struct sharder *x, uint32_t value) { return &x->from->value[value]; }
-static bool is_param(const struct sharder *x, uint32_t value) { return value_of(x, value)->kind == HD_PARAM; }
-static uint8_t last_of(const struct sharder *x, uint32_t value) { return (uint8_t)(value_of(x, value)->rank - 1); }
+static const struct hd_value *value_of(const struct hd_sharder *x, uint32_t value) { return &x->from->value[value]; }
+static bool is_param(const struct hd_sharder *x, uint32_t value) { return value_of(x, value)->kind == HD_PARAM; }
+static uint8_t last_of(const struct hd_sharder *x, uint32_t value) { return (uint8_t)(value_of(x, value)->rank - 1); }
 
-static bool is_product(const struct sharder *x, const struct hd_node *n)
+static bool is_product(const struct hd_sharder *x, const struct hd_node *n)
 {
 	return n->op == HD_OP_MATMUL && !n->attr.i[0] && is_param(x, n->in[1]) && value_of(x, n->in[1])->rank == 2 && !is_param(x, n->in[0]);
 }
 
-static bool is_pair(const struct sharder *x, const struct hd_node *n)
+static bool is_pair(const struct hd_sharder *x, const struct hd_node *n)
 {
 	static const uint16_t pairs[] = { HD_OP_ADD, HD_OP_SUB, HD_OP_MUL, HD_OP_DIV, HD_OP_SWIGLU };
 
@@ -220,7 +200,7 @@ static bool is_pair(const struct sharder *x, const struct hd_node *n)
 
 static bool is_elementwise(const struct hd_node *n) { return n->op == HD_OP_ACT || n->op == HD_OP_SCALE; }
 
-static bool is_last_bias(const struct sharder *x, const struct hd_node *n)
+static bool is_last_bias(const struct hd_sharder *x, const struct hd_node *n)
 {
 	return n->op == HD_OP_BIAS && n->attr.i[0] == -1 && is_param(x, n->in[1]);
 }
@@ -229,12 +209,12 @@ static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND ||
 
 /* -- backward: what readers wish --------------------------------------------------------------------------------------------- */
 
-static struct split wish_of(const struct sharder *x, const struct hd_node *n, int operand)
+static struct hd_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
 {
-	const struct split whole = { 0 }, columns = { 1, last_of(x, n->in[operand]) };
+	const struct hd_split whole = { 0 }, columns = { 1, last_of(x, n->in[operand]) };
 
 	if (n->op == HD_OP_ATTENTION)
-		return (struct split){ 3, columns.axis };
+		return (struct hd_split){ 3, columns.axis };
 	if ((is_attend(n) && operand < 3) || (is_product(x, n) && operand == 0) || (n->op == HD_OP_SOFTMAX_XENT && operand == 0))
 		return columns;
 	if (is_elementwise(n) || is_pair(x, n) || (is_last_bias(x, n) && operand == 0) || n->op == HD_OP_ROTARY)
@@ -243,18 +223,18 @@ static struct split wish_of(const struct sharder *x, const struct hd_node *n, in
 }
 
 /* Readers that differ get it whole; who reads it out does not count, nor who counts its rows. */
-static void find_wishes(struct sharder *x, bool *read)
+static void find_wishes(struct hd_sharder *x, bool *read)
 {
 	for (uint32_t i = x->from->nnodes; i-- > 0;) {
 		const struct hd_node *n = &x->from->node[i];
 		for (int k = 0; k < n->nin; k++) {
-			struct split wish = wish_of(x, n, k);
+			struct hd_split wish = wish_of(x, n, k);
 			if (n->op == HD_OP_COUNT64)
 				continue;
 			if (!read[n->in[k]])
 				x->wish[n->in[k]] = wish;
 			else if (!same(x->wish[n->in[k]], wish))
-				x->wish[n->in[k]] = (struct split){ 0 };
+				x->wish[n->in[k]] = (struct hd_split){ 0 };
 			read[n->in[k]] = true;
 		}
 	}
@@ -262,43 +242,50 @@ static void find_wishes(struct sharder *x, bool *read)
 
 /* -- forward: rules. Each says whether it rewrote the node. ------------------------------------------------------------------ */
 
-static void refuse(struct sharder *x, const char *what, int64_t n)
+void hd_shard_refuse(struct hd_sharder *x, const char *what, int64_t n)
 {
 	if (!x->err)
 		x->err = hd_fail(x->diag, HD_E_INVAL, "%s %lld cannot be split in %u shards", what, (long long)n, x->nshards);
 }
 
-/* The second of a pair: columns of a, rows of w; partial results are summed. */
-static void product_by_rows(struct sharder *x, const struct hd_node *n)
+/* g: a value is the sum of partial results, and what follows it may lie along the sequence. */
+static void summed(struct hd_sharder *x, uint32_t value, const uint32_t *part)
 {
-	const uint32_t *a = x->at[n->in[0]].part, *w = slices_of(x, n->in[1], (struct split){ 1, n->attr.i[1] ? 1 : 0 });
-	uint32_t *part = take_parts(x);
+	x->r.to[value] = reduce(x, HD_OP_ADD, part, x->nshards);
+	hd_shard_enter(x, value);
+}
+
+/* The second of a pair: columns of a, rows of w; partial results are summed. */
+static void product_by_rows(struct hd_sharder *x, const struct hd_node *n)
+{
+	const uint32_t *a = x->at[n->in[0]].part, *w = hd_shard_slices(x, n->in[1], (struct hd_split){ 1, n->attr.i[1] ? 1 : 0 });
+	uint32_t *part = hd_shard_take(x);
 
 	for (uint32_t s = 0; s < x->nshards && part && w; s++)
 		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
 	if (part && w)
-		x->r.to[n->out] = reduce(x, HD_OP_ADD, part, x->nshards);
+		summed(x, n->out, part);
 	x->nsplits++;
 }
 
-static void product_by_columns(struct sharder *x, const struct hd_node *n, struct split split)
+static void product_by_columns(struct hd_sharder *x, const struct hd_node *n, struct hd_split split)
 {
 	uint8_t axis = n->attr.i[1] ? 0 : 1;
 
 	if (value_of(x, n->in[1])->dim[axis] / split.blocks < x->nshards) {
-		refuse(x, "width", value_of(x, n->in[1])->dim[axis] / split.blocks);
+		hd_shard_refuse(x, "width", value_of(x, n->in[1])->dim[axis] / split.blocks);
 		return;
 	}
-	const uint32_t *a = copies(x, n->in[0]), *w = slices_of(x, n->in[1], (struct split){ split.blocks, axis });
+	const uint32_t *a = hd_shard_copies(x, n->in[0]), *w = hd_shard_slices(x, n->in[1], (struct hd_split){ split.blocks, axis });
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part && a && w; s++)
 		part[s] = make2(x, HD_OP_MATMUL, a[s], w[s], n->attr);
 	x->nsplits++;
 }
 
-static bool product(struct sharder *x, const struct hd_node *n)
+static bool product(struct hd_sharder *x, const struct hd_node *n)
 {
-	const struct split columns = { 1, last_of(x, n->in[0]) };
+	const struct hd_split columns = { 1, last_of(x, n->in[0]) };
 
 	if (!is_product(x, n))
 		return false;
@@ -312,14 +299,14 @@ static bool product(struct sharder *x, const struct hd_node *n)
 }
 
 /* One operand that is split, and for a bias its slice. */
-static bool along(struct sharder *x, const struct hd_node *n)
+static bool along(struct hd_sharder *x, const struct hd_node *n)
 {
-	struct split split = x->at[n->in[0]].split;
+	struct hd_split split = x->at[n->in[0]].split;
 	const uint32_t *a = x->at[n->in[0]].part, *b = NULL;
 
-	if (!split.blocks || !(is_elementwise(n) || is_last_bias(x, n)))
+	if (!split.blocks || !(is_elementwise(n) || (is_last_bias(x, n) && split.axis == last_of(x, n->in[0]))))
 		return false;
-	if (n->nin == 2 && !(b = slices_of(x, n->in[1], (struct split){ split.blocks, 0 })))
+	if (n->nin == 2 && !(b = hd_shard_slices(x, n->in[1], (struct hd_split){ split.blocks, 0 })))
 		return true;
 	uint32_t *part = made(x, n->out, split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
@@ -327,7 +314,7 @@ static bool along(struct sharder *x, const struct hd_node *n)
 	return true;
 }
 
-static bool pair(struct sharder *x, const struct hd_node *n)
+static bool pair(struct hd_sharder *x, const struct hd_node *n)
 {
 	if (!is_pair(x, n) || !x->at[n->in[0]].split.blocks || !same(x->at[n->in[0]].split, x->at[n->in[1]].split))
 		return false;
@@ -338,16 +325,16 @@ static bool pair(struct sharder *x, const struct hd_node *n)
 	return true;
 }
 
-static bool heads_split(struct sharder *x, int32_t heads, const char *what)
+static bool heads_split(struct hd_sharder *x, int32_t heads, const char *what)
 {
 	if (heads % (int32_t)x->nshards)
-		refuse(x, what, heads);
+		hd_shard_refuse(x, what, heads);
 	return !x->err;
 }
 
-static bool rotary(struct sharder *x, const struct hd_node *n)
+static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 {
-	struct split split = x->at[n->in[0]].split;
+	struct hd_split split = x->at[n->in[0]].split;
 	struct hd_attr attr = n->attr;
 
 	if (n->op != HD_OP_ROTARY || split.blocks != 1)
@@ -362,20 +349,20 @@ static bool rotary(struct sharder *x, const struct hd_node *n)
 }
 
 /* y by columns, the other result (lse [N, heads, T]) by heads. */
-static void attention_of(struct sharder *x, const struct hd_node *n, struct hd_attr attr, uint8_t nsplit)
+static void attention_of(struct hd_sharder *x, const struct hd_node *n, struct hd_attr attr, uint8_t nsplit)
 {
-	uint32_t *y = made(x, n->out, (struct split){ 1, last_of(x, n->out) }), *lse = made(x, n->out + 1, (struct split){ 1, 1 });
+	uint32_t *y = made(x, n->out, (struct hd_split){ 1, last_of(x, n->out) }), *lse = made(x, n->out + 1, (struct hd_split){ 1, 1 });
 	uint32_t in[HD_MAX_IN];
 
 	for (uint32_t s = 0; s < x->nshards && y && lse; s++) {
 		for (uint8_t k = 0; k < n->nin; k++)
-			in[k] = k < nsplit ? x->at[n->in[k]].part[s] : whole(x, n->in[k]);
-		y[s] = make(x, (enum hd_op)n->op, n->nin, in, attr);
+			in[k] = k < nsplit ? x->at[n->in[k]].part[s] : hd_shard_whole(x, n->in[k]);
+		y[s] = hd_shard_make(x, (enum hd_op)n->op, n->nin, in, attr);
 		lse[s] = y[s] + 1;
 	}
 }
 
-static bool attention(struct sharder *x, const struct hd_node *n)
+static bool attention(struct hd_sharder *x, const struct hd_node *n)
 {
 	struct hd_attr attr = n->attr;
 
@@ -388,7 +375,7 @@ static bool attention(struct sharder *x, const struct hd_node *n)
 	return true;
 }
 
-static bool attend(struct sharder *x, const struct hd_node *n)
+static bool attend(struct hd_sharder *x, const struct hd_node *n)
 {
 	struct hd_attr attr = n->attr;
 
@@ -406,7 +393,7 @@ static bool attend(struct sharder *x, const struct hd_node *n)
 }
 
 /* Each shard looks up the ids of its rows and has zeros for the others: their sum is exact. */
-static bool table(struct sharder *x, const struct hd_node *n)
+static bool table(struct hd_sharder *x, const struct hd_node *n)
 {
 	const struct hd_value *t = value_of(x, n->in[1]);
 	const struct hd_value *ids = value_of(x, n->in[0]);
@@ -414,35 +401,35 @@ static bool table(struct sharder *x, const struct hd_node *n)
 	if (n->op != HD_OP_EMBED || !is_param(x, n->in[1]) || ids->kind == HD_CONST)
 		return false;
 	if (t->dim[0] < x->nshards) {
-		refuse(x, "vocabulary", t->dim[0]);
+		hd_shard_refuse(x, "vocabulary", t->dim[0]);
 		return true;
 	}
-	const uint32_t *rows = slices_of(x, n->in[1], (struct split){ 1, 0 });
-	uint32_t *part = take_parts(x), all = whole(x, n->in[0]);
+	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_split){ 1, 0 });
+	uint32_t *part = hd_shard_take(x), all = hd_shard_whole(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {
-		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x, (int32_t)first_of(x, t->dim[0], s)), none);
+		uint32_t mine = make2(x, HD_OP_SUB, all, i32_const(x, (int32_t)hd_shard_first(x, t->dim[0], s)), none);
 		part[s] = make2(x, HD_OP_GATHER, rows[s], mine, none);
 	}
 	if (part && rows)
-		x->r.to[n->out] = reduce(x, HD_OP_ADD, part, x->nshards);
+		summed(x, n->out, part);
 	x->nsplits++;
 	return true;
 }
 
 /* Which shard holds a label; -1 stays. */
-static uint32_t shard_of(struct sharder *x, uint32_t labels, int64_t classes)
+static uint32_t shard_of(struct hd_sharder *x, uint32_t labels, int64_t classes)
 {
 	uint32_t count = HD_NONE;
 
 	for (uint32_t s = 0; s < x->nshards; s++) {
-		uint32_t reached = make2(x, HD_OP_LESS_EQ, i32_const(x, (int32_t)first_of(x, classes, s)), labels, none);
+		uint32_t reached = make2(x, HD_OP_LESS_EQ, i32_const(x, (int32_t)hd_shard_first(x, classes, s)), labels, none);
 		count = s ? make2(x, HD_OP_ADD, count, reached, none) : reached;
 	}
 	return make1(x, HD_OP_CAST, make2(x, HD_OP_SUB, count, f32_const(x, 1), none), (struct hd_attr){ .i = { HD_I32 } });
 }
 
 /* The parts, each a column, beside one another: [.., T]. */
-static uint32_t columns_of(struct sharder *x, const uint32_t *part)
+static uint32_t columns_of(struct hd_sharder *x, const uint32_t *part)
 {
 	uint32_t all = HD_NONE;
 
@@ -460,20 +447,20 @@ static uint32_t columns_of(struct sharder *x, const uint32_t *part)
 
 /* -log p = -log p(shard) - log p(label in its shard): shards are classes whose logits are their lse, and shards that do not hold the
  * label are masked. A shard hands on its lse, its loss and whether it hit: no logits. */
-static bool cross_entropy(struct sharder *x, const struct hd_node *n)
+static bool cross_entropy(struct hd_sharder *x, const struct hd_node *n)
 {
-	const struct split columns = { 1, last_of(x, n->in[0]) };
+	const struct hd_split columns = { 1, last_of(x, n->in[0]) };
 	int64_t classes = value_of(x, n->in[0])->dim[columns.axis];
 	const uint32_t *logits = x->at[n->in[0]].part;
 
 	if (n->op != HD_OP_SOFTMAX_XENT || !same(x->at[n->in[0]].split, columns))
 		return false;
-	uint32_t labels = whole(x, n->in[1]), home = shard_of(x, labels, classes), *loss = take_parts(x), *lse = take_parts(x), *hit = take_parts(x),
-		*most = take_parts(x);
+	uint32_t labels = hd_shard_whole(x, n->in[1]), home = shard_of(x, labels, classes);
+	uint32_t *loss = hd_shard_take(x), *lse = hd_shard_take(x), *hit = hd_shard_take(x), *most = hd_shard_take(x);
 	for (uint32_t s = 0; s < x->nshards && !x->err; s++) {
 		uint32_t here = make2(x, HD_OP_EQUAL, home, i32_const(x, (int32_t)s), none);
-		uint32_t moved = make2(x, HD_OP_SUB, labels, i32_const(x, (int32_t)first_of(x, classes, s)), none);
-		uint32_t mine = make(x, HD_OP_WHERE, 3, (uint32_t[]){ here, moved, i32_const(x, -1) }, none);
+		uint32_t moved = make2(x, HD_OP_SUB, labels, i32_const(x, (int32_t)hd_shard_first(x, classes, s)), none);
+		uint32_t mine = hd_shard_make(x, HD_OP_WHERE, 3, (uint32_t[]){ here, moved, i32_const(x, -1) }, none);
 		loss[s] = make2(x, HD_OP_SOFTMAX_XENT, logits[s], mine, none);
 		lse[s] = loss[s] + 1;
 		hit[s] = loss[s] + 2;
@@ -490,9 +477,9 @@ static bool cross_entropy(struct sharder *x, const struct hd_node *n)
 }
 
 /* Rows are as many in a part as in the whole. */
-static bool count(struct sharder *x, const struct hd_node *n)
+static bool count(struct hd_sharder *x, const struct hd_node *n)
 {
-	const struct state *v = &x->at[n->in[0]];
+	const struct hd_shard_state *v = &x->at[n->in[0]];
 
 	if (n->op != HD_OP_COUNT64 || !v->split.blocks || v->split.axis == 0)
 		return false;
@@ -500,35 +487,38 @@ static bool count(struct sharder *x, const struct hd_node *n)
 	return true;
 }
 
-static bool (*const rules[])(struct sharder *x, const struct hd_node *n) = { product, along, pair, rotary, attention, attend, table, cross_entropy, count };
+static bool (*const rules[])(struct hd_sharder *x, const struct hd_node *n) = {
+	hd_shard_along, product, along, pair, rotary, attention, attend, table, cross_entropy, count,
+};
 
-static void rewrite(struct sharder *x, const struct hd_node *n)
+static void rewrite(struct hd_sharder *x, const struct hd_node *n)
 {
 	x->node = n;
+	x->done = (uint32_t)(n - x->from->node) + 1;
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		if (rules[i](x, n))
 			return;
 	for (int k = 0; k < n->nin && !x->err; k++)
-		(void)whole(x, n->in[k]);
+		(void)hd_shard_whole(x, n->in[k]);
 	if (!x->err)
 		x->err = hd_rewrite_copy(&x->r, n, x->diag);
 }
 
 /* What is read out is whole. */
-static void read_out(struct sharder *x)
+static void read_out(struct hd_sharder *x)
 {
 	const struct hd_graph *from = x->from;
 
 	for (uint32_t i = 0; i < from->noutputs && !x->err; i++) {
 		const struct hd_value *v = value_of(x, from->output[i].value);
 		x->node = v->kind == HD_TEMP ? &from->node[v->node] : x->node;
-		(void)whole(x, from->output[i].value);
+		(void)hd_shard_whole(x, from->output[i].value);
 	}
 }
 
-enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, struct hd_diag *diag)
+enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequence, struct hd_diag *diag)
 {
-	struct sharder x = { .from = graph, .nshards = nshards, .diag = diag };
+	struct hd_sharder x = { .from = graph, .nshards = nshards, .sequence = sequence, .diag = diag };
 
 	if (nshards == 1)
 		return HD_OK;
@@ -544,11 +534,14 @@ enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, struct hd_d
 	x.err = hd_rewrite_begin(&x.r, graph, diag);
 	if (!x.err)
 		find_wishes(&x, read);
-	for (uint32_t i = 0; i < graph->nnodes && !x.err; i++)
+	for (uint32_t i = 0; i < graph->nnodes && !x.err; i = x.done)
 		rewrite(&x, &graph->node[i]);
 	if (!x.err && x.nsplits == 0)
 		x.err = hd_fail(diag, HD_E_INVAL, "nothing of this model can be split in %u shards: it has no pair of products, no attention and no "
 			"token table; leave model.shards at 1", nshards);
+	if (!x.err && sequence && x.nalong == 0)
+		x.err = hd_fail(diag, HD_E_INVAL, "nothing of this model lies along a sequence: no norm, dropout or sum of [rows, positions, channels] "
+			"follows a sum over shards; leave model.sequence_shards false");
 	read_out(&x);
 	return x.err ? x.err : hd_rewrite_end(&x.r, graph, diag);
 }

@@ -13,8 +13,11 @@
  * 4. Cross entropy of split logits is that of the label in its shard (the others are masked) and that of its shard among all, whose logits
  *    are the shards' lse: a shard hands on numbers per position, no logits. Those are put together only for who reads them otherwise
  *    (the output of that name).
- * 5. Parameters stay whole: a shard reads slices of them. So layout, names and checkpoints know nothing of shards, and random ops, which
- *    are never split, keep their elements.
+ * 5. Parameters stay whole: a shard reads slices of them. So layout, names and checkpoints know nothing of shards.
+ * 6. `sequence` (model.sequence_shards): what follows a sum over shards position by position, [N, q, C], is computed in T parts of q/T
+ *    positions: norms, dropout, residual sums, biases; what all parts read is handed to them as in rule 3, so that its gradient is
+ *    summed along the tree. A random op's part draws what its place in the whole draws, so the masks are those of the unsplit
+ *    model; T must divide q: `sequence 6 cannot be split in 4 shards`. Products, attention and the loss read the parts joined.
  *
  * To be made before optimization; a graph of which nothing can be split is refused. Pure. */
 #ifndef HD_GRAPH_SHARD_H
@@ -24,7 +27,7 @@
 
 enum { HD_MAX_SHARDS = 1024 };
 
-/* nshards 1: nothing is done. HD_E_INVAL: rule 2, or nothing to split. */
-HD_MUST_USE enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, struct hd_diag *diag);
+/* nshards 1: nothing is done. HD_E_INVAL: rule 2 or 6, or nothing to split. */
+HD_MUST_USE enum hd_err hd_graph_shard(struct hd_graph *graph, uint32_t nshards, bool sequence, struct hd_diag *diag);
 
 #endif

@@ -5,13 +5,15 @@
 #include "graph/testing.h"
 #include "tests/check.h"
 
-static void sharded(struct hd_subject *s, uint32_t nshards)
+static void sharded_along(struct hd_subject *s, uint32_t nshards, bool sequence)
 {
 	if (s->err == HD_OK)
-		s->err = hd_graph_shard(&s->graph, nshards, &s->diag);
+		s->err = hd_graph_shard(&s->graph, nshards, sequence, &s->diag);
 	if (s->err == HD_OK)
 		s->err = hd_graph_verify(&s->graph, 4, &s->diag);
 }
+
+static void sharded(struct hd_subject *s, uint32_t nshards) { sharded_along(s, nshards, false); }
 
 /* Three shards of 7 columns: 2, 2 and 3; x is handed down the tree ((0 1) 2), the results are added up along it. */
 static void a_pair_of_products_in_three_shards(void **state)
@@ -130,6 +132,11 @@ static void what_cannot_be_split_is_refused(void **state)
 		{ "gpt", { { "heads", "4" } }, 1, 1025, HD_LOSS_CROSS_ENTROPY, "1025 shards: from 1 to 1024" },
 		{ "gpt", { { "heads", "4" } }, 1, 0, HD_LOSS_CROSS_ENTROPY, "0 shards: from 1 to 1024" },
 	};
+	static const struct { const char *name; struct hd_model_arg arg[6]; uint32_t nargs; const char *says; } along[] = {
+		{ "gpt", { { "heads", "4" }, { "width", "24" }, { "context", "6" } }, 3, "sequence 6 cannot be split in 4 shards" },
+		{ "bert", { { "heads", "4" }, { "width", "24" }, { "context", "13" } }, 3, "sequence 13 cannot be split in 4 shards" },
+		{ "mlp", { { "hidden", "[8]" } }, 1, "nothing of this model lies along a sequence" },
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -140,6 +147,127 @@ static void what_cannot_be_split_is_refused(void **state)
 		CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, cases[i].says), "case %zu: %s", i, s.diag.text);
 		hd_subject_finish(&s);
 	}
+	for (size_t i = 0; i < sizeof along / sizeof along[0]; i++) {
+		struct hd_subject s;
+		hd_subject_model(&s, along[i].name, along[i].arg, along[i].nargs, (struct hd_model_opts){ 0 });
+		CHECK(s.err == HD_OK, "%s", s.diag.text);
+		sharded_along(&s, 4, true);
+		CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, along[i].says), "case %zu along the sequence: %s", i, s.diag.text);
+		hd_subject_finish(&s);
+	}
+}
+
+/* Two parts of two positions: the sum over shards is sliced, what both parts read is handed to them, a sum and its norm stay
+ * neighbours, the parts of the dropout have one key and say where they lie, and who reads all of it gets it joined, once. */
+static void a_region_in_two_parts(void **state)
+{
+	static const char before[] = "input x i32 [*,4]\nparam t f32 [6,3] ones\nparam p f32 [4,3] ones\nparam g f32 [3] ones\nparam b f32 [3] ones\n"
+		"%0 = embed x t\n%1 = add %0 p\n%2 = dropout %1 p=0.5\n%3 = add %1 %2\n%4,%5 = layernorm %3 g b eps=1e-05\n%6 = softmax %4\n"
+		"%7 = softmax %4\n%8 = add %6 %7\n%9 = sum64 %8\noutput loss %9\n";
+	static const char after[] = "input x i32 [*,4]\n"
+		"param t f32 [6,3] ones\n"
+		"param p f32 [4,3] ones\n"
+		"param g f32 [3] ones\n"
+		"param b f32 [3] ones\n"
+		"const $0 i32 [1] 0\n"
+		"const $1 i32 [1] 3\n"
+		"%0 = slice t step=1 count=3 : f32 [3,3]\n"
+		"%1 = slice t from=3 step=1 count=3 : f32 [3,3]\n"
+		"%2 = sub x $0 : i32 [*,4]\n"
+		"%3 = gather %0 %2 : f32 [*,4,3]\n"
+		"%4 = sub x $1 : i32 [*,4]\n"
+		"%5 = gather %1 %4 : f32 [*,4,3]\n"
+		"%6 = add %3 %5 : f32 [*,4,3]\n"
+		"%7 = slice %6 axis=1 step=1 count=2 : f32 [*,2,3]\n"
+		"%8 = slice %6 axis=1 from=2 step=1 count=2 : f32 [*,2,3]\n"
+		"%9 = slice p step=1 count=2 : f32 [2,3]\n"
+		"%10 = slice p from=2 step=1 count=2 : f32 [2,3]\n"
+		"%11 = add %7 %9 : f32 [*,2,3]\n"
+		"%12 = add %8 %10 : f32 [*,2,3]\n"
+		"%13 = dropout %11 p=0.5 whole=4 key=0 : f32 [*,2,3]\n"
+		"%14 = dropout %12 p=0.5 from=2 whole=4 key=0 : f32 [*,2,3]\n"
+		"%15 = reshape g d0=3 : f32 [3]\n"
+		"%16 = reshape %15 d0=3 : f32 [3]\n"
+		"%17 = reshape %15 d0=3 : f32 [3]\n"
+		"%18 = reshape b d0=3 : f32 [3]\n"
+		"%19 = reshape %18 d0=3 : f32 [3]\n"
+		"%20 = reshape %18 d0=3 : f32 [3]\n"
+		"%21 = add %11 %13 : f32 [*,2,3]\n"
+		"%22,%23 = layernorm %21 %16 %19 eps=1e-05 : f32 [*,2,3], f32 [*,2,2]\n"
+		"%24 = add %12 %14 : f32 [*,2,3]\n"
+		"%25,%26 = layernorm %24 %17 %20 eps=1e-05 : f32 [*,2,3], f32 [*,2,2]\n"
+		"%27 = concat %22 %25 axis=1 : f32 [*,4,3]\n"
+		"%28 = softmax %27 : f32 [*,4,3]\n"
+		"%29 = softmax %27 : f32 [*,4,3]\n"
+		"%30 = add %28 %29 : f32 [*,4,3]\n"
+		"%31 = sum64 %30 : f64 [1]\n"
+		"output loss %31\n";
+	struct hd_subject s, want;
+
+	(void)state;
+	hd_subject_parse(&s, before);
+	sharded_along(&s, 2, true);
+	CHECK(s.err == HD_OK, "%s", s.diag.text);
+	hd_subject_parse(&want, after);
+	CHECK(want.err == HD_OK, "%s", want.diag.text);
+	CHECK(!strcmp(hd_subject_print(&s), hd_subject_print(&want)), "%s", hd_subject_print(&s));
+	assert_int_equal(want.graph.nrandom, s.graph.nrandom);
+	hd_subject_finish(&s);
+	hd_subject_finish(&want);
+}
+
+/* whole: norms that lie behind no sum over shards, and stay whole. */
+static const struct along { const char *name; struct hd_model_arg arg[7]; uint32_t nargs, whole; } along_models[] = {
+	{ "gpt", { { "layers", "2" }, { "width", "24" }, { "heads", "6" }, { "context", "6" }, { "vocab", "11" }, { "dropout", "0.1" } }, 6, 0 },
+	{ "llama", { { "layers", "2" }, { "width", "24" }, { "heads", "6" }, { "context", "6" }, { "vocab", "11" } }, 5, 0 },
+	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "6" }, { "vocab", "9" }, { "share", "0.5" } }, 6, 1 },
+};
+
+struct counts { uint32_t norms, fused, dropouts, whole, other; };
+
+static struct counts count_nodes(const struct hd_graph *g, int64_t positions)
+{
+	struct counts c = { 0 };
+
+	for (uint32_t i = 0; i < g->nforward; i++) {
+		const struct hd_node *n = &g->node[i];
+		bool fused = n->op == HD_OP_ADD_LAYERNORM || n->op == HD_OP_ADD_RMSNORM, norm = fused || n->op == HD_OP_LAYERNORM || n->op == HD_OP_RMSNORM;
+		c.norms += norm;
+		c.fused += fused;
+		c.dropouts += n->op == HD_OP_DROPOUT;
+		c.whole += (norm || n->op == HD_OP_DROPOUT) && g->value[n->out].dim[1] == 6;
+		c.other += (norm || n->op == HD_OP_DROPOUT) && g->value[n->out].dim[1] != 6 && g->value[n->out].dim[1] != positions;
+	}
+	return c;
+}
+
+static void norms_and_dropout_between_split_sums_work_on_their_part_of_the_positions(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < sizeof along_models / sizeof along_models[0]; m++)
+		for (uint32_t t = 2; t <= 6; t += t == 3 ? 3 : 1) {
+			const struct along *model = &along_models[m];
+			struct hd_subject plain, s, read;
+			hd_subject_model(&plain, model->name, model->arg, model->nargs, (struct hd_model_opts){ 0 });
+			hd_subject_model(&s, model->name, model->arg, model->nargs, (struct hd_model_opts){ 0 });
+			sharded_along(&s, t, true);
+			CHECK(s.err == HD_OK, "%s, %u shards: %s", model->name, t, s.diag.text);
+			CHECK(s.graph.nparams == plain.graph.nparams && s.graph.nrandom == plain.graph.nrandom, "%s: parameters, keys", model->name);
+			hd_subject_parse(&read, hd_subject_print(&s));
+			CHECK(read.err == HD_OK && !strcmp(hd_subject_print(&read), hd_subject_print(&s)), "%s is read otherwise: %s", model->name,
+				read.diag.text);
+			CHECK(hd_graph_optimize(&s.graph, 4, &s.diag) == HD_OK && hd_graph_optimize(&plain.graph, 4, &s.diag) == HD_OK, "%s", s.diag.text);
+			struct counts a = count_nodes(&plain.graph, 6), b = count_nodes(&s.graph, 6 / t);
+			CHECK(b.whole == model->whole && b.other == 0 && b.norms == t * (a.norms - model->whole) + model->whole
+				&& b.dropouts == t * a.dropouts && b.fused == t * a.fused,
+				"%s, %u shards: %u norms, %u fused with their sum, %u dropouts, %u of all positions, %u of others; whole: %u, %u, %u",
+				model->name, t, b.norms, b.fused, b.dropouts, b.whole, b.other, a.norms, a.fused, a.dropouts);
+			CHECK(hd_graph_autodiff(&s.graph, &s.diag) == HD_OK && hd_graph_verify(&s.graph, 4, &s.diag) == HD_OK, "%s, %u shards: %s",
+				model->name, t, s.diag.text);
+			hd_subject_finish(&s);
+			hd_subject_finish(&read);
+			hd_subject_finish(&plain);
+		}
 }
 
 #define PAIR "input x f32 [*,4]\ninput y f32 [*,6]\nparam a f32 [4,6] ones\nparam b f32 [6,6] ones\n%0 = matmul x a ta=0 tb=0\n" \
@@ -191,6 +319,8 @@ int main(void)
 		cmocka_unit_test(models_in_shards_are_sound_and_have_the_same_parameters),
 		cmocka_unit_test(the_loss_of_split_logits_gathers_none),
 		cmocka_unit_test(what_cannot_be_split_is_refused),
+		cmocka_unit_test(a_region_in_two_parts),
+		cmocka_unit_test(norms_and_dropout_between_split_sums_work_on_their_part_of_the_positions),
 		cmocka_unit_test(a_tied_table_is_sliced_once),
 		cmocka_unit_test(who_reads_a_split_value_whole_gets_it_whole),
 	};

@@ -282,6 +282,14 @@ static enum hd_err check_lora(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+static enum hd_err check_shards(struct hd_job_reader *reader)
+{
+	hd_job_at(reader, HD_JOB_SEQUENCE_SHARDS);
+	if (hd_job_int(reader->job, HD_JOB_SEQUENCE_SHARDS) && hd_job_int(reader->job, HD_JOB_SHARDS) == 1)
+		return hd_job_refuse(reader, "model.sequence_shards splits in model.shards parts, and that is 1; give model.shards, or leave this out");
+	return HD_OK;
+}
+
 static enum hd_err check_graph_file(struct hd_job_reader *reader)
 {
 	struct hd_job *job = reader->job;
@@ -323,7 +331,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
-		hd_job_check_parallel, check_ckpt_dir, check_weights, check_lora, check_model,
+		hd_job_check_parallel, check_ckpt_dir, check_weights, check_lora, check_shards, check_model,
 	};
 	enum hd_err err = HD_OK;
 
