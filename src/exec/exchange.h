@@ -7,7 +7,7 @@
  * 1. Per bucket a member holds its own roots or the sum, never neither. Once a sum is here it stays until hd_exchange_begin().
  * 2. A bucket is ready to fold at its owner when every root of every pass is here; the passes tile the virtual nodes, so
  *    no other test is needed. What comes twice changes nothing.
- * 3. A step whose passes have a single root in all needs no fold: its root is the sum at its owner, and at its maker.
+ * 3. A bucket with one root in all is folded like others; the fold adds nothing.
  * 4. After a loss hd_exchange_again() forgets all that came of unsummed buckets and all foreign entries of the table; own sums,
  *    and a table that was complete, stay. A sum that somebody holds is published by a holder (hd_exchange_source), a table likewise.
  * 5. The step is *complete* when all sums and all entries of the table are here.

@@ -1,0 +1,158 @@
+#include "exec/exchange.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+static void ids_name_what_they_are_and_nothing_else(void **state)
+{
+	uint32_t known = 0;
+
+	(void)state;
+	for (uint32_t kind = 0; kind < 4; kind++)
+		for (uint32_t o = 0; o < HD_VIEW_ROOTS; o += 341)
+			for (uint32_t b = 0; b < 30; b += 29) {
+				struct hd_transfer_name in = { (enum hd_transfer_kind)kind, o, b }, out;
+				uint32_t id = hd_transfer_id(in);
+				bool legal = (kind == HD_TRANSFER_ROOT || kind == HD_TRANSFER_LEAVES || !o) && (kind <= HD_TRANSFER_SUM || !b);
+				CHECK((hd_transfer_name(id, 30, &out, NULL) == HD_OK) == legal, "%08x", id);
+				if (legal)
+					CHECK(out.kind == in.kind && out.ordinal == o && out.bucket == b, "%08x", id);
+				known += legal;
+			}
+	assert_int_equal(known, 15);
+	assert_int_equal(hd_transfer_name(30, 30, &(struct hd_transfer_name){ 0 }, NULL), HD_E_PROTOCOL);
+}
+
+/* Three workers, 7 virtual nodes (3 2 2), 5 buckets: worker 4 has roots (1,0) (0,2), 6 (0,3) (0,4), 9 (0,5) (0,6). */
+struct rig { struct hd_view view; struct hd_passes passes; struct hd_exchange x[3]; };
+
+static void rig_open(struct rig *rig)
+{
+	hd_view_even(&rig->view, 1, (uint32_t[]){ 4, 6, 9 }, (uint32_t[]){ 1, 1, 1 }, 3, 7);
+	assert_int_equal(hd_passes_of_view(&rig->passes, &rig->view), HD_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_exchange_init(&rig->x[i], 7, 5, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&rig->x[i], &rig->view, rig->view.member[i], 11, &rig->passes, NULL), HD_OK);
+	}
+}
+
+static void rig_close(struct rig *rig)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		hd_exchange_finish(&rig->x[i]);
+}
+
+static void a_bucket_is_folded_once_at_its_owner_when_every_root_is_there(void **state)
+{
+	static const struct { uint32_t worker, ordinal; } all[] = { { 9, 0 }, { 4, 1 }, { 6, 0 }, { 9, 1 }, { 4, 0 }, { 6, 1 } };
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	for (uint32_t b = 0; b < 5; b++)
+		for (uint32_t i = 0; i < 3; i++) {
+			bool owner = hd_bucket_owner(b, 5, 3) == i;
+			for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+				assert_false(hd_exchange_fold(&rig.x[i], b));
+				CHECK(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b) == owner, "bucket %u member %u", b, i);
+				assert_false(hd_exchange_root(&rig.x[i], all[k].worker, all[k].ordinal, b));          /* twice */
+			}
+			assert_int_equal(hd_exchange_fold(&rig.x[i], b), owner);
+			assert_false(hd_exchange_fold(&rig.x[i], b));
+		}
+	assert_false(hd_exchange_root(&rig.x[0], 4, 2, 0));       /* no such ordinal, worker, bucket */
+	assert_false(hd_exchange_root(&rig.x[0], 5, 0, 0));
+	assert_false(hd_exchange_root(&rig.x[0], 4, 0, 5));
+	rig_close(&rig);
+}
+
+static void a_step_is_complete_with_all_sums_and_all_entries(void **state)
+{
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[1];
+
+	(void)state;
+	rig_open(&rig);
+	for (uint32_t b = 0; b < 5; b++) {
+		assert_true(hd_exchange_sum(x, b));
+		assert_false(hd_exchange_sum(x, b));
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_false(hd_exchange_complete(x));
+		assert_false(hd_exchange_leaves(x, rig.view.member[i], 1));
+		assert_true(hd_exchange_leaves(x, rig.view.member[i], 0));
+		assert_false(hd_exchange_leaves(x, rig.view.member[i], 0));
+	}
+	assert_true(hd_exchange_complete(x));
+	assert_false(hd_exchange_table(x));
+	rig_close(&rig);
+}
+
+/* Worker 6 dies: 9 has the sums of buckets 0 and 3, nobody the table; 4 repairs 3, 9 repairs 4. */
+static void after_a_loss_holders_publish_and_the_rest_is_folded_anew(void **state)
+{
+	static const struct hd_have have[] = { { 0, 2 }, { 1, 0 }, { 3, 2 }, { 4, 0 } };
+	struct rig rig;
+	struct hd_passes passes = { 0 };
+	struct hd_view view;
+
+	(void)state;
+	rig_open(&rig);
+	hd_view_even(&view, 2, (uint32_t[]){ 4, 9 }, (uint32_t[]){ 1, 1 }, 2, 7);
+	assert_int_equal(hd_passes_add(&passes, 4, 0, &(struct hd_vrange){ 0, 3 }, 1), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 9, 0, &(struct hd_vrange){ 5, 2 }, 1), HD_OK);
+	struct hd_exchange *x = &rig.x[2];
+	assert_true(hd_exchange_sum(x, 0) && hd_exchange_sum(x, 3));
+	assert_true(hd_exchange_root(x, 9, 0, 4));
+	assert_true(hd_exchange_leaves(x, 6, 0));
+	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, have, 4, 0, NULL), HD_E_BADPLAN);       /* 3 and 4 are missing */
+	assert_int_equal(hd_passes_add(&passes, 4, 1, &(struct hd_vrange){ 3, 1 }, 1), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 9, 1, &(struct hd_vrange){ 4, 1 }, 1), HD_OK);
+	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, have, 4, 0, NULL), HD_OK);
+	assert_true(hd_exchange_summed(x, 0) && hd_exchange_summed(x, 3) && x->nsums == 2 && x->nleaves == 0);
+	assert_int_equal(hd_exchange_source(x, 0), 1);
+	assert_int_equal(hd_exchange_lacking(x, 0), 1);
+	assert_int_equal(hd_exchange_source(x, 1), 0);
+	assert_int_equal(hd_exchange_lacking(x, 4), 1);
+	assert_false(hd_exchange_wants_roots(x, 3));
+	assert_false(hd_exchange_root(x, 4, 0, 3));
+	assert_true(hd_exchange_root(x, 4, 0, 4) && hd_exchange_root(x, 9, 0, 4) && hd_exchange_root(x, 4, 2, 4));
+	assert_false(hd_exchange_fold(x, 4));
+	assert_true(hd_exchange_root(x, 4, 1, 4));
+	assert_true(hd_exchange_root(x, 9, 1, 4) && hd_exchange_root(x, 9, 2, 4));
+	assert_true(hd_exchange_fold(x, 4));
+	rig_close(&rig);
+}
+
+static void with_a_holder_of_the_table_entries_are_not_awaited(void **state)
+{
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[0];
+	struct hd_passes none = { 0 };
+
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_have){ 0, 6 }, 1, 4, NULL), HD_OK);
+	assert_int_equal(hd_exchange_table_source(x), 2);
+	assert_int_equal(hd_exchange_source(x, 0), 1);            /* dealt among the holders */
+	assert_int_equal(hd_exchange_source(x, 1), 2);
+	for (uint32_t b = 0; b < 5; b++)
+		assert_true(hd_exchange_sum(x, b));
+	assert_false(hd_exchange_complete(x));
+	assert_true(hd_exchange_table(x));
+	assert_true(hd_exchange_complete(x));
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ids_name_what_they_are_and_nothing_else),
+		cmocka_unit_test(a_bucket_is_folded_once_at_its_owner_when_every_root_is_there),
+		cmocka_unit_test(a_step_is_complete_with_all_sums_and_all_entries),
+		cmocka_unit_test(after_a_loss_holders_publish_and_the_rest_is_folded_anew),
+		cmocka_unit_test(with_a_holder_of_the_table_entries_are_not_awaited),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

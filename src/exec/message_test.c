@@ -1,0 +1,166 @@
+#include "exec/message.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+static const struct hd_vrank rank[] = { { 1, 4 }, { 2, 3 } };
+static const struct hd_vrange range[] = { { 0, 4 }, { 9, 1 }, { 5, 2 } };
+static const struct hd_pass pass[] = { { 1, 0, 0, 2 }, { 2, 0, 2, 1 } };
+static const struct hd_have have[] = { { 0, 3 }, { 7, 0 } };
+static const uint32_t ids[] = { 1, 2 };
+static const uint64_t longs[] = { 5, UINT64_MAX };
+
+/* Two of each with arrays, one of the others: the corpus of the laws below. */
+static const struct hd_msg samples[] = {
+	{ HD_MSG_JOIN, 1, 2, .join = { .worker = HD_NOBODY, .ndevices = 2, .vn_ps = 9, .naddress = 4, .address = "/a b", .nhost = 3, .host = "\xc3\xa9h" } },
+	{ HD_MSG_ADMIT, 1, 2, .admit = { 7, 8 } },
+	{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "no" } },
+	{ HD_MSG_PEER, 1, 2, .peer = { .worker = 3, .naddress = 1, .address = "x" } },
+	{ HD_MSG_WARM, 1, 2, .none = { 0 } },
+	{ HD_MSG_LEARN, 1, 2, .learn = { 3, 12 } },
+	{ HD_MSG_DONATE, 1, 2, .donate = { 3, true } },
+	{ HD_MSG_LEARNED, 1, 2, .learned = { 12 } },
+	{ HD_MSG_PREPARE, 1, 2, .prepare = { .next = 3, .nmember = 2, .member = ids, .nrank = 2, .rank = rank } },
+	{ HD_MSG_PREPARED, 1, 2, .decided = { 3 } },
+	{ HD_MSG_DECIDE, 1, 2, .decided = { 3 } },
+	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3, .news = { .loss_sum = 0.5, .redone = 2, .skipped = true } } },
+	{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_HUNG } },
+	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },
+	{ HD_MSG_STATUS, 1, 2, .status = { .at = 4, .begun = true, .npass = 2, .pass = pass, .nrange = 3, .range = range, .nsum = 2, .sum = longs } },
+	{ HD_MSG_VIEW, 1, 2, .view = { .step = 4, .hold = true, .table = 1, .nmember = 2, .member = ids, .nat = 2, .at = longs, .nrank = 2, .rank = rank,
+				       .npass = 2, .pass = pass, .nrange = 3, .range = range, .nhave = 2, .have = have } },
+	{ HD_MSG_STALE, 1, 2, .none = { 0 } },
+	{ HD_MSG_LEAVE, 1, 2, .leave = { .code = 75, .nwhy = 1, .why = "?" } },
+	{ HD_MSG_RELEASE, 1, 2, .release = { .code = 0 } },
+	{ HD_MSG_STOP, 1, 2, .stop = { .code = 130 } },
+	{ HD_MSG_HALT, 1, 2, .halt = { 9 } },
+	{ HD_MSG_DONE, 1, 2, .done = { .step = 9, .code = 4 } },
+	{ HD_MSG_EVENT, 1, 2, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" } },
+	{ HD_MSG_PROGRESS, 1, 2, .progress = { 1, 2, 3, true } },
+	{ HD_MSG_ENTERED, 1, 2, .none = { 0 } },
+};
+enum { NSAMPLES = sizeof samples / sizeof *samples, ROOM = 4096 };
+
+static void every_kind_comes_back_as_it_went_and_no_byte_is_spare(void **state)
+{
+	bool seen[HD_MSG_NKINDS] = { false };
+	struct hd_arena arena;
+
+	(void)state;
+	hd_arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < NSAMPLES; i++) {
+		uint8_t bytes[ROOM], again[ROOM];
+		size_t len = 0, len2 = 0;
+		struct hd_msg msg;
+		const char *name = hd_msg_name(samples[i].kind);
+		assert_int_equal(hd_msg_encode(&samples[i], bytes, ROOM, &len, NULL), HD_OK);
+		assert_int_equal(len, hd_msg_len(&samples[i]));
+		assert_int_equal(hd_msg_encode(&samples[i], again, len - 1, &len2, NULL), HD_E_NOSPACE);
+		CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, len, &arena, NULL) == HD_OK, "%s", name);
+		assert_int_equal(hd_msg_encode(&msg, again, ROOM, &len2, NULL), HD_OK);
+		CHECK(len == len2 && !memcmp(bytes, again, len), "%s", name);
+		for (size_t cut = 0; cut < len; cut++)
+			CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, cut, &arena, NULL) == HD_E_PROTOCOL, "%s cut to %zu", name, cut);
+		bytes[len] = 0;
+		CHECK(hd_msg_decode(&msg, samples[i].kind, bytes, len + 1, &arena, NULL) == HD_E_PROTOCOL, "%s and a byte", name);
+		seen[samples[i].kind] = true;
+		hd_arena_reset(&arena);
+	}
+	for (uint32_t k = 0; k < HD_MSG_NKINDS; k++)
+		CHECK(seen[k] == (hd_msg_name((enum hd_msg_kind)k) != NULL), "kind %u has no sample", k);
+	hd_arena_finish(&arena);
+}
+
+static void fields_arrive_in_their_places(void **state)
+{
+	struct hd_arena arena;
+	uint8_t bytes[ROOM];
+	size_t len = 0;
+	struct hd_msg msg;
+
+	(void)state;
+	hd_arena_init(&arena, 1 << 20);
+	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
+	assert_int_equal(hd_msg_decode(&msg, HD_MSG_VIEW, bytes, len, &arena, NULL), HD_OK);
+	assert_true(msg.term == 1 && msg.epoch == 2 && msg.view.step == 4 && msg.view.hold && !msg.view.halt && msg.view.table == 1);
+	assert_true(msg.view.member[1] == 2 && msg.view.at[1] == UINT64_MAX && msg.view.rank[0].nvns == 4 && msg.view.range[2].first == 5);
+	assert_true(msg.view.pass[1].worker == 2 && msg.view.pass[1].first_range == 2 && msg.view.have[1].first == 7);
+	hd_arena_finish(&arena);
+}
+
+/* One byte changed: refused, or another message that is written back as those very bytes. */
+static void what_is_accepted_is_understood_completely(void **state)
+{
+	struct hd_arena arena;
+	uint32_t refused = 0;
+
+	(void)state;
+	hd_arena_init(&arena, 1 << 24);
+	for (size_t i = 0; i < NSAMPLES; i++) {
+		uint8_t bytes[ROOM], again[ROOM];
+		size_t len = 0, len2 = 0;
+		assert_int_equal(hd_msg_encode(&samples[i], bytes, ROOM, &len, NULL), HD_OK);
+		for (size_t at = 0; at < len; at++)
+			for (uint32_t flip = 1; flip < 256; flip += 50) {
+				struct hd_msg msg;
+				bytes[at] ^= (uint8_t)flip;
+				enum hd_err err = hd_msg_decode(&msg, samples[i].kind, bytes, len, &arena, NULL);
+				CHECK(err == HD_OK || err == HD_E_PROTOCOL, "%s byte %zu: %d", hd_msg_name(samples[i].kind), at, err);
+				if (!err)
+					CHECK(!hd_msg_encode(&msg, again, ROOM, &len2, NULL) && len == len2 && !memcmp(bytes, again, len), "%s byte %zu",
+						hd_msg_name(samples[i].kind), at);
+				refused += err != HD_OK;
+				bytes[at] ^= (uint8_t)flip;
+				hd_arena_reset(&arena);
+			}
+	}
+	assert_true(refused > 100);
+	hd_arena_finish(&arena);
+}
+
+static void what_breaks_a_rule_is_refused(void **state)
+{
+	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } };
+	static const struct hd_msg bad[] = {
+		{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_NSUSPICIONS } },
+		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\n" } },
+		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\xff" } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nmember = 2, .member = ids, .nat = 1, .at = longs } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nhave = 1, .have = gap } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nhave = 2, .have = back } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 1, .pass = pass, .nrange = 3, .range = range } },
+		{ HD_MSG_STATUS, 1, 2, .status = { .npass = 2, .pass = pass, .nrange = 2, .range = range } },
+	};
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+	uint8_t bytes[ROOM];
+	struct hd_msg msg;
+	size_t len = 0;
+
+	(void)state;
+	hd_arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(hd_msg_encode(&bad[i], bytes, ROOM, &len, NULL), HD_OK);
+		CHECK(hd_msg_decode(&msg, bad[i].kind, bytes, len, &arena, NULL) == HD_E_PROTOCOL, "case %zu", i);
+	}
+	assert_int_equal(hd_msg_decode(&msg, 15, bytes, 8, &arena, &diag), HD_E_PROTOCOL);
+	assert_string_equal(diag.text, "no message has the number 15");
+	assert_int_equal(hd_msg_encode(&(struct hd_msg){ HD_MSG_REFUSE, 1, 2, .refuse = { .nwhy = HD_MSG_TEXT + 1 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
+	hd_arena_finish(&arena);
+	hd_arena_init(&arena, 64);
+	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
+	assert_int_equal(hd_msg_decode(&msg, HD_MSG_VIEW, bytes, len, &arena, NULL), HD_E_NOMEM);
+	hd_arena_finish(&arena);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_comes_back_as_it_went_and_no_byte_is_spare),
+		cmocka_unit_test(fields_arrive_in_their_places),
+		cmocka_unit_test(what_is_accepted_is_understood_completely),
+		cmocka_unit_test(what_breaks_a_rule_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
