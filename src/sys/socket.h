@@ -25,6 +25,8 @@ struct hd_net;
 struct hd_loop;
 struct hd_clock;
 
+struct hd_vec { void *at; size_t len; };   /* a piece of memory, written to or read from */
+
 enum { HD_ADDR_CAP = 128 };               /* the kernel's Unix paths end at 108 */
 
 struct hd_sock {

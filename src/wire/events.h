@@ -77,8 +77,8 @@ struct hd_wire_events {
 	void (*message)(void *self, const struct hd_message *message);
 	void (*arrived)(void *self, const struct hd_arrival *arrival);
 	void (*sent)(void *self, const struct hd_sent *sent);
-	void (*stale)(void *self, uint32_t worker, uint32_t epoch);                   /* it dropped something of ours: it is in `epoch`, later than our frame */
-	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);                   /* its epoch is unknown here for T/4: ask the coordinator. Closed T later */
+	void (*stale)(void *self, uint32_t worker, uint32_t epoch);                   /* it dropped something of ours: it is in `epoch`, we were behind */
+	void (*ahead)(void *self, uint32_t worker, uint32_t epoch);                   /* its epoch is unknown here for T/4: ask; closed T later */
 	void (*probed)(void *self, const struct hd_probe *probe);
 };
 

@@ -1,0 +1,285 @@
+/* Peers that break the rules, frame by frame: closed for the right reason, and nothing delivered. */
+#include "wire/stream.h"
+
+#include "base/le.h"
+#include "wire/testing.h"
+
+static const struct hd_hash plan_a = { { 1, 2, 3 } }, plan_b = { { 9 } };
+static const struct hd_transfer rows[] = { { 1, 1, 100 }, { 2, 0, 100 }, { 3, 1, 100 } };
+
+struct script { uint8_t bytes[1 << 16]; size_t len; uint32_t epoch; };
+
+static void add(struct script *s, struct hd_frame frame, const uint8_t *payload)
+{
+	frame.epoch = frame.epoch ? frame.epoch : s->epoch;
+	if (frame.flags & HD_FRAME_CRC && !frame.payload_crc)
+		frame.payload_crc = hd_crc32c(0, payload, frame.len);
+	hd_frame_put(&frame, s->bytes + s->len);
+	memcpy(s->bytes + s->len + HD_FRAME_HEADER, payload, frame.len);
+	s->len += HD_FRAME_HEADER + frame.len;
+}
+
+static void add_open(struct script *s, uint8_t class, uint32_t stream, struct hd_open_payload open)
+{
+	uint8_t bytes[hd_open_len];
+
+	hd_open_put(&open, bytes);
+	add(s, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .flags = HD_FRAME_CRC, .stream = stream, .step = 5, .len = hd_open_len }, bytes);
+}
+
+static void add_data(struct script *s, uint8_t class, uint32_t stream, uint64_t offset, uint32_t len, uint8_t flags)
+{
+	static const uint8_t zeros[1 << 15];
+
+	add(s, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = flags | HD_FRAME_CRC, .stream = stream, .step = 5, .offset = offset,
+		.len = len }, zeros);
+}
+
+static void add_numbers(struct script *s, enum hd_frame_type type, uint8_t class, uint8_t flags, uint32_t stream, uint32_t a, uint32_t b, uint32_t len)
+{
+	uint8_t bytes[8];
+
+	hd_put32(bytes, a);
+	hd_put32(bytes + 4, b);
+	add(s, (struct hd_frame){ .type = type, .class = class, .flags = (uint8_t)(flags | HD_FRAME_CRC), .stream = stream, .len = len }, bytes);
+}
+
+static void add_epoch(struct script *s, uint32_t epoch, struct hd_hash plan)
+{
+	add(s, (struct hd_frame){ .type = HD_FRAME_EPOCH, .flags = HD_FRAME_CRC, .epoch = epoch, .len = 16 }, plan.byte);
+}
+
+#define PLANNED(id, total) ((struct hd_open_payload){ (id), HD_KIND_PLANNED, (total), 0, 0 })
+#define TOLD(id, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, (total), (id), 0 })
+#define BULK(request, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_BULK, (total), 0, (request) })
+
+static void nothing(struct script *s) { (void)s; }
+static void hello(struct script *s)
+{
+	uint8_t bytes[80] = { 0 };
+	add(s, (struct hd_frame){ .type = HD_FRAME_HELLO, .flags = HD_FRAME_CRC, .len = 80 }, bytes);
+}
+static void magic(struct script *s) { hello(s); s->bytes[s->len - 128] ^= 1; }
+static void header_crc(struct script *s) { hello(s); s->bytes[s->len - 128 + 45] ^= 1; }
+static void without_crc(struct script *s)
+{
+	uint8_t bytes[8] = { 0 };
+	add(s, (struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, bytes);
+}
+static void small_crc(struct script *s) { add_numbers(s, HD_FRAME_PING, 0, 0, 0, 1, 1, 8); s->bytes[s->len - 1] ^= 1; }
+static void epoch_again(struct script *s) { add_epoch(s, 1, plan_a); }
+static void other_plan(struct script *s) { s->len = 0; add_epoch(s, 1, plan_b); }
+static void unplanned_id(struct script *s) { add_open(s, 1, 1, PLANNED(9, 100)); }
+static void wrong_total(struct script *s) { add_open(s, 1, 1, PLANNED(1, 101)); }
+static void no_slot(struct script *s) { add_open(s, 1, 1, PLANNED(2, 100)); }
+static void slot_twice(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_open(s, 1, 2, PLANNED(1, 100)); }
+static void id_again(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_open(s, 1, 4, PLANNED(3, 100)); }
+static void id_falls(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_open(s, 1, 3, PLANNED(3, 100)); }
+static void id_zero(struct script *s) { add_open(s, 1, 0, PLANNED(1, 100)); }
+static void planned_as_control(struct script *s) { add_open(s, 0, 1, PLANNED(1, 100)); }
+static void control_as_bulk(struct script *s) { add_open(s, 2, 1, TOLD(20, 100)); }
+static void control_with_transfer(struct script *s) { add_open(s, 0, 1, (struct hd_open_payload){ 1, HD_KIND_CONTROL, 10, 20, 0 }); }
+static void control_with_request(struct script *s) { add_open(s, 0, 1, (struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, 10, 20, 3 }); }
+static void kind_unknown(struct script *s)
+{
+	add_open(s, 0, 1, TOLD(20, 10));
+	hd_put32(s->bytes + s->len - 28, 3);
+	hd_put32(s->bytes + s->len - 80 + 40, hd_crc32c(0, s->bytes + s->len - 32, 32));
+	hd_put32(s->bytes + s->len - 80 + 44, hd_crc32c(0, s->bytes + s->len - 80, 44));
+}
+static void told_too_long(struct script *s) { add_open(s, 0, 1, TOLD(20, HD_TELL_MAX + 1)); }
+static void told_inside_told(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_open(s, 0, 2, TOLD(20, 10)); }
+static void room_id(struct script *s) { add_open(s, 0, 1, TOLD(2, 0)); }
+static void stale_of_wrong_length(struct script *s) { add_open(s, 0, 1, TOLD(HD_CONTROL_STALE, 5)); add_data(s, 0, 1, 0, 5, HD_FRAME_LAST); }
+static void unasked(struct script *s) { add_open(s, 2, 1, BULK(8, 100)); }
+static void answer_too_long(struct script *s) { add_open(s, 2, 1, BULK(7, 101)); }
+static void answer_empty(struct script *s) { add_open(s, 2, 1, BULK(7, 0)); }
+static void answer_twice(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_open(s, 2, 2, BULK(7, 100)); }
+static void data_unopened(struct script *s) { add_data(s, 1, 1, 0, 10, 0); }
+static void data_skips(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 1, 10, 0); }
+static void data_repeats(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 10, 0); add_data(s, 1, 1, 0, 10, 0); }
+static void data_too_much(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 101, 0); }
+static void data_overflows(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, UINT64_MAX - 5, 10, 0); }
+static void last_early(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 10, HD_FRAME_LAST); }
+static void last_missing(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, 0); }
+static void data_of_other_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 2, 1, 0, 10, 0); }
+static void data_crc(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); s->bytes[s->len - 1] ^= 4; }
+static void credit_too_much(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 2, 0, 0, 1, 0, 8); }
+static void credit_overflow(struct script *s) { add_numbers(s, HD_FRAME_CREDIT, 0, 0, 0, UINT32_MAX, UINT32_MAX, 8); }
+static void slot_unknown(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 9, 1, 8); }
+static void slot_too_many(struct script *s) { add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, HD_SLOTS_MAX, 8); }
+static void slot_early(struct script *s) { s->len = 0; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+static void cancelled_unopened(struct script *s) { add_numbers(s, HD_FRAME_CANCELLED, 1, 0, 9, 0, 0, 8); }
+static void cancelled_class(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
+static void next_epoch_planned(struct script *s) { s->epoch = 2; add_open(s, 1, 1, PLANNED(1, 100)); }
+static void next_epoch_slot(struct script *s) { s->epoch = 2; add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
+
+/* What is not wrong, or not so wrong that it closes. */
+static void finished_data(struct script *s) { add_open(s, 1, 1, PLANNED(1, 100)); add_data(s, 1, 1, 0, 100, HD_FRAME_LAST); add_data(s, 1, 1, 100, 50, 0); }
+static void cancelled_data(struct script *s)
+{
+	add_open(s, 1, 1, PLANNED(1, 100));
+	add_numbers(s, HD_FRAME_CANCELLED, 1, 0, 1, 0, 0, 8);
+	add_data(s, 1, 1, 0, 50, 0);
+}
+static void prio_unknown(struct script *s)
+{
+	add(s, (struct hd_frame){ .type = HD_FRAME_PRIO, .class = 1, .flags = HD_FRAME_MINE, .stream = 77, .priority = -3 }, s->bytes);
+}
+static void cancel_unknown(struct script *s) { add_numbers(s, HD_FRAME_CANCEL, 1, HD_FRAME_MINE, 77, 2, 0, 4); }
+static void old_epoch(struct script *s)
+{
+	add(s, (struct hd_frame){ .type = HD_FRAME_SLOT, .class = 1, .flags = HD_FRAME_CRC, .epoch = UINT32_MAX, .len = 8 }, (uint8_t[8]){ 1, 0, 0, 0, 1 });
+	hd_put32(s->bytes + s->len - 56 + 8, 0);
+	hd_put32(s->bytes + s->len - 56 + 44, hd_crc32c(0, s->bytes + s->len - 56, 44));
+}
+
+static const struct { const char *name; void (*make)(struct script *s); enum hd_close why; uint32_t arrivals; } cases[] = {
+	{ "a good peer", nothing, HD_CLOSE_NONE, 0 },
+	{ "magic", magic, HD_CLOSE_FRAME, 0 },
+	{ "header crc", header_crc, HD_CLOSE_FRAME, 0 },
+	{ "no payload crc", without_crc, HD_CLOSE_FRAME, 0 },
+	{ "payload crc of a small frame", small_crc, HD_CLOSE_CHECKSUM, 0 },
+	{ "payload crc of data", data_crc, HD_CLOSE_CHECKSUM, 0 },
+	{ "second hello", hello, HD_CLOSE_ORDER, 0 },
+	{ "epoch again", epoch_again, HD_CLOSE_ORDER, 0 },
+	{ "other plan", other_plan, HD_CLOSE_PLAN, 0 },
+	{ "unplanned id", unplanned_id, HD_CLOSE_STREAM, 0 },
+	{ "wrong total", wrong_total, HD_CLOSE_STREAM, 0 },
+	{ "no slot", no_slot, HD_CLOSE_STREAM, 0 },
+	{ "slot used twice", slot_twice, HD_CLOSE_STREAM, 0 },
+	{ "id again", id_again, HD_CLOSE_STREAM, 0 },
+	{ "id falls", id_falls, HD_CLOSE_STREAM, 0 },
+	{ "id 0", id_zero, HD_CLOSE_STREAM, 0 },
+	{ "planned as control", planned_as_control, HD_CLOSE_STREAM, 0 },
+	{ "control as bulk", control_as_bulk, HD_CLOSE_STREAM, 0 },
+	{ "control with a transfer", control_with_transfer, HD_CLOSE_STREAM, 0 },
+	{ "control with a request", control_with_request, HD_CLOSE_STREAM, 0 },
+	{ "unknown kind", kind_unknown, HD_CLOSE_FRAME, 0 },
+	{ "message too long", told_too_long, HD_CLOSE_STREAM, 0 },
+	{ "message inside a message", told_inside_told, HD_CLOSE_STREAM, 0 },
+	{ "unknown message of the room", room_id, HD_CLOSE_ORDER, 0 },
+	{ "stale of a wrong length", stale_of_wrong_length, HD_CLOSE_ORDER, 0 },
+	{ "answer unasked", unasked, HD_CLOSE_STREAM, 0 },
+	{ "answer too long", answer_too_long, HD_CLOSE_STREAM, 0 },
+	{ "answer empty", answer_empty, HD_CLOSE_STREAM, 0 },
+	{ "answer twice", answer_twice, HD_CLOSE_STREAM, 0 },
+	{ "data unopened", data_unopened, HD_CLOSE_STREAM, 0 },
+	{ "data skips", data_skips, HD_CLOSE_STREAM, 0 },
+	{ "data repeats", data_repeats, HD_CLOSE_STREAM, 0 },
+	{ "data too much", data_too_much, HD_CLOSE_STREAM, 0 },
+	{ "data overflows", data_overflows, HD_CLOSE_STREAM, 0 },
+	{ "last early", last_early, HD_CLOSE_STREAM, 0 },
+	{ "last missing", last_missing, HD_CLOSE_STREAM, 0 },
+	{ "data of another class", data_of_other_class, HD_CLOSE_STREAM, 0 },
+	{ "credit too much", credit_too_much, HD_CLOSE_CREDIT, 0 },
+	{ "credit overflow", credit_overflow, HD_CLOSE_CREDIT, 0 },
+	{ "slot unknown", slot_unknown, HD_CLOSE_STREAM, 0 },
+	{ "too many slots", slot_too_many, HD_CLOSE_CREDIT, 0 },
+	{ "slot before the epoch", slot_early, HD_CLOSE_ORDER, 0 },
+	{ "cancelled unopened", cancelled_unopened, HD_CLOSE_STREAM, 0 },
+	{ "cancelled of another class", cancelled_class, HD_CLOSE_STREAM, 0 },
+	{ "planned of the next epoch", next_epoch_planned, HD_CLOSE_STREAM, 0 },
+	{ "slot of the next epoch", next_epoch_slot, HD_CLOSE_ORDER, 0 },
+	{ "data after the end", finished_data, HD_CLOSE_NONE, 1 },
+	{ "data after cancelled", cancelled_data, HD_CLOSE_NONE, 0 },
+	{ "prio of an unknown stream", prio_unknown, HD_CLOSE_NONE, 0 },
+	{ "cancel of an unknown stream", cancel_unknown, HD_CLOSE_NONE, 0 },
+	{ "slot of an old epoch", old_epoch, HD_CLOSE_NONE, 0 },
+};
+
+static struct pair *victim(uint8_t into[3][100])
+{
+	struct pair *p = pair_make(true, true, 1);
+	struct hd_vec vec[HD_STREAM_VECS];
+
+	hd_stream_decided(p->stream[1], 2);
+	hd_stream_epoch(p->stream[1], 1, plan_a);
+	assert_int_equal(hd_stream_channel(p->stream[1], rows, 3, rows, 3, NULL), HD_OK);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[0], 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_post(p->stream[1], 3, into[1], 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_expect(p->stream[1], 7, into[2], 100, 0, NULL), HD_OK);
+	size_t n = hd_stream_out(p->stream[1], 0, vec);
+	for (size_t i = 0; i < n; i++)
+		hd_stream_wrote(p->stream[1], vec[i].len, 0);
+	return p;
+}
+
+static void who_breaks_a_rule_is_closed_for_it_and_changes_nothing(void **state)
+{
+	(void)state;
+	/* In one piece, and byte by byte. */
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int bytewise = 0; bytewise < 2; bytewise++) {
+			uint8_t into[3][100];
+			struct pair *p = victim(into);
+			static struct script s;
+			s = (struct script){ .epoch = 1 };
+			add_epoch(&s, 1, plan_a);
+			cases[i].make(&s);
+			for (size_t k = 0; bytewise && k < s.len && !p->closed[1]; k++)
+				pair_feed(p, 1, s.bytes + k, 1);
+			enum hd_close why = bytewise ? p->closed[1] : pair_feed(p, 1, s.bytes, s.len);
+			CHECK(why == cases[i].why, "%s: closed for \"%s\" (%s), not \"%s\"", cases[i].name, why ? hd_close_name(why) : "nothing",
+				p->diag[1].text, cases[i].why ? hd_close_name(cases[i].why) : "nothing");
+			CHECK(p->heard[1].n_arrivals == cases[i].arrivals && p->heard[1].n_messages == 0 && p->heard[1].n_stales == 0, "%s: %u arrivals",
+				cases[i].name, p->heard[1].n_arrivals);
+			CHECK(!why == !p->diag[1].text[0], "%s: %s", cases[i].name, p->diag[1].text);
+			pair_free(p);
+		}
+}
+
+/* Bytes of streams that are over use credit too, or a peer could send them for ever. */
+static void bytes_beyond_the_credit_close(void **state)
+{
+	static const uint8_t classes[] = { HD_CLASS_CONTROL, HD_CLASS_BULK };
+	static const size_t windows[] = { HD_CREDIT_CONTROL, HD_CREDIT_BULK };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		uint8_t into[3][100];
+		struct pair *p = victim(into);
+		static struct script s;
+		s = (struct script){ .epoch = 1 };
+		add_epoch(&s, 1, plan_a);
+		add_open(&s, 0, 1, TOLD(20, 0));
+		assert_int_equal(pair_feed(p, 1, s.bytes, s.len), HD_CLOSE_NONE);
+		s.len = 0;
+		add_data(&s, classes[k], 1, 0, 1 << 15, 0);
+		for (size_t fed = 0; fed < windows[k]; fed += 1 << 15)
+			CHECK(pair_feed(p, 1, s.bytes, s.len) == HD_CLOSE_NONE, "after %zu bytes: %s", fed, p->diag[1].text);
+		assert_int_equal(pair_feed(p, 1, s.bytes, s.len), HD_CLOSE_CREDIT);
+		pair_free(p);
+	}
+}
+
+static void more_streams_than_may_be_under_way_close(void **state)
+{
+	static struct hd_transfer many[HD_STREAMS_OPEN + 1];
+	struct pair *p = pair_make(true, true, 1);
+	static struct script s;
+	uint8_t into[10];
+
+	(void)state;
+	for (uint32_t i = 0; i <= HD_STREAMS_OPEN; i++)
+		many[i] = (struct hd_transfer){ i, 1, 10 };
+	hd_stream_epoch(p->stream[1], 1, plan_a);
+	assert_int_equal(hd_stream_channel(p->stream[1], many, HD_STREAMS_OPEN + 1, NULL, 0, NULL), HD_OK);
+	for (uint32_t i = 0; i <= HD_STREAMS_OPEN; i++) {
+		assert_int_equal(hd_stream_post(p->stream[1], i, into, 0, NULL), HD_OK);
+		s = (struct script){ .epoch = 1 };
+		add_open(&s, 1, i + 1, PLANNED(i, 10));
+		CHECK(pair_feed(p, 1, s.bytes, s.len) == (i < HD_STREAMS_OPEN ? HD_CLOSE_NONE : HD_CLOSE_STREAM), "stream %u: %s", i + 1, p->diag[1].text);
+	}
+	pair_free(p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_breaks_a_rule_is_closed_for_it_and_changes_nothing),
+		cmocka_unit_test(bytes_beyond_the_credit_close),
+		cmocka_unit_test(more_streams_than_may_be_under_way_close),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

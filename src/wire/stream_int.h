@@ -1,0 +1,191 @@
+/* stream_int.h -- what the files of the stream share (private to the room). */
+#ifndef HD_WIRE_STREAM_INT_H
+#define HD_WIRE_STREAM_INT_H
+
+#include "sys/memory.h"
+#include "wire/frame.h"
+#include "wire/stream.h"
+
+enum {
+	NONE32 = UINT32_MAX,
+	ENTRIES = HD_STREAM_VECS / 2,
+	HEAD_CAP = 256,                   /* BYE with its text is the longest: 252 */
+	STAGE_CAP = 4096,
+	STAGE_BESIDE = 512,               /* read beside a payload: enough for the frames between two chunks */
+	DRAIN_CAP = 64 << 10,
+	TELL_RING = 2 * HD_TELL_MAX + (64 << 10),
+};
+
+/* ---- out ---- */
+
+enum job_state {
+	JOB_FREE,         /* in the free list */
+	JOB_WAITING,      /* planned, without a grant: in its row's queue */
+	JOB_READY,        /* in the heap of its class */
+	JOB_SPENT,        /* all of it committed, not all written */
+	JOB_STOPPED,      /* ended early, in `ending`: `sent` is due when nothing of it is committed any more */
+};
+
+/* A queued send or answer. */
+struct job {
+	enum job_state state;
+	enum hd_kind kind;
+	int32_t priority;
+	uint64_t arrival;
+	uint32_t stream;                  /* 0: not opened */
+	uint32_t row, transfer;
+	uint32_t heap_at, next;           /* place in the heap; next in a queue */
+	uint32_t committed;               /* entries not written yet */
+	uint64_t request, at, len;        /* at: bytes committed */
+	uint64_t step;
+	const uint8_t *bytes;             /* borrowed */
+	struct hd_sent sent;
+};
+
+struct queue { uint32_t first, last; };
+
+/* A control message in the ring of told ones, 8-aligned; its bytes follow. room: with both. */
+struct told { uint64_t step; uint32_t id, len, room; };
+
+/* A frame that is committed: header and small payload in `head`, the rest where it lies. */
+struct entry {
+	uint8_t head[HEAD_CAP];
+	const uint8_t *bytes;
+	size_t head_len, len, gone;       /* gone: of head and bytes, written */
+	uint32_t job;                     /* NONE32: none */
+	bool ends_told, bye;
+};
+
+struct heap { uint32_t *at, n; };
+
+struct out_row { uint32_t id, slots, granted; uint64_t bytes; struct queue waiting; };
+
+/* ---- in ---- */
+
+struct posted { void *buffer; int64_t at_ns; };
+
+/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet. */
+struct in_row { uint32_t id, granted, owed, n_posts; uint64_t bytes; struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
+
+struct incoming {
+	uint32_t stream;
+	enum hd_kind kind;
+	uint8_t class;
+	uint32_t row, chunks, control_id, epoch;
+	uint64_t request, total, got, flow, step;
+	uint8_t *buffer;
+	int64_t posted_ns, first_ns;
+	int32_t priority;
+};
+
+struct expected { uint64_t request, cap; void *buffer; int64_t at_ns; bool used; };
+
+struct note { enum hd_frame_type type; uint32_t stream; uint8_t class; int32_t priority; uint64_t sent; };      /* CANCEL, CANCELLED or PRIO to go */
+
+enum where { AT_HEADER, AT_SMALL, AT_DATA };
+
+struct hd_stream {
+	struct hd_stream_config config;
+	struct hd_wire_events events;
+	struct hd_memory block;           /* owned: all arrays below but the rows */
+	uint32_t epoch, next, peer_epoch;
+	struct hd_hash plan, peer_plan;
+	bool has_channel, peer_has_epoch, open;       /* open: both EPOCH frames agree */
+	enum hd_close doomed;
+	struct hd_hub_stats stats;
+
+	/* out */
+	struct job *jobs;
+	uint32_t free_job, n_jobs;
+	struct heap heap[HD_CLASSES];     /* [1] planned, [2] bulk */
+	struct queue ending;
+	uint64_t arrivals;
+	uint32_t last_stream, n_open[HD_CLASSES], last_chunk_of;
+	struct out_row *out_rows;         /* owned */
+	uint32_t n_out_rows;
+	uint64_t credit[HD_CLASSES];
+	uint64_t debt;                    /* bytes of class 1 that went while class 2 waited */
+	uint8_t *ring;                    /* TELL_RING */
+	size_t ring_first, ring_end, ring_next, ring_wrap;        /* oldest, free, to be committed; where the top part ends, 0: not wrapped */
+	uint32_t n_ring, n_told;          /* messages in the ring; of them not wholly committed */
+	uint32_t told_at, told_stream;    /* of the one being committed */
+	struct entry entries[ENTRIES];
+	uint32_t first_entry, n_entries;
+	size_t committed_bytes;
+	bool ping_due, pong_due, epoch_due, bye_due, bye_committed, bye_written;
+	uint64_t pong_t1, pong_t2;
+	enum hd_close bye_why;
+	char bye_text[HD_BYE_TEXT + 1];
+	uint64_t owed_credit[HD_CLASSES];
+	uint32_t *owing_rows;             /* ring of in_rows that owe slots: n_in_rows */
+	uint32_t first_owing, n_owing;
+	struct note *notes;               /* ring: HD_STREAMS_OPEN */
+	uint32_t first_note, n_notes;
+	uint32_t chunk;
+	uint64_t goodput;                 /* bytes per ms; 0: not known */
+	bool busy;
+	int64_t busy_ns;
+	uint64_t busy_bytes;
+
+	/* in */
+	struct in_row *in_rows;           /* owned, with owing_rows */
+	uint32_t n_in_rows;
+	struct incoming *incoming;        /* HD_STREAMS_OPEN, by place */
+	uint16_t *order;                  /* places of those under way, by rising stream; behind them the free places */
+	uint32_t n_incoming, highest;
+	struct expected expected[HD_EXPECT_MAX];
+	uint64_t window[HD_CLASSES];      /* what the peer may still send */
+	uint8_t stage[STAGE_CAP];
+	size_t stage_at, stage_len;       /* bytes [at, len) wait */
+	enum where where;
+	struct hd_frame frame;            /* being read */
+	uint8_t *dest;
+	uint32_t left, crc;
+	bool drops;                       /* the payload goes nowhere */
+	uint32_t into;                    /* place of the incoming stream */
+	uint8_t *drain, *message;         /* DRAIN_CAP, HD_TELL_MAX */
+	enum hd_held held;
+	uint32_t held_epoch;
+	bool stale_told;                  /* in this epoch */
+	int32_t least_priority;
+	int64_t now;
+};
+
+/* stream_send.c */
+void out_init(struct hd_stream *s);
+void out_epoch(struct hd_stream *s);              /* stops planned jobs, forgets the rows */
+void out_open(struct hd_stream *s);               /* both EPOCH frames agree: the rows' slots are granted */
+void out_report(struct hd_stream *s);             /* callbacks that are due */
+enum hd_close out_slot(struct hd_stream *s, const struct hd_slot_payload *slot, struct hd_diag *diag);
+enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, struct hd_diag *diag);
+void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream);
+void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority);
+enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);        /* HD_E_AGAIN: no room */
+bool out_note(struct hd_stream *s, struct note note);     /* false: full */
+
+/* stream_recv.c */
+void in_init(struct hd_stream *s);
+void in_epoch(struct hd_stream *s);               /* drops planned streams; posts go with the rows */
+void in_owe_slots(struct hd_stream *s, uint32_t row, uint32_t count);
+enum hd_close in_process(struct hd_stream *s, struct hd_diag *diag);
+enum hd_close in_agree(struct hd_stream *s, struct hd_diag *diag);          /* this end or the other entered an epoch */
+
+/* rows rise by id; NONE32: none */
+#define HD_ROW_FIND(name, sort) \
+	static inline uint32_t name(const struct sort *rows, uint32_t n, uint32_t id) \
+	{ \
+		uint32_t low = 0, high = n; \
+		while (low < high) { \
+			uint32_t mid = low + (high - low) / 2; \
+			if (rows[mid].id < id) \
+				low = mid + 1; \
+			else \
+				high = mid; \
+		} \
+		return low < n && rows[low].id == id ? low : NONE32; \
+	}
+HD_ROW_FIND(out_row_find, out_row)
+HD_ROW_FIND(in_row_find, in_row)
+#undef HD_ROW_FIND
+
+#endif

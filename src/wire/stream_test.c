@@ -1,0 +1,688 @@
+#include "wire/stream.h"
+
+#include "base/alloc.h"
+#include "base/le.h"
+#include "wire/testing.h"
+
+static const struct hd_hash plan_a = { { 1, 2, 3 } }, plan_b = { { 3, 2, 1 } };
+
+/* Both ends in `epoch`, with the same rows each way. */
+static void enter(struct pair *p, uint32_t epoch, const struct hd_transfer *rows, size_t n)
+{
+	for (int i = 0; i < 2; i++) {
+		hd_stream_epoch(p->stream[i], epoch, plan_a);
+		assert_int_equal(hd_stream_channel(p->stream[i], rows, n, rows, n, &p->diag[i]), HD_OK);
+	}
+}
+
+static enum hd_err send(struct pair *p, int from, uint32_t transfer, int32_t priority, uint64_t step, const uint8_t *bytes, uint64_t len, uint64_t token)
+{
+	return hd_stream_send(p->stream[from], &(struct hd_send){ transfer, priority, step, bytes, len, token }, p->now, &p->diag[from]);
+}
+
+/* ---- whole bytes, whatever the interleaving ---- */
+
+enum { ROWS = 12, LONGEST = 200000 };
+
+struct traffic { uint8_t *source[2][ROWS], *target[2][ROWS], *bulk[2], *bulk_into[2]; struct hd_transfer rows[ROWS]; };
+
+static void traffic_make(struct traffic *t, struct pair *p)
+{
+	for (uint32_t r = 0; r < ROWS; r++)
+		t->rows[r] = (struct hd_transfer){ 3 * r + 1, r % 3, 1 + pair_random(p) % (r % 4 == 0 ? 100 : LONGEST) };
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t r = 0; r < ROWS; r++) {
+			t->source[i][r] = malloc(t->rows[r].bytes);
+			t->target[i][r] = calloc(1, t->rows[r].bytes);
+			assert_true(t->source[i][r] && t->target[i][r]);
+			fill(t->source[i][r], t->rows[r].bytes, 100u * (unsigned)i + r);
+		}
+		t->bulk[i] = malloc(3 * LONGEST);
+		t->bulk_into[i] = calloc(1, 3 * LONGEST);
+		assert_true(t->bulk[i] && t->bulk_into[i]);
+		fill(t->bulk[i], 3 * LONGEST, 7u + (unsigned)i);
+	}
+}
+
+static void traffic_free(struct traffic *t)
+{
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t r = 0; r < ROWS; r++) {
+			free(t->source[i][r]);
+			free(t->target[i][r]);
+		}
+		free(t->bulk[i]);
+		free(t->bulk_into[i]);
+	}
+}
+
+static void run_at_random(struct pair *p)
+{
+	for (unsigned idle = 0; idle < 60;) {
+		int i = (int)(pair_random(p) & 1);
+		size_t most = pair_random(p) % 8 == 0 ? 1 + pair_random(p) % 3 : 1 + pair_random(p) % 100000;
+		size_t moved = pair_random(p) & 1 ? pair_write(p, i, most) : pair_read(p, i, most);
+		CHECK(!p->closed[0] && !p->closed[1], "%s %s", p->diag[0].text, p->diag[1].text);
+		p->now += (int64_t)(pair_random(p) % 1000000);
+		idle = moved ? 0 : idle + 1;
+	}
+}
+
+static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct pair *p = pair_make(true, seed & 1, seed);
+		struct traffic t;
+		uint8_t small[200];
+		traffic_make(&t, p);
+		p->most = seed % 5 == 0 ? 1 + seed : 1 + pair_random(p) % PIPE;
+		enter(p, 1, t.rows, ROWS);
+		for (int i = 0; i < 2; i++) {
+			for (uint32_t r = 0; r < ROWS; r++) {
+				assert_int_equal(hd_stream_post(p->stream[i], t.rows[r].id, t.target[i][r], p->now, &p->diag[i]), HD_OK);
+				assert_int_equal(send(p, i, t.rows[r].id, (int32_t)(pair_random(p) % 5) - 2, seed, t.source[i][r], t.rows[r].bytes, r), HD_OK);
+			}
+			assert_int_equal(hd_stream_expect(p->stream[i], 99, t.bulk_into[i], 3 * LONGEST, p->now, &p->diag[i]), HD_OK);
+			assert_int_equal(hd_stream_answer(p->stream[i], &(struct hd_answer){ .request = 99, .bytes = t.bulk[i], .len = 3 * LONGEST,
+				.token = 1000 }, p->now, &p->diag[i]), HD_OK);
+			for (uint32_t m = 0; m < 20; m++) {
+				fill(small, sizeof small, m);
+				assert_int_equal(hd_stream_tell(p->stream[i], 20 + m, m, small, m * 10, &p->diag[i]), HD_OK);
+			}
+		}
+		run_at_random(p);
+		pair_run(p);
+		for (int i = 0; i < 2; i++) {
+			struct heard *h = &p->heard[i];
+			CHECK(h->n_sents == ROWS + 1 && h->n_arrivals == ROWS + 1 && h->n_messages == 20, "seed %d: end %d: %u sents, %u arrivals, %u messages",
+				(int)seed, i, h->n_sents, h->n_arrivals, h->n_messages);
+			for (uint32_t r = 0; r < ROWS; r++)
+				CHECK(memcmp(t.target[i][r], t.source[1 - i][r], t.rows[r].bytes) == 0, "seed %d, transfer %u", (int)seed, t.rows[r].id);
+			CHECK(memcmp(t.bulk_into[i], t.bulk[1 - i], 3 * LONGEST) == 0, "seed %d, bulk", (int)seed);
+			for (uint32_t m = 0; m < 20; m++) {
+				fill(small, sizeof small, m);
+				CHECK(h->messages[m].message.id == 20 + m && h->messages[m].message.len == m * 10 && h->messages[m].message.step == m &&
+					h->messages[m].crc == hd_crc32c(0, small, m * 10), "seed %d, message %u", (int)seed, m);
+			}
+			for (uint32_t k = 0; k < h->n_sents; k++) {
+				CHECK(h->sents[k].err == HD_OK && h->sents[k].gate_ns >= h->sents[k].queued_ns && h->sents[k].first_ns >= h->sents[k].gate_ns &&
+					h->sents[k].end_ns >= h->sents[k].first_ns, "seed %d, sent %u", (int)seed, k);
+				for (uint32_t l = 0; l < k; l++)
+					CHECK(h->sents[k].token != h->sents[l].token, "seed %d: token %d sent twice", (int)seed, (int)h->sents[k].token);
+			}
+		}
+		traffic_free(&t);
+		pair_free(p);
+	}
+}
+
+static void both_ends_give_a_transfer_the_same_flow(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	static const struct hd_transfer rows[] = { { 5, 1, 100 } };
+	uint8_t a[100] = { 1 }, b[100];
+
+	(void)state;
+	enter(p, 3, rows, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 5, b, 11, NULL), HD_OK);
+	assert_int_equal(send(p, 0, 5, 0, 42, a, 100, 1), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_true(p->heard[1].arrivals[0].flow == p->heard[0].sents[0].flow && p->heard[1].arrivals[0].flow != 0);
+	assert_int_equal(p->heard[1].arrivals[0].step, 42);
+	assert_int_equal(p->heard[1].arrivals[0].transfer, 5);
+	assert_int_equal(p->heard[1].arrivals[0].posted_ns, 11);
+	assert_ptr_equal(p->heard[1].arrivals[0].buffer, b);
+	assert_int_equal(p->heard[1].arrivals[0].chunks, p->heard[0].sents[0].chunks);
+	pair_free(p);
+}
+
+/* ---- order ---- */
+
+static void a_more_urgent_transfer_goes_between_the_chunks_of_another(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 1, 1 << 18 }, { 3, 1, 1 << 18 } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(3, 1 << 20);
+
+	(void)state;
+	enter(p, 1, rows, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(hd_stream_post(p->stream[1], r + 1, into + r * (1 << 20), 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(send(p, 0, 1, 5, 1, bytes, 1 << 20, 1), HD_OK);
+	pair_write(p, 0, HD_CHUNK_FIRST + 1000);          /* the first chunk, and no more is committed */
+	assert_int_equal(send(p, 0, 2, 5, 1, bytes, 1 << 18, 2), HD_OK);
+	assert_int_equal(send(p, 0, 3, -1, 1, bytes, 1 << 18, 3), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 3);
+	assert_int_equal(p->heard[1].arrivals[0].transfer, 3);        /* the urgent one */
+	assert_int_equal(p->heard[1].arrivals[1].transfer, 1);        /* equal priority: the order of the calls */
+	assert_int_equal(p->heard[1].arrivals[2].transfer, 2);
+	assert_int_equal(p->heard[0].sents[1].preempted, 1);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+static void a_wait_moves_what_has_begun_to_the_front(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 1, 1 << 20 } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(2, 1 << 20);
+
+	(void)state;
+	enter(p, 1, rows, 2);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(hd_stream_post(p->stream[1], r + 1, into + r * (1 << 20), 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(send(p, 0, 2, 9, 1, bytes, 1 << 20, 2), HD_OK);
+	pair_write(p, 0, HD_CHUNK_FIRST + 1000);
+	pair_read(p, 1, SIZE_MAX);
+	assert_int_equal(send(p, 0, 1, 3, 1, bytes, 1 << 20, 1), HD_OK);
+	pair_write(p, 0, HD_CHUNK_FIRST + 1000);          /* the first chunk of the more urgent one: the receiver has seen both */
+	while (pair_read(p, 1, SIZE_MAX))
+		;
+	hd_stream_want(p->stream[1], 2);
+	pair_write(p, 1, SIZE_MAX);
+	pair_read(p, 0, SIZE_MAX);
+	pair_run(p);
+	assert_int_equal(p->heard[1].arrivals[0].transfer, 2);
+	assert_int_equal(p->heard[1].arrivals[1].transfer, 1);
+	hd_stream_want(p->stream[1], 2);                  /* nothing of it is under way: nothing happens */
+	pair_run(p);
+	assert_int_equal(p->closed[0], HD_CLOSE_NONE);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+static void bulk_gets_one_part_in_twenty_while_transfers_go(void **state)
+{
+	enum { LEN = 64 << 20 };
+	static const struct hd_transfer rows[] = { { 1, 1, LEN } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t *bytes = calloc(1, LEN), *into = calloc(2, LEN);
+	struct hd_hub_stats stats = { 0 };
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_expect(p->stream[1], 7, into + LEN, LEN, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = LEN }, 0, NULL), HD_OK);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, LEN, 1), HD_OK);
+	while (!p->heard[1].n_arrivals) {
+		pair_write(p, 0, SIZE_MAX);
+		while (pair_read(p, 1, SIZE_MAX))
+			;
+		pair_write(p, 1, SIZE_MAX);
+		pair_read(p, 0, SIZE_MAX);
+	}
+	assert_int_equal(p->heard[1].arrivals[0].kind, HD_KIND_PLANNED);
+	hd_stream_stats(p->stream[1], &stats);
+	double share = (double)(stats.bytes_received - LEN) / (double)stats.bytes_received;
+	CHECK(share > 0.045 && share < 0.07, "%g of the bytes are bulk", share);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 2);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+/* ---- grants ---- */
+
+static void a_transfer_without_a_slot_waits_and_holds_up_nothing(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 0, 1000 }, { 2, 1, 1000 } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t bytes[1000] = { 0 }, into[3][1000];
+
+	(void)state;
+	enter(p, 1, rows, 2);
+	assert_int_equal(hd_stream_post(p->stream[1], 2, into[1], 0, NULL), HD_OK);
+	assert_int_equal(send(p, 0, 1, -100, 1, bytes, 1000, 1), HD_OK);
+	assert_int_equal(send(p, 0, 1, -100, 2, bytes, 1000, 3), HD_OK);
+	assert_int_equal(send(p, 0, 2, 100, 1, bytes, 1000, 2), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_int_equal(p->heard[1].arrivals[0].transfer, 2);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[0], 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 2);
+	assert_int_equal(p->heard[1].arrivals[1].step, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[2], 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 3);
+	assert_int_equal(p->heard[1].arrivals[2].step, 2);
+	assert_ptr_equal(p->heard[1].arrivals[2].buffer, into[2]);
+	pair_free(p);
+}
+
+static void no_more_than_four_buffers_of_a_transfer_are_posted(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t into[HD_SLOTS_MAX + 1][10], bytes[10] = { 0 };
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	for (int i = 0; i < HD_SLOTS_MAX; i++)
+		assert_int_equal(hd_stream_post(p->stream[1], 1, into[i], 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[HD_SLOTS_MAX], 0, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_stream_post(p->stream[1], 2, into[0], 0, NULL), HD_E_INVAL);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 9, 1), HD_E_INVAL);
+	assert_int_equal(send(p, 0, 2, 0, 1, bytes, 10, 1), HD_E_INVAL);
+	for (int i = 0; i <= HD_SLOTS_MAX; i++)
+		assert_int_equal(send(p, 0, 1, 0, 1, bytes, 10, 1), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, HD_SLOTS_MAX);
+	pair_free(p);
+}
+
+static void a_promised_slot_without_its_buffer_stops_reading_until_it_is_posted(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1000 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t bytes[1000] = { 7 }, into[1000] = { 0 };
+	uint32_t epoch;
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 1000, 1), HD_OK);
+	pair_run(p);
+	assert_int_equal(hd_stream_held(p->stream[1], &epoch), HD_HELD_POST);
+	assert_int_equal(p->heard[1].n_arrivals, 0);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_memory_equal(into, bytes, 1000);
+	pair_free(p);
+}
+
+static void messages_of_any_length_come_whole_and_in_order(void **state)
+{
+	static const uint32_t lens[] = { HD_TELL_MAX, 0, 1, HD_CREDIT_CONTROL, HD_CREDIT_CONTROL + 1, 1 << 19, 17, HD_TELL_MAX };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = malloc(HD_TELL_MAX);
+	uint32_t n = 0;
+
+	(void)state;
+	fill(bytes, HD_TELL_MAX, 3);
+	for (uint32_t round = 0; round < 40; round++) {
+		enum hd_err err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8], &p->diag[0]);
+		if (err == HD_E_AGAIN) {
+			pair_run(p);
+			err = hd_stream_tell(p->stream[0], 100 + round, round, bytes, lens[round % 8], &p->diag[0]);
+		}
+		CHECK(err == HD_OK, "message %u: %s", round, p->diag[0].text);
+		if (round % 3 == 0) {
+			pair_write(p, 0, 70000);
+			pair_read(p, 1, 50000);
+		}
+		n++;
+	}
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_messages, n);
+	for (uint32_t i = 0; i < n; i++)
+		CHECK(p->heard[1].messages[i].message.id == 100 + i && p->heard[1].messages[i].message.len == lens[i % 8] &&
+			p->heard[1].messages[i].crc == hd_crc32c(0, bytes, lens[i % 8]), "message %u", i);
+	assert_int_equal(hd_stream_tell(p->stream[0], 15, 0, bytes, 1, NULL), HD_E_INVAL);
+	assert_int_equal(hd_stream_tell(p->stream[0], 16, 0, bytes, HD_TELL_MAX + 1, NULL), HD_E_INVAL);
+	free(bytes);
+	pair_free(p);
+}
+
+static void a_full_queue_says_again(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
+	struct pair *p = pair_make(true, false, 1);
+	uint8_t bytes[10] = { 0 };
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	for (int i = 0; i < 256; i++)
+		assert_int_equal(send(p, 0, 1, 0, 1, bytes, 10, 1), HD_OK);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 10, 1), HD_E_AGAIN);
+	for (int i = 0; i < HD_EXPECT_MAX; i++)
+		assert_int_equal(hd_stream_expect(p->stream[0], (uint64_t)i, bytes, 10, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_expect(p->stream[0], 3, bytes, 10, 0, NULL), HD_E_INVAL);
+	assert_int_equal(hd_stream_expect(p->stream[0], 1000, bytes, 10, 0, NULL), HD_E_AGAIN);
+	hd_stream_cancel(p->stream[0], 1);
+	pair_run(p);
+	assert_int_equal(p->heard[0].n_sents, 256);
+	assert_int_equal(p->heard[0].sents[255].err, HD_E_STALE);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 10, 1), HD_OK);
+	pair_free(p);
+}
+
+/* ---- ends ---- */
+
+static void a_cancelled_transfer_gives_its_slot_back(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20);
+
+	(void)state;
+	fill(bytes, 1 << 20, 1);
+	enter(p, 1, rows, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(send(p, 0, 1, 0, 1, into, 1 << 20, 5), HD_OK);
+	pair_write(p, 0, 100000);
+	pair_read(p, 1, SIZE_MAX);
+	hd_stream_cancel(p->stream[0], 5);
+	assert_int_equal(p->heard[0].n_sents, 0);         /* not before a turn, nor before what was committed is written */
+	pair_run(p);
+	assert_int_equal(p->heard[0].n_sents, 1);
+	assert_int_equal(p->heard[0].sents[0].err, HD_E_STALE);
+	assert_int_equal(p->heard[1].n_arrivals, 0);
+	assert_int_equal(send(p, 0, 1, 0, 2, bytes, 1 << 20, 6), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_int_equal(p->heard[1].arrivals[0].step, 2);
+	assert_memory_equal(into, bytes, 1 << 20);
+	assert_int_equal(p->closed[0] | p->closed[1], 0);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+static void an_epoch_ends_all_transfers_and_none_comes_after_it(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 0, 100 }, { 3, 1, 100 } };
+
+	(void)state;
+	/* The receiver first, the sender first, at every stage of the first transfer. */
+	for (int first = 0; first < 2; first++)
+		for (size_t stage = 0; stage < 1200000; stage += 130000) {
+			struct pair *p = pair_make(true, true, stage + 1);
+			uint8_t *bytes = malloc(1 << 20), *into = calloc(1, 1 << 20), *later = calloc(1, 1 << 20);
+			uint32_t at_change;
+			fill(bytes, 1 << 20, 1);
+			enter(p, 1, rows, 3);
+			assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+			pair_run(p);
+			assert_int_equal(send(p, 0, 1, 0, 1, bytes, 1 << 20, 1), HD_OK);
+			assert_int_equal(send(p, 0, 2, 0, 1, bytes, 100, 2), HD_OK);
+			for (size_t done = 0; done < stage;) {
+				size_t n = pair_write(p, 0, stage - done);
+				pair_read(p, 1, SIZE_MAX);
+				done = n ? done + n : stage;
+			}
+			for (int k = 0; k < 2; k++) {
+				int i = k ^ first;
+				hd_stream_decided(p->stream[1 - i], 2);
+				hd_stream_epoch(p->stream[i], 2, plan_a);
+				if (i == 1)
+					memset(into, 0xee, 1 << 20);
+				at_change = p->heard[1].n_arrivals;
+				assert_int_equal(hd_stream_channel(p->stream[i], rows, 3, rows, 3, NULL), HD_OK);
+				if (i == 1)
+					assert_int_equal(hd_stream_post(p->stream[1], 1, later, 0, NULL), HD_OK);
+				if (stage % 260000)
+					pair_run(p);
+			}
+			pair_run(p);
+			CHECK(!p->closed[0] && !p->closed[1], "stage %zu: %s %s", stage, p->diag[0].text, p->diag[1].text);
+			CHECK(p->heard[1].n_arrivals == at_change || first == 0, "stage %zu: %u arrivals", stage, p->heard[1].n_arrivals);
+			assert_int_equal(p->heard[0].n_sents, 2);
+			for (size_t b = 0; b < 1 << 20; b++)
+				CHECK(into[b] == 0xee || first == 0, "stage %zu: byte %zu was written after the epoch", stage, b);
+			assert_int_equal(send(p, 0, 1, 0, 9, bytes, 1 << 20, 3), HD_OK);
+			pair_run(p);
+			CHECK(p->heard[1].arrivals[p->heard[1].n_arrivals - 1].step == 9 && memcmp(later, bytes, 1 << 20) == 0, "stage %zu", stage);
+			free(bytes);
+			free(into);
+			free(later);
+			pair_free(p);
+		}
+}
+
+static void frames_of_an_old_epoch_are_dropped_counted_and_answered_once(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	struct hd_hub_stats stats = { 0 };
+
+	(void)state;
+	hd_stream_epoch(p->stream[0], 1, plan_a);
+	hd_stream_epoch(p->stream[1], 4, plan_a);
+	assert_int_equal(hd_stream_tell(p->stream[0], 50, 1, "abc", 3, NULL), HD_OK);
+	assert_int_equal(hd_stream_tell(p->stream[0], 51, 1, "abc", 3, NULL), HD_OK);
+	hd_stream_decided(p->stream[0], 4);               /* so that it may read the answer */
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_messages, 0);
+	hd_stream_stats(p->stream[1], &stats);
+	assert_int_equal(stats.dropped_stale, 4);
+	assert_int_equal(p->heard[0].n_stales, 1);
+	assert_int_equal(p->heard[0].stale_epoch, 4);
+	hd_stream_epoch(p->stream[0], 4, plan_a);
+	assert_int_equal(hd_stream_tell(p->stream[0], 52, 1, "abc", 3, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_messages, 1);
+	assert_int_equal(p->heard[1].messages[0].message.epoch, 4);
+	pair_free(p);
+}
+
+static void frames_of_an_unknown_epoch_are_held_until_it_is_known(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	uint32_t epoch = 0;
+
+	(void)state;
+	hd_stream_epoch(p->stream[0], 6, plan_a);
+	assert_int_equal(hd_stream_tell(p->stream[0], 50, 1, "abc", 3, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(hd_stream_held(p->stream[1], &epoch), HD_HELD_AHEAD);
+	assert_int_equal(epoch, 6);
+	assert_int_equal(p->heard[1].n_messages, 0);
+	hd_stream_decided(p->stream[1], 6);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_messages, 1);
+	assert_int_equal(p->heard[1].messages[0].message.epoch, 6);
+	pair_free(p);
+}
+
+static void a_link_with_a_coordinator_is_not_fenced(void **state)
+{
+	struct pair *p = pair_make(false, true, 1);
+
+	(void)state;
+	hd_stream_epoch(p->stream[0], 6, plan_a);
+	assert_int_equal(hd_stream_tell(p->stream[0], 50, 1, "abc", 3, NULL), HD_OK);
+	assert_int_equal(hd_stream_tell(p->stream[1], 51, 1, "abc", 3, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].messages[0].message.epoch, 6);
+	assert_int_equal(p->heard[0].messages[0].message.epoch, 0);
+	assert_int_equal(p->heard[0].n_messages + p->heard[1].n_messages, 2);
+	pair_free(p);
+}
+
+static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = calloc(1, 1 << 20), *into = calloc(1, 1 << 20);
+
+	(void)state;
+	assert_int_equal(hd_stream_expect(p->stream[1], 7, into, 1 << 20, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 1 << 20 }, 0, NULL), HD_OK);
+	pair_write(p, 0, 100000);
+	while (pair_read(p, 1, SIZE_MAX))
+		;
+	hd_stream_epoch(p->stream[1], 1, plan_a);
+	hd_stream_decided(p->stream[0], 1);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_int_equal(p->heard[1].arrivals[0].err, HD_E_STALE);
+	assert_int_equal(p->heard[0].n_sents, 1);
+	assert_int_equal(p->heard[0].sents[0].err, HD_E_STALE);
+	hd_stream_epoch(p->stream[0], 1, plan_a);
+	assert_int_equal(hd_stream_expect(p->stream[1], 7, into, 1 << 20, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 1 << 20 }, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].arrivals[1].err, HD_OK);
+	assert_int_equal(p->closed[0] | p->closed[1], 0);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+static void different_plans_of_one_epoch_close_the_connection(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+
+	(void)state;
+	hd_stream_epoch(p->stream[0], 1, plan_a);
+	hd_stream_epoch(p->stream[1], 1, plan_b);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(hd_stream_channel(p->stream[i], NULL, 0, NULL, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->closed[0], HD_CLOSE_PLAN);
+	assert_int_equal(p->closed[1], HD_CLOSE_PLAN);
+	pair_free(p);
+}
+
+static void what_was_told_goes_before_a_good_bye_and_nothing_after(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = calloc(1, HD_TELL_MAX);
+
+	(void)state;
+	assert_int_equal(hd_stream_tell(p->stream[0], 50, 1, bytes, HD_TELL_MAX, NULL), HD_OK);
+	hd_stream_bye(p->stream[0], HD_CLOSE_DONE, "see \x1b you");
+	assert_int_equal(hd_stream_tell(p->stream[0], 50, 1, "abc", 3, NULL), HD_E_PEERLOST);
+	pair_run(p);
+	assert_true(hd_stream_said_bye(p->stream[0]));
+	assert_int_equal(p->heard[1].n_messages, 1);
+	assert_int_equal(p->closed[1], HD_CLOSE_DONE);
+	assert_string_equal(p->diag[1].text, "worker 0 closed: it said good-bye: see ? you");
+	free(bytes);
+	pair_free(p);
+}
+
+static void a_lost_connection_reports_every_send_once(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 1 << 20 }, { 2, 0, 100 }, { 3, 1, 100 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = calloc(1, 1 << 20);
+
+	(void)state;
+	enter(p, 1, rows, 3);
+	pair_run(p);
+	for (uint32_t t = 1; t <= 3; t++)
+		assert_int_equal(send(p, 0, t, 0, 1, bytes, rows[t - 1].bytes, t), HD_OK);
+	pair_write(p, 0, 50000);
+	hd_stream_lost(p->stream[0]);
+	assert_int_equal(p->heard[0].n_sents, 3);
+	for (int i = 0; i < 3; i++)
+		assert_true(p->heard[0].sents[i].err == HD_E_PEERLOST || (p->heard[0].sents[i].token == 3 && !p->heard[0].sents[i].err));
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 1 << 20, 9), HD_E_PEERLOST);
+	free(bytes);
+	pair_free(p);
+}
+
+/* ---- small ones ---- */
+
+static void a_ping_brings_four_stamps(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+
+	(void)state;
+	p->now = 1000;
+	hd_stream_ping(p->stream[0]);
+	pair_write(p, 0, SIZE_MAX);
+	p->now = 3000;
+	pair_read(p, 1, SIZE_MAX);
+	p->now = 4000;
+	pair_write(p, 1, SIZE_MAX);
+	p->now = 9000;
+	pair_read(p, 0, SIZE_MAX);
+	assert_int_equal(p->heard[0].n_probes, 1);
+	assert_int_equal(p->heard[0].probe.worker, 1);
+	assert_true(p->heard[0].probe.t1 == 1000 && p->heard[0].probe.t2 == 3000 && p->heard[0].probe.t3 == 4000 && p->heard[0].probe.t4 == 9000);
+	pair_free(p);
+}
+
+static void chunks_follow_the_goodput(void **state)
+{
+	enum { LEN = 32 << 20 };
+	static const struct { uint64_t bytes_per_ms; uint32_t chunk; } cases[] = {
+		{ 5000, 16 << 10 }, { 40000, 32 << 10 }, { 70000, 64 << 10 }, { 300000, 256 << 10 }, { 5000000, 1 << 20 } };
+	static const struct hd_transfer rows[] = { { 1, 1, LEN } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct pair *p = pair_make(true, false, 1);
+		uint8_t *bytes = calloc(1, LEN), *into = calloc(1, LEN);
+		enter(p, 1, rows, 1);
+		assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+		pair_run(p);
+		assert_int_equal(hd_stream_chunk(p->stream[0]), 64 << 10);
+		assert_int_equal(send(p, 0, 1, 0, 1, bytes, LEN, 1), HD_OK);
+		for (size_t n = 1; n && !p->heard[0].n_sents;) {
+			n = pair_write(p, 0, cases[i].bytes_per_ms);
+			while (pair_read(p, 1, SIZE_MAX))
+				;
+			p->now += (int64_t)(n * 1000000 / cases[i].bytes_per_ms);
+		}
+		CHECK(hd_stream_chunk(p->stream[0]) == cases[i].chunk, "case %zu: %u", i, hd_stream_chunk(p->stream[0]));
+		free(bytes);
+		free(into);
+		pair_free(p);
+	}
+}
+
+static void nothing_is_allocated_once_the_channel_is_there(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 0, 100000 }, { 2, 1, 10 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t *bytes = calloc(1, 100000), *into = calloc(1, 100000), small[10];
+
+	(void)state;
+	enter(p, 1, rows, 2);
+	hd_alloc_arm(0);
+	for (uint64_t step = 0; step < 50; step++) {
+		assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+		assert_int_equal(hd_stream_post(p->stream[1], 2, small, 0, NULL), HD_OK);
+		assert_int_equal(send(p, 0, 1, 0, step, bytes, 100000, 1), HD_OK);
+		assert_int_equal(send(p, 0, 2, 0, step, bytes, 10, 1), HD_OK);
+		assert_int_equal(hd_stream_tell(p->stream[0], 20, step, bytes, 100, NULL), HD_OK);
+		pair_run(p);
+	}
+	assert_int_equal(p->heard[1].n_arrivals, 100);
+	assert_int_equal(hd_alloc_count(), 0);
+	free(bytes);
+	free(into);
+	pair_free(p);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_bytes_arrive_once_whatever_the_interleaving),
+		cmocka_unit_test(both_ends_give_a_transfer_the_same_flow),
+		cmocka_unit_test(a_more_urgent_transfer_goes_between_the_chunks_of_another),
+		cmocka_unit_test(a_wait_moves_what_has_begun_to_the_front),
+		cmocka_unit_test(bulk_gets_one_part_in_twenty_while_transfers_go),
+		cmocka_unit_test(a_transfer_without_a_slot_waits_and_holds_up_nothing),
+		cmocka_unit_test(no_more_than_four_buffers_of_a_transfer_are_posted),
+		cmocka_unit_test(a_promised_slot_without_its_buffer_stops_reading_until_it_is_posted),
+		cmocka_unit_test(messages_of_any_length_come_whole_and_in_order),
+		cmocka_unit_test(a_full_queue_says_again),
+		cmocka_unit_test(a_cancelled_transfer_gives_its_slot_back),
+		cmocka_unit_test(an_epoch_ends_all_transfers_and_none_comes_after_it),
+		cmocka_unit_test(frames_of_an_old_epoch_are_dropped_counted_and_answered_once),
+		cmocka_unit_test(frames_of_an_unknown_epoch_are_held_until_it_is_known),
+		cmocka_unit_test(a_link_with_a_coordinator_is_not_fenced),
+		cmocka_unit_test(bulk_that_the_fence_cuts_off_is_told_to_both),
+		cmocka_unit_test(different_plans_of_one_epoch_close_the_connection),
+		cmocka_unit_test(what_was_told_goes_before_a_good_bye_and_nothing_after),
+		cmocka_unit_test(a_lost_connection_reports_every_send_once),
+		cmocka_unit_test(a_ping_brings_four_stamps),
+		cmocka_unit_test(chunks_follow_the_goodput),
+		cmocka_unit_test(nothing_is_allocated_once_the_channel_is_there),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
