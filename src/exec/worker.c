@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include "exec/worker_int.h"
 
 #include <stdio.h>
@@ -61,14 +60,9 @@ enum hd_err hd_worker_all(struct hd_worker *w, void (*activity)(struct hd_rank *
 	}
 	atomic_store(&w->failed, false);
 	w->activity = activity;
-	int64_t t0 = hd_clock_now_ns(&w->clock);
 	hd_barrier_wait(&w->barrier);
-	int64_t t1 = hd_clock_now_ns(&w->clock);
 	activity(&w->rank[0]);
-	int64_t t2 = hd_clock_now_ns(&w->clock);
 	hd_barrier_wait(&w->barrier);
-	int64_t t3 = hd_clock_now_ns(&w->clock);
-	static int n; if (++n % 500 == 0) fprintf(stderr, "begin %ld act %ld end %ld\n", (long)(t1-t0), (long)(t2-t1), (long)(t3-t2));
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		if (w->rank[r].err)
 			return hd_fail(diag, w->rank[r].err, "%s", w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
