@@ -69,6 +69,25 @@ expect 0 heddle plan check pipe.plan
 says 'accepted'
 passed "what is written can be checked, and run where the build runs it"
 
+cat >gpt.yaml <<'END'
+job: {name: gpt, steps: 2}
+model: {use: "builtin:gpt", args: {layers: 2, width: 32, heads: 4, context: 16, vocab: 50}, shards: 4}
+data: {kind: synthetic, count: 60}
+batch: {global: 16, virtual_nodes: 8}
+END
+expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 --explain
+says 'shards    4, on 2 devices a rank: products, heads, vocabulary'
+says 'norms, dropout and sums between products are whole on each device'
+expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 --json
+says '"tensor":2,"tensor_shards":4,"sequence_shards":false'
+whole=$(number predicted_s)
+expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 -s model.sequence_shards=true --explain
+says 'vocabulary; norms, dropout and sums between them along the sequence'
+says 'shared out along the sequence (model.sequence_shards)'
+expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 -s model.sequence_shards=true --json
+awk "BEGIN { exit !($(number predicted_s) < $whole) }" || failed "no faster along the sequence: $(number predicted_s) s, whole $whole s"
+passed "a tensor group, and what it shares"
+
 cp lenet.yaml check
 expect 0 heddle plan ./check -n 2
 expect 2 heddle plan check

@@ -69,7 +69,7 @@ static enum hd_err read_ask(struct hd_cmd *cmd, struct hd_auto_ask *ask)
 	static const char *const recompute[] = { [HD_AUTO_IF_NEEDED] = "auto", [HD_AUTO_NEVER] = "none", [HD_AUTO_ALWAYS] = "stage" };
 	enum hd_err err;
 
-	*ask = (struct hd_auto_ask){ .schedule = cmd->args.text[HD_OPT_SCHEDULE] };
+	*ask = (struct hd_auto_ask){ .schedule = cmd->args.text[HD_OPT_SCHEDULE], .sequence = cmd->args.has[HD_OPT_SEQUENCE] };
 	if (!cmd->args.has[HD_OPT_STEP_VNS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "how many virtual nodes has a step? give --vns V");
 	err = number(cmd, HD_OPT_STEP_VNS, &ask->vns);
@@ -165,6 +165,7 @@ static void print_json(struct hd_cmd *cmd, const struct given *g, const struct h
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
 
 	put_shape(cmd, w, &a->plan[0]);
+	hd_json_put_bool(w, "sequence", g->ask.sequence);
 	hd_json_put_i64(w, "states", g->cuts.n);
 	put_seconds(w, "one_device_s", a->one_ps);
 	put_seconds(w, "data_parallel_s", a->data_ps);

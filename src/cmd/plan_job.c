@@ -24,7 +24,8 @@ static void wishes(struct hd_cmd *cmd, struct planning *p)
 		[HD_RECOMPUTE_STAGE] = HD_RECOMPUTES_ALWAYS };
 
 	p->ask = (struct hd_job_plan_ask){ .sums = &p->in.sums, .cluster = &p->in.cluster, .vns = p->in.job.nvns,
-		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS), .stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
+		.tensor_shards = (uint32_t)hd_job_int(&p->in.job, HD_JOB_SHARDS), .sequence = hd_job_int(&p->in.job, HD_JOB_SEQUENCE_SHARDS) > 0,
+		.stages = number_of(&p->in.job, HD_JOB_PAR_STAGES),
 		.chunks = number_of(&p->in.job, HD_JOB_PAR_CHUNKS), .tensor = number_of(&p->in.job, HD_JOB_PAR_TENSOR),
 		.schedule = schedule->is_auto ? NULL : schedule->text, .clips = hd_job_num(&p->in.job, HD_JOB_CLIP) > 0,
 		.spans = cmd->args.has[HD_OPT_DRAW],
@@ -123,6 +124,9 @@ static void print_text(struct hd_cmd *cmd, const struct planning *p)
 
 	printf("profile   %s: %s, %u nodes, %u cuts\n", p->in.profile_from, hd_profile_method_name(p->in.profile.method), p->in.profile.nnodes, p->in.cuts.n);
 	printf("devices   %u: %s\n", p->in.cluster.ndevices, p->in.cluster_from);
+	if (p->ask.tensor_shards > 1)
+		printf("shards    %u, on %u device%s a rank: products, heads, vocabulary%s\n", p->ask.tensor_shards, p->plan.tensor ? p->plan.tensor : 1,
+			p->plan.tensor > 1 ? "s" : "", p->ask.sequence ? "; norms, dropout and sums between them along the sequence" : "");
 	printf("planner   %s\n", p->plan.planner);
 	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
 	for (uint32_t s = 0; s < p->plan.nstages; s++)
@@ -170,6 +174,9 @@ static void print_json(struct hd_cmd *cmd, const struct planning *p)
 	hd_json_put_f64(w, "bubble", hd_sim_plan_bubble(&p->plan.sim));
 	hd_json_put_text(w, "schedule", p->plan.schedule.heading);
 	hd_json_put_bool(w, "runs", p->plan.whole);
+	hd_json_put_i64(w, "tensor", p->plan.tensor ? p->plan.tensor : 1);
+	hd_json_put_i64(w, "tensor_shards", p->ask.tensor_shards);
+	hd_json_put_bool(w, "sequence_shards", p->ask.sequence);
 	hd_json_open_array(w, "stages");
 	for (uint32_t s = 0; s < p->plan.nstages; s++) {
 		hd_json_open_object(w, NULL);

@@ -147,7 +147,7 @@ const struct hd_verb hd_verbs[] = {
 	  "  kinds: {new: {speed: 1, memory: 16GiB}, old: {speed: 0.5}}\n"
 	  "  levels: [{name: server, components: 4, bytes_per_s: 12e9, latency_ns: 5000}, {name: rack, components: 2, bytes_per_s: 1.25e9}]\n"
 	  "  devices: [{kind: new, count: 4}, {kind: old, count: 4}]",
-	  OPTS(HD_OPT_PROFILE, HD_OPT_CLUSTER, HD_OPT_STEP_VNS, HD_OPT_SHARDS, HD_OPT_UPDATE, HD_OPT_RANKS, HD_OPT_PIPELINES, HD_OPT_CHUNKS, HD_OPT_SCHEDULE,
+	  OPTS(HD_OPT_PROFILE, HD_OPT_CLUSTER, HD_OPT_STEP_VNS, HD_OPT_SHARDS, HD_OPT_SEQUENCE, HD_OPT_UPDATE, HD_OPT_RANKS, HD_OPT_PIPELINES, HD_OPT_CHUNKS, HD_OPT_SCHEDULE,
 		  HD_OPT_RECOMPUTE, HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_auto, "program_plan_auto.sh" },
 	{ "plan ptdp", "", 0, 0, "split a transformer over tensor, pipeline and data, by the model of PTD-P",
 	  "Finds the fastest (t, p, d), with samples b of a virtual node, model chunks v of a rank and recomputation, that fits the\n"

@@ -21,6 +21,7 @@ struct hd_job_plan_ask {
 	const struct hd_cut_sums *sums;
 	const struct hd_cluster *cluster;
 	uint32_t vns, tensor_shards;              /* V and T of the job */
+	bool sequence;                            /* and what lies between split products in T parts of the sequence */
 	uint32_t stages, chunks, tensor;
 	const char *schedule;
 	enum hd_job_recompute { HD_RECOMPUTES_IF_NEEDED, HD_RECOMPUTES_NEVER, HD_RECOMPUTES_ALWAYS } recompute;
@@ -34,8 +35,9 @@ enum { HD_JOB_PLAN_DEEPEST = 16 };                /* depths that are tried for `
 struct hd_job_plan {
 	const char *planner;
 	struct hd_schedule skeleton, schedule;    /* compute alone; complete: transfers, sums and updates too */
-	struct hd_stage_costs costs;
+	struct hd_stage_costs costs;              /* of a rank's share of a stage */
 	uint32_t nstages, *first;                 /* [nstages] first cut of each */
+	uint32_t tensor;                          /* devices that share what a rank runs; 0: 1 */
 	bool *recompute;                          /* [nstages], or NULL: as the skeleton says */
 	uint32_t *device;                         /* [ranks] */
 	bool whole; uint32_t *counts;             /* rule 4: [ranks] */

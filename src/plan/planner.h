@@ -50,6 +50,7 @@ enum hd_auto_recompute { HD_AUTO_IF_NEEDED, HD_AUTO_NEVER, HD_AUTO_ALWAYS };
 struct hd_auto_ask {
 	uint32_t vns;                             /* V of the job; never 0 */
 	uint32_t tensor_shards;                   /* T of the job; 0: 1 */
+	bool sequence;                            /* model.sequence_shards: a tensor group shares what lies between its products, too */
 	enum hd_update update;                    /* flush or 2bw: the stages of the others are part of the job */
 	uint32_t t, p, d, v;
 	const char *schedule;                     /* name of a row of generate.h */

@@ -149,7 +149,7 @@ enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planne
 
 	hd_text_init(&plan.why, arena);
 	enum hd_err err = planner->make(&plan, ask, arena, diag);
-	if (!err)
+	if (!err && !plan.costs.stage)
 		err = hd_stage_costs_make(&plan.costs, ask->sums, plan.first, plan.nstages, arena, diag);
 	if (err)
 		return err;

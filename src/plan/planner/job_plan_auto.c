@@ -20,7 +20,8 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 
 	if (ask->stages && ask->stages % v)
 		return hd_fail(diag, HD_E_INVAL, "parallel.stages %u is no multiple of parallel.chunks %u: every device has as many chunks", ask->stages, v);
-	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards, .t = ask->tensor, .p = ask->stages ? ask->stages / v : 0, .v = v,
+	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = ask->tensor,
+		.p = ask->stages ? ask->stages / v : 0, .v = v,
 		.schedule = ask->schedule, .recompute = recompute_of(ask) };
 	return HD_OK;
 }
@@ -28,6 +29,8 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 static enum hd_err take(struct hd_job_plan *plan, const struct hd_auto_plan *found, struct hd_arena *arena, struct hd_diag *diag)
 {
 	plan->skeleton = found->schedule;
+	plan->costs = found->costs;
+	plan->tensor = found->shape.t;
 	plan->nstages = found->nstages;
 	plan->first = found->first;
 	plan->whole = found->nstages == 1 && found->shape.t == 1;
@@ -99,7 +102,8 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 
 	while (!err && p <= cuts && (uint64_t)p * t <= n) {
 		uint32_t d = n / (t * p) < ask->vns ? n / (t * p) : ask->vns, wider = p == 1 ? next_width(ask, t) : 0;
-		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards, .t = t, .p = p, .d = d, .v = ask->chunks,
+		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = t,
+			.p = p, .d = d, .v = ask->chunks,
 			.schedule = ask->schedule, .recompute = recompute_of(ask) };
 		struct hd_auto found;
 		struct hd_diag why = { "" };

@@ -127,6 +127,23 @@ static void pipedream_runs_what_its_recurrence_finds(void **state)
 	assert_true(plan.sim.makespan < data.sim.makespan);
 }
 
+/* Two devices of a group: half the work of each virtual node, and no weights to sum. */
+static void a_tensor_group_shares_what_a_rank_runs(void **state)
+{
+	static const int f_ms[] = { 2 };
+	struct hd_job_plan plan;
+	struct subject t;
+
+	(void)state;
+	open_chain(&t, 1, f_ms, KIB, 0);
+	t.p.tensor_shards = 2;
+	on_devices(&t, 2, 4, 1e9, 0);
+	t.ask.tensor_shards = t.ask.tensor = 2;
+	must(&t, "auto", &plan);
+	CHECK(plan.tensor == 2 && plan.schedule.nranks == 1 && !plan.whole, "%u devices a rank, %u ranks", plan.tensor, plan.schedule.nranks);
+	CHECK(plan.sim.makespan == 4 * 3 * PS_PER_MS, "%lld ps", (long long)plan.sim.makespan);
+}
+
 static void auto_is_never_slower_than_the_others(void **state)
 {
 	static const int f_ms[] = { 2, 1, 3, 1, 2 };
@@ -318,6 +335,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(virtual_nodes_are_shared_out_by_speed, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(devices_without_virtual_nodes_stay_idle, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(pipedream_runs_what_its_recurrence_finds, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_tensor_group_shares_what_a_rank_runs, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(auto_is_never_slower_than_the_others, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(our_stages_know_the_memory_of_devices, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(wishes_of_the_job_are_kept, make_arena, drop_arena),

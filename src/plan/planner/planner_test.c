@@ -191,6 +191,38 @@ static void a_tensor_group_halves_the_work_and_pays_for_sums(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* A norm between products sums nothing; its work is whole on both devices, its weights too, unless the sequence is split. */
+static void a_tensor_group_shares_norms_only_along_the_sequence(void **state)
+{
+	(void)state;
+	for (int sequence = 0; sequence < 2; sequence++) {
+		struct hd_dice d = { 7 };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		struct hd_text why;
+		make_machines(&c, &d, 2, 1, true, 0, 1);
+		make_model(&m, d, 2, 1, false);
+		struct hd_profile_node *n = m.profile.node;
+		n[1].op = sequence ? "add_layernorm h.0.ln_2.weight" : "layernorm";
+		n[1].param = 3840;
+		settle(&m);
+		int64_t product = 1000 * (n[0].f.p50_ns + n[0].i.p50_ns + n[0].w.p50_ns) / 2, norm = 1000 * (n[1].f.p50_ns + n[1].i.p50_ns + n[1].w.p50_ns);
+		int64_t sum = n[0].out[0] * 100 + 2 * c.cluster.level[0].latency_ps;
+		const struct hd_auto_ask ask = { .vns = 3, .tensor_shards = 2, .t = 2, .p = 1, .sequence = sequence };
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		CHECK(a.plan[0].makespan_ps == 3 * (product + 2 * sum + (sequence ? norm / 2 : norm)), "sequence %d: %lld ps", sequence,
+			(long long)a.plan[0].makespan_ps);
+		const struct hd_stage_cost *cost = &a.plan[0].costs.stage[0];
+		CHECK(cost->param == n[0].param / 2 + n[1].param, "%lld bytes of weights", (long long)cost->param);
+		CHECK(cost->saved == n[0].saved / 2 + n[1].saved / (sequence ? 2 : 1), "%lld bytes kept", (long long)cost->saved);
+		hd_text_init(&why, &arena);
+		hd_auto_explain(&a, &m.sums, &c.cluster, &ask, false, &why);
+		CHECK(strstr(why.at, sequence ? "are shared out along the sequence" : "are whole on each device"), "it says %s", why.at);
+		hd_arena_reset(&arena);
+	}
+}
+
 /* What the planner counts with is never less than the schedule keeps, and of the fullest rank what it keeps. */
 static void closed_forms_of_what_is_in_flight_hold_in_the_simulator(void **state)
 {
@@ -679,6 +711,7 @@ int main(void)
 		cmocka_unit_test(one_device_takes_the_sum_of_its_work),
 		cmocka_unit_test(the_error_band_is_two_deviations_of_all_work),
 		cmocka_unit_test(a_tensor_group_halves_the_work_and_pays_for_sums),
+		cmocka_unit_test(a_tensor_group_shares_norms_only_along_the_sequence),
 		cmocka_unit_test(closed_forms_of_what_is_in_flight_hold_in_the_simulator),
 		cmocka_unit_test(equal_arguments_give_equal_bytes_whatever_the_order_of_nodes),
 		cmocka_unit_test(the_bytes_are_those_of_every_other_build),

@@ -83,13 +83,44 @@ bool hd_auto_row_may(const struct hd_auto_row *row, const struct hd_auto_ask *as
 
 /* ---- tensor groups */
 
-/* The sums of a group's shards: every node with weights sums its output on the way forward and as much on the way back.
+/* Ops that shards leave whole (graph/shard.h) unless they are split along the sequence; names of weights may follow the op. */
+static bool lies_between(const char *op)
+{
+	static const char *const ops[] = { "layernorm", "add_layernorm", "rmsnorm", "add_rmsnorm", "dropout", "add" };
+	size_t len = strcspn(op, " ");
+
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+		if (len == strlen(ops[i]) && !strncmp(op, ops[i], len))
+			return true;
+	return false;
+}
+
+/* What a device of a group has whole of such a node: its weights; its work and activations, but along the sequence. */
+static void add_whole(struct hd_stage_cost *to, const struct hd_stage_cost *x, bool sequence)
+{
+	to->param += x->param;
+	to->opt += x->opt;
+	to->step += x->step;
+	to->add += x->add;
+	if (sequence)
+		return;
+	to->f += x->f;
+	to->i += x->i;
+	to->w += x->w;
+	to->r += x->r;
+	to->saved += x->saved;
+	to->saved_w += x->saved_w;
+	to->kept += x->kept;
+}
+
+/* The sums of a group's shards: every other node with weights sums its output on the way forward and as much on the way back.
  * Of pairs of linear nodes one sum each would do: this is a bound. */
 struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost, uint32_t first, uint32_t last, uint32_t t)
 {
 	const struct hd_cut_sums *sums = space->sums;
 	const struct hd_cluster_level *inner = &space->cluster->level[0];
 	const struct hd_cuts *cuts = sums->cuts;
+	struct hd_stage_cost whole = { 0 };
 	double bytes = 0, n = 0;
 
 	if (t == 1)
@@ -97,22 +128,42 @@ struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struc
 	for (uint32_t v = 0; v < sums->profile->nnodes; v++) {
 		const struct hd_profile_node *node = &sums->profile->node[v];
 		uint32_t home = cuts->home[v];
-		if (node->param <= 0 || home == HD_NO_NODE || !hd_cuts_ran(cuts, last, home) || (first && hd_cuts_ran(cuts, first - 1, home)))
+		if ((node->param <= 0 && !space->between[v]) || home == HD_NO_NODE || !hd_cuts_ran(cuts, last, home) ||
+		    (first && hd_cuts_ran(cuts, first - 1, home)))
 			continue;
+		if (space->between[v]) {
+			const struct hd_stage_cost one = hd_cut_sums_node(sums, v);
+			add_whole(&whole, &one, space->ask->sequence);
+			continue;
+		}
 		n++;
 		for (uint32_t o = 0; o < node->nouts; o++)
 			bytes += (double)node->out[o];
 	}
 	int64_t sum = llround(2 * (double)(t - 1) / t * bytes * (1e12 / inner->bytes_per_s) + n * 2 * (double)inner->latency_ps), by = t;
-	int64_t *parts[] = { &cost.f, &cost.i, &cost.w, &cost.r, &cost.saved, &cost.saved_w, &cost.kept, &cost.in, &cost.out, &cost.param, &cost.opt,
-		&cost.work,
-		&cost.step, &cost.add };
+	const struct { int64_t *all, whole; } parts[] = {
+		{ &cost.f, whole.f }, { &cost.i, whole.i }, { &cost.w, whole.w }, { &cost.r, whole.r }, { &cost.saved, whole.saved },
+		{ &cost.saved_w, whole.saved_w }, { &cost.kept, whole.kept }, { &cost.in, 0 }, { &cost.out, 0 }, { &cost.param, whole.param },
+		{ &cost.opt, whole.opt }, { &cost.work, 0 }, { &cost.step, whole.step }, { &cost.add, whole.add },
+	};
 	for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
-		*parts[k] = (*parts[k] + by - 1) / by;
+		*parts[k].all = (*parts[k].all - parts[k].whole + by - 1) / by + parts[k].whole;
 	cost.f += sum;
 	cost.i += sum;
 	cost.r += sum;
 	return cost;
+}
+
+static enum hd_err find_between(struct hd_auto_space *space)
+{
+	const struct hd_profile *p = space->sums->profile;
+
+	if (space->between)
+		return HD_OK;
+	space->between = hd_arena_take(space->work, (size_t)p->nnodes + 1, sizeof *space->between);
+	for (uint32_t v = 0; space->between && v < p->nnodes; v++)
+		space->between[v] = lies_between(p->node[v].op);
+	return space->between ? HD_OK : hd_fail(space->diag, HD_E_NOMEM, "no memory for %u nodes", p->nnodes);
 }
 
 enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t)
@@ -124,6 +175,9 @@ enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t)
 	space->sharded = *w;
 	if (t == 1)
 		return HD_OK;
+	enum hd_err err = find_between(space);
+	if (err)
+		return err;
 	if (!(space->sharded.range = hd_arena_take(space->work, n, sizeof *w->range)))
 		return hd_fail(space->diag, HD_E_NOMEM, "no memory for the ranges of %u cuts", w->n);
 	for (uint32_t j = 0; j < w->n; j++)

@@ -58,6 +58,7 @@ struct hd_auto_space {                            /* of one call */
 	const struct hd_cut_sums *sums;
 	struct hd_steady_table whole, sharded;    /* for t = 1; for the t at hand */
 	uint32_t t;                               /* of `sharded` */
+	bool *between;                            /* [nodes of the profile] it lies between split products; made for the first t > 1 */
 	struct hd_arena *work, *scratch;
 	struct hd_diag *diag;
 	struct hd_auto_memo { uint64_t hash; uint32_t t; enum hd_err err; struct hd_steady stages; } *memo; uint32_t nmemo;
@@ -65,7 +66,8 @@ struct hd_auto_space {                            /* of one call */
 
 enum { HD_AUTO_MEMO = 64 };
 
-/* The table for tensor groups of t: work, weights and activations divided, sums of the outputs of nodes with weights added. */
+/* The table for tensor groups of t: work, weights and activations divided (of what lies between split products only where the
+ * ask says `sequence`), sums of the outputs of nodes with weights added. */
 HD_MUST_USE enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t);
 /* Shares, stages, estimate. HD_E_NOTFOUND: the shape does not work (too few virtual nodes or cuts, memory); `unfit` says that it is memory. */
 HD_MUST_USE enum hd_err hd_auto_estimate(struct hd_auto_space *space, struct hd_auto_cand *cand, bool *unfit);

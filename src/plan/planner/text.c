@@ -112,6 +112,9 @@ static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, con
 	list_asked(ask, text);
 	if (!is_asked(ask))
 		choice(a, sums, cluster, text);
+	if (p->shape.t > 1)
+		hd_text_addf(text, "tensor groups: norms, dropout and sums between products are %s\n", ask->sequence ?
+			"shared out along the sequence (model.sequence_shards)" : "whole on each device; model.sequence_shards would share them out");
 	list_recomputed(p, ask, text);
 	for (uint32_t q = 0; q < p->npipelines; q++) {
 		few = p->share[q] < few ? p->share[q] : few;
