@@ -53,17 +53,31 @@ enum hd_err hd_sock_connect(struct hd_net *net, const char *addr, struct hd_sock
 
 enum hd_err hd_sock_connected(struct hd_sock *sock, struct hd_diag *diag) { return sock->net->ops->connected(sock->net, sock, diag); }
 
+enum hd_err hd_sock_read_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+{
+	assert(n >= 1 && n <= HD_VEC_MAX && vec[0].len && !sock->listens);
+	return sock->net->ops->read(sock->net, sock, vec, n, got, diag);
+}
+
+enum hd_err hd_sock_write_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+{
+	assert(n >= 1 && n <= HD_VEC_MAX && vec[0].len && !sock->listens);
+	return sock->net->ops->write(sock->net, sock, vec, n, put, diag);
+}
+
 enum hd_err hd_sock_read(struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag)
 {
-	assert(len && !sock->listens);
-	return sock->net->ops->read(sock->net, sock, bytes, len, got, diag);
+	return hd_sock_read_vec(sock, &(struct hd_vec){ bytes, len }, 1, got, diag);
 }
 
 enum hd_err hd_sock_write(struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag)
 {
-	assert(len && !sock->listens);
-	return sock->net->ops->write(sock->net, sock, bytes, len, put, diag);
+	return hd_sock_write_vec(sock, &(struct hd_vec){ (void *)(uintptr_t)bytes, len }, 1, put, diag);
 }
+
+bool hd_sock_is_private(struct hd_net *net, const char *addr) { return net->ops->is_private(net, addr); }
+bool hd_sock_is_same_user(struct hd_sock *sock) { return sock->net->ops->is_same_user(sock->net, sock); }
+void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value) { sock->net->ops->tune(sock->net, sock, knob, value); }
 
 void hd_sock_close(struct hd_sock *sock)
 {

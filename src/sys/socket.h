@@ -1,17 +1,18 @@
 /* socket.h -- byte streams between processes of one machine, behind a table.
  *
- * Rows: the system's sockets (Unix and TCP on the loopback interface), and pairs of
- * queues in memory whose writes a script delays or cuts (hd_net_sim).
+ * Rows: the system's sockets (Unix and TCP), and pairs of queues in memory whose writes a
+ * script delays, cuts or loses (hd_net_sim).
  *
  * 1. Nothing blocks. HD_E_AGAIN: not now; the loop says when (sys/loop.h). Read and write
  *    until HD_E_AGAIN: then edge and level triggers are the same.
  * 2. A read of 0 bytes is the peer's orderly end. HD_E_PEERLOST: the connection is gone.
- * 3. Addresses are text: "unix:PATH" or "tcp:127.0.0.1:PORT" (also "tcp:[::1]:PORT"). Other
- *    hosts are refused: nothing listens to the world. Port 0 lets the system choose.
+ * 3. Addresses are text: "unix:PATH" or "tcp:127.0.0.1:PORT" (also "tcp:[::1]:PORT"); port 0 lets the
+ *    system choose. Other hosts (as numbers) are refused unless net->world says that who connects
+ *    will have to prove a key.
  * 4. A Unix path left behind by a dead process is replaced; one somebody listens on is HD_E_REFUSED.
  *
  * Ownership: a socket that was opened is closed; closing a listener removes its Unix path.
- * Threads: one per socket; a sim belongs to one thread. */
+ * Threads: one per socket; a sim belongs to one thread, and does not move. */
 #ifndef HD_SYS_SOCKET_H
 #define HD_SYS_SOCKET_H
 
@@ -27,13 +28,20 @@ struct hd_clock;
 
 struct hd_vec { void *at; size_t len; };   /* a piece of memory, written to or read from */
 
-enum { HD_ADDR_CAP = 128 };               /* the kernel's Unix paths end at 108 */
+enum { HD_ADDR_CAP = 128,                 /* the kernel's Unix paths end at 108 */
+       HD_VEC_MAX = 64 };
 
 struct hd_sock {
 	struct hd_net *net;               /* borrowed; NULL: not open */
 	int id;                           /* what a loop watches: a descriptor, or the sim's number */
 	bool listens;
 	char addr[HD_ADDR_CAP];           /* of a listener: its own, with the port chosen; else the peer's */
+};
+
+/* Advice, which a socket that does not know it ignores. */
+enum hd_sock_knob {
+	HD_SOCK_UNSENT_BYTES,             /* of TCP: not writable while more than this waits here: it cannot be called back */
+	HD_SOCK_UNHEARD_MS,               /* of TCP: lost when what was sent is not acknowledged for so long */
 };
 
 /* All slots: run on the socket's thread, never block. */
@@ -43,12 +51,18 @@ struct hd_net_ops {
 	enum hd_err (*accept)(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag);
 	enum hd_err (*connect)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);       /* begins; `connected` tells the end */
 	enum hd_err (*connected)(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag);     /* HD_E_AGAIN: under way */
-	enum hd_err (*read)(struct hd_net *net, struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag);
-	enum hd_err (*write)(struct hd_net *net, struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag);
+	enum hd_err (*read)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
+	enum hd_err (*write)(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+	bool (*is_private)(struct hd_net *net, const char *addr);         /* only processes of this user can reach a listener there */
+	bool (*is_same_user)(struct hd_net *net, struct hd_sock *sock);   /* the other end is a process of this user */
+	void (*tune)(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
 	void (*close)(struct hd_net *net, struct hd_sock *sock);
 };
 
-struct hd_net { const struct hd_net_ops *ops; };
+struct hd_net {
+	const struct hd_net_ops *ops;
+	bool world;                       /* addresses of other hosts may be named */
+};
 
 void hd_net_real(struct hd_net *net);
 
@@ -59,6 +73,12 @@ HD_MUST_USE enum hd_err hd_sock_connected(struct hd_sock *sock, struct hd_diag *
 /* len >= 1. Some bytes and HD_OK, or none and a code. */
 HD_MUST_USE enum hd_err hd_sock_read(struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_sock_write(struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag);
+/* n pieces, 1..HD_VEC_MAX, as if they were one. */
+HD_MUST_USE enum hd_err hd_sock_read_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_write_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+bool hd_sock_is_private(struct hd_net *net, const char *addr);
+bool hd_sock_is_same_user(struct hd_sock *sock);
+void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
 void hd_sock_close(struct hd_sock *sock);                 /* takes zeroed and closed ones */
 
 /* ---- the twin ---- */
@@ -74,19 +94,38 @@ struct hd_net_fault {
 	bool cut;
 };
 
+/* What befalls a write, or a connect (of 0 bytes), between two hosts. `lost`: nothing of this direction arrives any
+ * more, and nobody is told: a half-open connection; a connect stays under way. */
+struct hd_net_fate { int64_t delay_ns; bool cut, lost; };
+struct hd_net_trip { int64_t now_ns; uint64_t write; uint32_t from, to; size_t len; };
+
 struct hd_net_end;
+struct hd_net_sim;
+
+/* The net as one host sees it: its sockets are known to the script by its number. */
+struct hd_net_host {
+	struct hd_net net;                /* hand out &host->net */
+	struct hd_net_sim *sim;           /* borrowed */
+	uint32_t host;
+};
 
 struct hd_net_sim {
-	struct hd_net net;                /* hand out &sim->net */
+	union {
+		struct hd_net net;        /* hand out &sim->net: host 0 */
+		struct hd_net_host own;
+	};
 	struct hd_clock *clock;           /* borrowed */
 	struct hd_loop *loop;             /* borrowed; NULL: nobody is told; else a simulated one */
 	const struct hd_net_fault *faults;        /* borrowed, rising by `write` */
 	size_t n_faults;
+	struct hd_net_fate (*fate)(void *user, const struct hd_net_trip *trip);       /* NULL: none; asked after the faults */
+	void *user;                       /* borrowed */
 	uint64_t writes;
 	int64_t latency_ns;               /* of every write */
 	struct hd_net_end *ends;          /* owned: HD_NET_SIM_SOCKS */
 };
 
+void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_net_host *host);
 HD_MUST_USE enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag);
 void hd_net_sim_finish(struct hd_net_sim *sim);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,8 +33,10 @@ static enum hd_err lost(struct hd_diag *diag, int error, const char *verb, const
 	return hd_fail_errno(diag, error, verb, addr);
 }
 
-static enum hd_err bad(const char *addr, struct hd_diag *diag)
+static enum hd_err bad(const struct hd_net *net, const char *addr, struct hd_diag *diag)
 {
+	if (net->world)
+		return hd_fail(diag, HD_E_INVAL, "%s is not an address; write unix:PATH, tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts as numbers", addr);
 	return hd_fail(diag, HD_E_INVAL, "%s is not an address of this machine; write unix:PATH, tcp:127.0.0.1:PORT or tcp:[::1]:PORT", addr);
 }
 
@@ -48,7 +51,31 @@ static bool parse_port(const char *text, in_port_t *port)
 	return n <= 65535 && !*rest;
 }
 
-static enum hd_err parse(const char *addr, struct address *out, struct hd_diag *diag)
+/* "tcp:HOST:PORT", "tcp:[HOST]:PORT", with a host in numbers. */
+static bool parse_tcp(const char *addr, struct address *out)
+{
+	bool six = addr[4] == '[';
+	const char *host = addr + 4 + six, *end = strchr(host, six ? ']' : ':'), *port = end && six ? end + 1 : end;
+	char text[INET6_ADDRSTRLEN];
+	in_port_t number;
+
+	if (!end || *port != ':' || (size_t)(end - host) >= sizeof text || !parse_port(port + 1, &number))
+		return false;
+	memcpy(text, host, (size_t)(end - host));
+	text[end - host] = 0;
+	out->any.sa_family = six ? AF_INET6 : AF_INET;
+	out->len = six ? sizeof out->in6 : sizeof out->in;
+	*(six ? &out->in6.sin6_port : &out->in.sin_port) = number;
+	return inet_pton(out->any.sa_family, text, six ? (void *)&out->in6.sin6_addr : (void *)&out->in.sin_addr) == 1;
+}
+
+static bool is_loopback(const struct address *a)
+{
+	return a->any.sa_family == AF_INET ? a->in.sin_addr.s_addr == htonl(INADDR_LOOPBACK) :
+		!memcmp(&a->in6.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback);
+}
+
+static enum hd_err parse(const struct hd_net *net, const char *addr, struct address *out, struct hd_diag *diag)
 {
 	memset(out, 0, sizeof *out);
 	if (!strncmp(addr, "unix:", 5)) {
@@ -61,19 +88,9 @@ static enum hd_err parse(const char *addr, struct address *out, struct hd_diag *
 		out->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
 		return HD_OK;
 	}
-	if (!strncmp(addr, "tcp:127.0.0.1:", 14) && parse_port(addr + 14, &out->in.sin_port)) {
-		out->in.sin_family = AF_INET;
-		out->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		out->len = sizeof out->in;
+	if (!strncmp(addr, "tcp:", 4) && parse_tcp(addr, out) && (net->world || is_loopback(out)))
 		return HD_OK;
-	}
-	if (!strncmp(addr, "tcp:[::1]:", 10) && parse_port(addr + 10, &out->in6.sin6_port)) {
-		out->in6.sin6_family = AF_INET6;
-		out->in6.sin6_addr = in6addr_loopback;
-		out->len = sizeof out->in6;
-		return HD_OK;
-	}
-	return bad(addr, diag);
+	return bad(net, addr, diag);
 }
 
 static int socket_for(const struct address *address) { return socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
@@ -102,13 +119,15 @@ static bool is_left_behind(const struct address *address)
 static void tell_port(struct hd_sock *sock)
 {
 	struct address own = { .len = sizeof own.in6 };
+	char host[INET6_ADDRSTRLEN];
 
 	if (getsockname(sock->id, &own.any, &own.len))
 		return;
 	if (own.any.sa_family == AF_INET)
-		snprintf(sock->addr, sizeof sock->addr, "tcp:127.0.0.1:%u", ntohs(own.in.sin_port));
+		snprintf(sock->addr, sizeof sock->addr, "tcp:%s:%u", inet_ntop(AF_INET, &own.in.sin_addr, host, sizeof host), ntohs(own.in.sin_port));
 	if (own.any.sa_family == AF_INET6)
-		snprintf(sock->addr, sizeof sock->addr, "tcp:[::1]:%u", ntohs(own.in6.sin6_port));
+		snprintf(sock->addr, sizeof sock->addr, "tcp:[%s]:%u", inet_ntop(AF_INET6, &own.in6.sin6_addr, host, sizeof host),
+			ntohs(own.in6.sin6_port));
 }
 
 static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
@@ -116,8 +135,7 @@ static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct 
 	struct address address;
 	int one = 1;
 
-	(void)net;
-	enum hd_err err = parse(sock->addr, &address, diag);
+	enum hd_err err = parse(net, sock->addr, &address, diag);
 	if (err)
 		return err;
 	int fd = socket_for(&address);
@@ -162,8 +180,7 @@ static enum hd_err real_connect(struct hd_net *net, struct hd_sock *sock, struct
 {
 	struct address address;
 
-	(void)net;
-	enum hd_err err = parse(sock->addr, &address, diag);
+	enum hd_err err = parse(net, sock->addr, &address, diag);
 	if (err)
 		return err;
 	int fd = socket_for(&address);
@@ -196,32 +213,76 @@ static enum hd_err real_connected(struct hd_net *net, struct hd_sock *sock, stru
 	return HD_OK;
 }
 
-static enum hd_err real_read(struct hd_net *net, struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag)
+static size_t iovecs(const struct hd_vec *vec, size_t n, struct iovec out[HD_VEC_MAX])
 {
-	ssize_t n;
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct iovec){ vec[i].at, vec[i].len };
+	return n;
+}
+
+static enum hd_err real_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+{
+	struct iovec pieces[HD_VEC_MAX];
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = iovecs(vec, n, pieces) };
+	ssize_t r;
 
 	(void)net;
 	do {
-		n = recv(sock->id, bytes, len, 0);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
+		r = recvmsg(sock->id, &message, 0);
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
 		return lost(diag, errno, "read from", sock->addr);
-	*got = (size_t)n;
+	*got = (size_t)r;
 	return HD_OK;
 }
 
-static enum hd_err real_write(struct hd_net *net, struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag)
+static enum hd_err real_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
 {
-	ssize_t n;
+	struct iovec pieces[HD_VEC_MAX];
+	struct msghdr message = { .msg_iov = pieces, .msg_iovlen = iovecs(vec, n, pieces) };
+	ssize_t r;
 
 	(void)net;
 	do {
-		n = send(sock->id, bytes, len, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
+		r = sendmsg(sock->id, &message, MSG_NOSIGNAL);
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
 		return lost(diag, errno, "write to", sock->addr);
-	*put = (size_t)n;
+	*put = (size_t)r;
 	return HD_OK;
+}
+
+/* The folder of a Unix path: who cannot enter it cannot connect, whatever the mode of the socket. */
+static bool real_is_private(struct hd_net *net, const char *addr)
+{
+	char folder[HD_ADDR_CAP];
+	struct stat st;
+
+	(void)net;
+	if (strncmp(addr, "unix:", 5) || strlen(addr) >= sizeof folder)
+		return false;
+	memcpy(folder, addr + 5, strlen(addr + 5) + 1);
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = 0;
+	return !stat(!slash ? "." : *folder ? folder : "/", &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077);
+}
+
+static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof peer;
+
+	(void)net;
+	return !getsockopt(sock->id, SOL_SOCKET, SO_PEERCRED, &peer, &len) && len == sizeof peer && peer.pid && peer.uid == geteuid();
+}
+
+static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
+{
+	static const int names[] = { [HD_SOCK_UNSENT_BYTES] = TCP_NOTSENT_LOWAT, [HD_SOCK_UNHEARD_MS] = TCP_USER_TIMEOUT };
+
+	(void)net;
+	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);
 }
 
 static void real_close(struct hd_net *net, struct hd_sock *sock)
@@ -234,7 +295,8 @@ static void real_close(struct hd_net *net, struct hd_sock *sock)
 
 static const struct hd_net_ops real_ops = {
 	.name = "real", .listen = real_listen, .accept = real_accept, .connect = real_connect, .connected = real_connected,
-	.read = real_read, .write = real_write, .close = real_close,
+	.read = real_read, .write = real_write, .is_private = real_is_private, .is_same_user = real_is_same_user, .tune = real_tune,
+	.close = real_close,
 };
 
-void hd_net_real(struct hd_net *net) { net->ops = &real_ops; }
+void hd_net_real(struct hd_net *net) { *net = (struct hd_net){ &real_ops, false }; }

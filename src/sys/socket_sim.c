@@ -26,6 +26,9 @@ struct hd_net_end {
 	enum state state;
 	int peer, listener;
 	bool taken;                       /* somebody holds a hd_sock of it */
+	bool mute;                        /* what it writes is lost, and it is not told */
+	uint32_t host;
+	int64_t born_ns;                  /* before, a connect is under way */
 	int64_t cut_ns;                   /* from then on the connection is gone; INT64_MAX: it is not */
 	int64_t last_ns;                  /* arrival of the last parcel: none overtakes */
 	size_t first_parcel, n_parcels, first_byte, n_bytes;
@@ -34,7 +37,8 @@ struct hd_net_end {
 	char addr[HD_ADDR_CAP];
 };
 
-static struct hd_net_sim *sim_of(struct hd_net *net) { return (struct hd_net_sim *)net; }
+static struct hd_net_sim *sim_of(struct hd_net *net) { return ((struct hd_net_host *)net)->sim; }
+static uint32_t host_of(struct hd_net *net) { return ((struct hd_net_host *)net)->host; }
 static int64_t now(struct hd_net_sim *sim) { return hd_clock_now_ns(sim->clock); }
 
 static int end_new(struct hd_net_sim *sim, enum state state, struct hd_diag *diag, enum hd_err *err)
@@ -80,9 +84,17 @@ static enum hd_err sim_listen(struct hd_net *net, struct hd_sock *sock, struct h
 	if (err)
 		return err;
 	memcpy(sim->ends[id].addr, sock->addr, HD_ADDR_CAP);
+	sim->ends[id].host = host_of(net);
 	sim->ends[id].taken = true;
 	sock->id = id;
 	return HD_OK;
+}
+
+static struct hd_net_fate fate_of(struct hd_net_sim *sim, uint32_t from, uint32_t to, size_t len)
+{
+	struct hd_net_trip trip = { now(sim), sim->writes, from, to, len };
+
+	return sim->fate ? sim->fate(sim->user, &trip) : (struct hd_net_fate){ 0 };
 }
 
 static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
@@ -93,6 +105,9 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 	int listener = listener_at(sim, sock->addr);
 	if (listener == NOBODY)
 		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: nobody listens; is the other process alive?", sock->addr);
+	struct hd_net_fate fate = fate_of(sim, host_of(net), sim->ends[listener].host, 0);
+	if (fate.cut)
+		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: it refuses; is the other process alive?", sock->addr);
 	int near = end_new(sim, OPEN, diag, &err);
 	int far = err ? NOBODY : end_new(sim, WAITING, diag, &err);
 	if (err) {
@@ -102,10 +117,17 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 	}
 	sim->ends[near].peer = far;
 	sim->ends[near].taken = true;
+	sim->ends[near].host = host_of(net);
+	sim->ends[far].host = sim->ends[listener].host;
 	sim->ends[far].peer = near;
 	sim->ends[far].listener = listener;
+	sim->ends[near].born_ns = sim->ends[far].born_ns = fate.lost ? INT64_MAX : now(sim) + fate.delay_ns;
 	sock->id = near;
-	post(sim, now(sim), listener, HD_LOOP_READ);
+	if (fate.lost)
+		return HD_OK;
+	post(sim, now(sim) + fate.delay_ns, listener, HD_LOOP_READ);
+	if (fate.delay_ns)
+		post(sim, now(sim) + fate.delay_ns, near, HD_LOOP_WRITE);
 	return HD_OK;
 }
 
@@ -116,7 +138,7 @@ static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, stru
 	(void)diag;
 	for (int i = 0; i < HD_NET_SIM_SOCKS; i++) {
 		struct hd_net_end *end = &sim->ends[i];
-		if (end->state == FREE || end->taken || end->listener != listener->id)
+		if (end->state == FREE || end->taken || end->listener != listener->id || end->born_ns > now(sim))
 			continue;
 		end->taken = true;
 		end->state = end->state == WAITING ? OPEN : end->state;
@@ -135,10 +157,31 @@ static enum hd_err gone(const struct hd_sock *sock, struct hd_diag *diag)
 static enum hd_err sim_connected(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
-	return sim->ends[sock->id].cut_ns <= now(sim) ? gone(sock, diag) : HD_OK;
+	struct hd_net_end *end = &sim->ends[sock->id];
+
+	if (end->born_ns > now(sim))
+		return HD_E_AGAIN;
+	return end->cut_ns <= now(sim) ? gone(sock, diag) : HD_OK;
 }
 
-static enum hd_err sim_read(struct hd_net *net, struct hd_sock *sock, void *bytes, size_t len, size_t *got, struct hd_diag *diag)
+/* Where byte i of the pieces lies. */
+static uint8_t *byte_of(const struct hd_vec *vec, size_t i)
+{
+	for (; i >= vec->len; vec++)
+		i -= vec->len;
+	return (uint8_t *)vec->at + i;
+}
+
+static size_t len_of(const struct hd_vec *vec, size_t n)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++)
+		len += vec[i].len;
+	return len;
+}
+
+static enum hd_err sim_read(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec, size_t *got, struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
 	struct hd_net_end *end = &sim->ends[sock->id];
@@ -155,9 +198,9 @@ static enum hd_err sim_read(struct hd_net *net, struct hd_sock *sock, void *byte
 	if (parcel->at_ns > now(sim))
 		return HD_E_AGAIN;
 	bool was_full = end->n_bytes == HD_NET_SIM_QUEUE || end->n_parcels == PARCELS;
-	size_t n = len < parcel->len ? len : parcel->len;
+	size_t len = len_of(vec, n_vec), n = len < parcel->len ? len : parcel->len;
 	for (size_t i = 0; i < n; i++)
-		((uint8_t *)bytes)[i] = end->bytes[(end->first_byte + i) % HD_NET_SIM_QUEUE];
+		*byte_of(vec, i) = end->bytes[(end->first_byte + i) % HD_NET_SIM_QUEUE];
 	end->first_byte = (end->first_byte + n) % HD_NET_SIM_QUEUE;
 	end->n_bytes -= n;
 	parcel->len -= n;
@@ -180,20 +223,31 @@ static struct hd_net_fault fault_now(struct hd_net_sim *sim)
 	return (struct hd_net_fault){ 0 };
 }
 
-static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const void *bytes, size_t len, size_t *put, struct hd_diag *diag)
+static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const struct hd_vec *vec, size_t n_vec, size_t *put, struct hd_diag *diag)
 {
 	struct hd_net_sim *sim = sim_of(net);
 	struct hd_net_end *near = &sim->ends[sock->id];
 
-	if (near->cut_ns <= now(sim) || near->state == ENDED || near->peer == NOBODY)
+	size_t len = len_of(vec, n_vec);
+	if (near->cut_ns <= now(sim) || (!near->mute && (near->state == ENDED || near->peer == NOBODY)))
 		return gone(sock, diag);
+	if (near->mute) {
+		*put = len;
+		return HD_OK;
+	}
 	struct hd_net_end *far = &sim->ends[near->peer];
 	size_t room = HD_NET_SIM_QUEUE - far->n_bytes;
-	if (!room || far->n_parcels == PARCELS)
+	if (near->born_ns > now(sim) || !room || far->n_parcels == PARCELS)
 		return HD_E_AGAIN;
 	struct hd_net_fault fault = fault_now(sim);
-	int64_t at_ns = now(sim) + sim->latency_ns + fault.delay_ns;
-	if (fault.cut) {
+	struct hd_net_fate fate = fate_of(sim, near->host, far->host, len);
+	int64_t at_ns = now(sim) + sim->latency_ns + fault.delay_ns + fate.delay_ns;
+	if (fate.lost) {
+		near->mute = true;
+		*put = len;
+		return HD_OK;
+	}
+	if (fault.cut || fate.cut) {
 		near->cut_ns = now(sim);
 		far->cut_ns = at_ns;
 		post(sim, at_ns, near->peer, HD_LOOP_LOST);
@@ -202,7 +256,7 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const voi
 	at_ns = at_ns < far->last_ns ? far->last_ns : at_ns;
 	size_t n = len < room ? len : room;
 	for (size_t i = 0; i < n; i++)
-		far->bytes[(far->first_byte + far->n_bytes + i) % HD_NET_SIM_QUEUE] = ((const uint8_t *)bytes)[i];
+		far->bytes[(far->first_byte + far->n_bytes + i) % HD_NET_SIM_QUEUE] = *byte_of(vec, i);
 	far->parcels[(far->first_parcel + far->n_parcels++) % PARCELS] = (struct parcel){ at_ns, n };
 	far->n_bytes += n;
 	far->last_ns = at_ns;
@@ -214,9 +268,12 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const voi
 static void end_close(struct hd_net_sim *sim, int id)
 {
 	struct hd_net_end *end = &sim->ends[id];
+	struct hd_net_end *peer = end->peer != NOBODY ? &sim->ends[end->peer] : NULL;
 
-	if (end->peer != NOBODY) {
-		struct hd_net_end *peer = &sim->ends[end->peer];
+	if (peer && end->mute) {
+		peer->mute = true;        /* nobody tells it, nobody answers it */
+		peer->peer = NOBODY;
+	} else if (peer) {
 		/* What was not read is lost, and the peer hears of it as of a reset, as from a real socket. */
 		if (end->n_parcels && peer->cut_ns == INT64_MAX)
 			peer->cut_ns = now(sim) + sim->latency_ns;
@@ -238,20 +295,47 @@ static void sim_close(struct hd_net *net, struct hd_sock *sock)
 	end_close(sim, sock->id);
 }
 
+static bool sim_is_private(struct hd_net *net, const char *addr)
+{
+	(void)net;
+	(void)addr;
+	return true;
+}
+
+static bool sim_is_same_user(struct hd_net *net, struct hd_sock *sock)
+{
+	(void)net;
+	(void)sock;
+	return true;
+}
+
+static void sim_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
+{
+	(void)net;
+	(void)sock;
+	(void)knob;
+	(void)value;
+}
+
 static const struct hd_net_ops sim_ops = {
 	.name = "simulated", .listen = sim_listen, .accept = sim_accept, .connect = sim_connect, .connected = sim_connected,
-	.read = sim_read, .write = sim_write, .close = sim_close,
+	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user, .tune = sim_tune, .close = sim_close,
 };
 
 enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag)
 {
-	*sim = (struct hd_net_sim){ .net = { &sim_ops }, .clock = clock, .loop = loop };
+	*sim = (struct hd_net_sim){ .own = { { &sim_ops, true }, sim, 0 }, .clock = clock, .loop = loop };
 	sim->ends = hd_alloc(HD_NET_SIM_SOCKS * sizeof *sim->ends);
 	if (!sim->ends)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory for a simulated net");
 	for (int i = 0; i < HD_NET_SIM_SOCKS; i++)
 		sim->ends[i].state = FREE;
 	return HD_OK;
+}
+
+void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_net_host *host)
+{
+	*host = (struct hd_net_host){ { &sim_ops, true }, sim, number };
 }
 
 void hd_net_sim_finish(struct hd_net_sim *sim)

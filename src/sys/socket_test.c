@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/file.h"
@@ -187,7 +188,31 @@ static void an_address_has_one_listener(struct world *world)
 	hd_sock_close(&b);
 }
 
+static void pieces_are_written_and_read_as_one(struct world *world)
+{
+	struct hd_sock listener, near, far;
+	char one[] = "abc", two[] = "", three[] = "defgh", a[2], b[5], c[9];
+	struct hd_vec out[] = { { one, 3 }, { two, 0 }, { three, 5 } }, in[] = { { a, 2 }, { b, 5 }, { c, 9 } };
+	size_t put, got;
+
+	meet(world, &listener, &near, &far);
+	assert_int_equal(hd_sock_write_vec(&near, out, 3, &put, &world->diag), HD_OK);
+	assert_int_equal(put, 8);
+	await(world, far.id, HD_LOOP_READ);
+	assert_int_equal(hd_sock_read_vec(&far, in, 3, &got, &world->diag), HD_OK);
+	assert_int_equal(got, 8);
+	assert_memory_equal(a, "ab", 2);
+	assert_memory_equal(b, "cdefg", 5);
+	assert_memory_equal(c, "h", 1);
+	hd_sock_tune(&near, HD_SOCK_UNSENT_BYTES, 1 << 17);
+	hd_sock_tune(&near, HD_SOCK_UNHEARD_MS, 1000);
+	hd_sock_close(&far);
+	hd_sock_close(&near);
+	hd_sock_close(&listener);
+}
+
 static void (*const suite[])(struct world *) = {
+	pieces_are_written_and_read_as_one,
 	bytes_arrive_in_order_both_ways, a_full_pipe_says_again_and_empties, a_lost_peer_is_told, an_address_has_one_listener,
 };
 
@@ -342,6 +367,113 @@ static void closing_a_listener_ends_those_who_wait(void **state)
 	leave(&world);
 }
 
+static void a_unix_listener_is_private_by_its_folder(void **state)
+{
+	struct world world;
+	struct hd_sock listener, near, far;
+
+	(void)state;
+	enter(&world, UNIX);
+	assert_true(hd_sock_is_private(world.net, world.addr));
+	assert_int_equal(chmod(world.folder, 0750), 0);
+	assert_false(hd_sock_is_private(world.net, world.addr));
+	assert_int_equal(chmod(world.folder, 0701), 0);
+	assert_false(hd_sock_is_private(world.net, world.addr));
+	assert_int_equal(chmod(world.folder, 0700), 0);
+	assert_false(hd_sock_is_private(world.net, "unix:/nowhere/at/all"));
+	assert_false(hd_sock_is_private(world.net, "tcp:127.0.0.1:0"));
+	meet(&world, &listener, &near, &far);
+	assert_true(hd_sock_is_same_user(&far));
+	assert_true(hd_sock_is_same_user(&near));
+	hd_sock_close(&far);
+	hd_sock_close(&near);
+	hd_sock_close(&listener);
+	leave(&world);
+	enter(&world, TCP4);
+	meet(&world, &listener, &near, &far);
+	assert_false(hd_sock_is_same_user(&far));         /* nobody vouches for who comes by TCP */
+	hd_sock_close(&far);
+	hd_sock_close(&near);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
+static void other_hosts_are_named_only_where_that_is_allowed(void **state)
+{
+	static const char *const bad[] = { "tcp:localhost:1", "tcp:1.2.3:1", "tcp:1.2.3.4.5:1", "tcp:0.0.0.0", "tcp:[::1:1", "tcp:[::1]1", "tcp:::1:1",
+		"tcp:0.0.0.0:65536", "tcp:0.0.0.0:-1", "tcp:1.2.3.4:", "tcp:[1.2.3.4]:1" };
+	struct hd_net net;
+	struct hd_sock sock;
+
+	(void)state;
+	hd_net_real(&net);
+	assert_int_equal(hd_sock_listen(&net, "tcp:0.0.0.0:0", &sock, NULL), HD_E_INVAL);
+	net.world = true;
+	assert_int_equal(hd_sock_listen(&net, "tcp:0.0.0.0:0", &sock, NULL), HD_OK);
+	assert_int_equal(strncmp(sock.addr, "tcp:0.0.0.0:", 12), 0);
+	assert_int_not_equal(sock.addr[12], '0');
+	hd_sock_close(&sock);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK(hd_sock_listen(&net, bad[i], &sock, NULL) == HD_E_INVAL, "%s", bad[i]);
+}
+
+/* From host 1 to host 2: late connects, then late bytes; from 2 to 1: lost at once. From 3: refused. To 2 from 4: for ever under way. */
+static struct hd_net_fate by_host(void *user, const struct hd_net_trip *trip)
+{
+	(void)user;
+	return (struct hd_net_fate){ .delay_ns = trip->from == 1 ? (trip->len ? 700 : 5000) : 0, .cut = trip->from == 3,
+		.lost = (trip->from == 2 && trip->to == 1) || trip->from == 4 };
+}
+
+static void the_fate_of_hosts_is_scripted(void **state)
+{
+	struct world world;
+	struct hd_net_host host[5];
+	struct hd_sock listener, near, far, other;
+	struct hd_loop_event event;
+	char bytes[8];
+	size_t n;
+
+	(void)state;
+	enter(&world, SIM);
+	world.sim.fate = by_host;
+	for (uint32_t i = 0; i < 5; i++)
+		hd_net_sim_host(&world.sim, i, &host[i]);
+	assert_int_equal(hd_sock_listen(&host[2].net, "tcp:two", &listener, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_connect(&host[3].net, "tcp:two", &near, NULL), HD_E_PEERLOST);
+	assert_int_equal(hd_sock_connect(&host[4].net, "tcp:two", &other, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_connect(&host[1].net, "tcp:two", &near, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_accept(&listener, &far, &world.diag), HD_E_AGAIN);
+	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_E_AGAIN);
+	assert_int_equal(hd_sock_write(&near, "x", 1, &n, &world.diag), HD_E_AGAIN);
+	assert_int_equal(hd_loop_watch(&world.loop, near.id, HD_LOOP_READ | HD_LOOP_WRITE, 9, &world.diag), HD_OK);
+	hd_clock_sim_advance(&world.clock_sim, 4999);
+	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_E_AGAIN);
+	hd_clock_sim_advance(&world.clock_sim, 1);
+	assert_int_equal(hd_loop_poll(&world.loop, hd_clock_now_ns(&world.clock_sim.clock), &event, 1, &n, &world.diag), HD_OK);
+	assert_true(n == 1 && event.tag == 9 && event.what & HD_LOOP_WRITE);
+	assert_int_equal(hd_sock_connected(&near, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_accept(&listener, &far, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_write(&near, "hello", 5, &n, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_write(&far, "lost", 4, &n, &world.diag), HD_OK);
+	assert_int_equal(n, 4);
+	hd_clock_sim_advance(&world.clock_sim, 699);
+	assert_int_equal(hd_sock_read(&far, bytes, 8, &n, &world.diag), HD_E_AGAIN);
+	hd_clock_sim_advance(&world.clock_sim, 1);
+	assert_int_equal(hd_sock_read(&far, bytes, 8, &n, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_read(&near, bytes, 8, &n, &world.diag), HD_E_AGAIN);
+	hd_sock_close(&far);                              /* its end is lost too: near stays half open */
+	hd_clock_sim_advance(&world.clock_sim, HD_NS_PER_S);
+	assert_int_equal(hd_sock_read(&near, bytes, 8, &n, &world.diag), HD_E_AGAIN);
+	assert_int_equal(hd_sock_write(&near, "x", 1, &n, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_connected(&other, &world.diag), HD_E_AGAIN);
+	hd_loop_unwatch(&world.loop, near.id);
+	hd_sock_close(&near);
+	hd_sock_close(&other);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +484,9 @@ int main(void)
 		cmocka_unit_test(simulated_bytes_are_late_by_the_script_and_never_overtake),
 		cmocka_unit_test(a_scripted_cut_is_told_to_both_ends),
 		cmocka_unit_test(closing_a_listener_ends_those_who_wait),
+		cmocka_unit_test(a_unix_listener_is_private_by_its_folder),
+		cmocka_unit_test(other_hosts_are_named_only_where_that_is_allowed),
+		cmocka_unit_test(the_fate_of_hosts_is_scripted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
