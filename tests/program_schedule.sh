@@ -79,6 +79,12 @@ expect 2 heddle simulate --schedule 1f1b -p 3 -m 4 -v 0
 says '-v 0: a rank holds a chunk'
 expect 2 heddle simulate --schedule 2bw -p 2 -m 4 --periods 0
 says 'periods 0: 1 or more'
+for verb in simulate 'plan draw'; do
+	expect 2 heddle $verb --schedule 1f1b -p 2 -m 4 --periods 3
+	says '--periods: 1f1b p=2 m=4 stages=2 has none, its updates are not delayed'
+	expect 2 heddle $verb zb.txt --periods 3
+	says 'has none, its updates are not delayed'
+done
 expect 2 heddle plan show --schedule 1f1b-rr -p 3 -m 4 --replicas 2,x
 says '--replicas 2,x'
 expect 2 heddle simulate zb.txt --costs 1
@@ -144,6 +150,12 @@ says 'accepted run/plan'
 sed 's/ NORM / STEP0 NORM /' "$(find run/plan -name '*.plan' | head -n 1)" >twice.plan
 expect 2 heddle plan check twice.plan
 says 'K16 '
+grep 'K16 ' out >finding
+for verb in simulate 'simulate --json' 'plan draw'; do
+	expect 2 heddle $verb twice.plan
+	case $verb in *json) says '"rule":"K16"' ;; *) says "$(cat finding)" ;; esac
+	expect 0 heddle $verb "$(find run/plan -name '*.plan' | head -n 1)"
+done
 cp "$(find run/plan -name '*.plan' | head -n 1)" one.plan
 expect 0 heddle plan diff one.plan one.plan
 sed 's/^map .*/map 0-4:0 5-12:1/' one.plan >moved.plan

@@ -54,19 +54,15 @@ void hd_cmd_print_refused(struct hd_cmd *cmd, const char *what, const struct hd_
 	print_report(cmd, what, report, &(struct warnings){ .len = 0 });
 }
 
-/* What a plan says of its job itself; a run holds it against the real one. */
 static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 {
 	struct hd_plan plan;
-	struct hd_report report;
+	struct hd_report report = { 0 };
 	enum hd_err err = hd_plan_parse(&plan, text, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 
 	if (err)
 		return err;
-	struct hd_plan_job job = { .nvns = plan.nvns, .nchunks = plan.nchunks, .nstages = plan.nstages, .wave = plan.nvns };
-	for (uint32_t i = 0; i < plan.list[0].len; i++)
-		job.lockstep |= plan.list[0].at[i].op == HD_INS_FL;
-	err = hd_plan_check(&plan, &job, &report, &cmd->diag);
+	err = hd_cmd_check_plan(cmd, &plan, &report);
 	hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	return err;
 }

@@ -128,10 +128,20 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	return err ? err : hd_schedule_make(out->at, &ask, &cmd->arena, &cmd->diag);
 }
 
-static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, struct hd_schedules *out)
+enum hd_err hd_cmd_check_plan(struct hd_cmd *cmd, const struct hd_plan *plan, struct hd_report *report)
 {
-	struct hd_plan *plan = hd_arena_take(&cmd->arena, 1, sizeof *plan);
+	struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks, .nstages = plan->nstages, .wave = plan->nvns };
 
+	for (uint32_t i = 0; i < plan->list[0].len; i++)
+		job.lockstep |= plan->list[0].at[i].op == HD_INS_FL;
+	return hd_plan_check(plan, &job, report, &cmd->diag);
+}
+
+/* Where schedules come from: lists of a file, a plan (or NULL), else a name. */
+struct source { bool lists; struct hd_plan *plan; };
+
+static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, struct hd_schedules *out, struct hd_plan *plan)
+{
 	out->at = hd_arena_take(&cmd->arena, 1, sizeof *out->at);
 	out->len = 1;
 	if (!plan || !out->at)
@@ -140,15 +150,14 @@ static enum hd_err of_plan(struct hd_cmd *cmd, const char *text, size_t len, str
 	return err ? err : hd_schedule_of_plan(out->at, plan, &cmd->arena, &cmd->diag);
 }
 
-/* lists: they come from a file and are no plan's. */
-static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, bool *lists)
+static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, struct source *from)
 {
 	static const enum hd_opt of_names[] = { HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP };
 	uint8_t *bytes;
 	size_t len;
 	enum hd_err err;
 
-	*lists = false;
+	*from = (struct source){ .lists = false };
 	if ((cmd->args.npos == 1) == cmd->args.has[HD_OPT_SCHEDULE])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "either a FILE or --schedule NAME says which schedule; --schedule help lists the names");
 	if (!cmd->args.npos)
@@ -157,18 +166,20 @@ static enum hd_err read_any(struct hd_cmd *cmd, struct hd_schedules *out, bool *
 		if (cmd->args.has[of_names[i]])
 			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to --schedule; the file says it itself", hd_opts[of_names[i]].name);
 	err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag);
-	if (!err && hd_cmd_is_plan((const char *)bytes))
-		return of_plan(cmd, (const char *)bytes, len, out);
-	*lists = true;
+	if (!err && hd_cmd_is_plan((const char *)bytes)) {
+		from->plan = hd_arena_take(&cmd->arena, 1, sizeof *from->plan);
+		return of_plan(cmd, (const char *)bytes, len, out, from->plan);
+	}
+	from->lists = true;
 	err = err ? err : hd_schedules_parse(out, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
 	return err || out->len ? err : hd_fail(&cmd->diag, HD_E_INPUT, "%s: there is no schedule in it", cmd->args.pos[0]);
 }
 
 enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
 {
-	bool lists;
+	struct source from;
 
-	return read_any(cmd, out, &lists);
+	return read_any(cmd, out, &from);
 }
 
 struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd)
@@ -184,17 +195,31 @@ struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd)
 	return rules;
 }
 
+static const char *heading_of(const struct hd_cmd *cmd, const struct hd_schedule *s)
+{
+	return *s->heading || !cmd->args.npos ? s->heading : cmd->args.pos[0];
+}
+
 enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 {
 	const struct hd_schedule_rules rules = hd_cmd_rules(cmd);
-	bool lists;
-	enum hd_err err = read_any(cmd, out, &lists);
+	struct hd_report report = { 0 };
+	struct source from;
+	enum hd_err err = read_any(cmd, out, &from);
 
-	for (uint32_t i = 0; !err && lists && i < out->len; i++) {
-		struct hd_report report;
+	for (uint32_t i = 0; !err && i < out->len; i++)
+		if (cmd->args.has[HD_OPT_PERIODS] && !out->at[i].prologue)
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has none, its updates are not delayed", hd_opts[HD_OPT_PERIODS].name,
+				heading_of(cmd, &out->at[i]));
+	if (!err && from.plan) {
+		err = hd_cmd_check_plan(cmd, from.plan, &report);
+		if (err == HD_E_BADPLAN)
+			hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
+	}
+	for (uint32_t i = 0; !err && from.lists && i < out->len; i++) {
 		err = hd_schedule_check(&out->at[i], &rules, &report, &cmd->diag);
 		if (err == HD_E_BADPLAN)
-			hd_cmd_print_refused(cmd, *out->at[i].heading ? out->at[i].heading : cmd->args.pos[0], &report);
+			hd_cmd_print_refused(cmd, heading_of(cmd, &out->at[i]), &report);
 	}
 	return err;
 }

@@ -6,6 +6,7 @@
 #ifndef HD_CMD_SCHEDULE_H
 #define HD_CMD_SCHEDULE_H
 
+#include "plan/check.h"
 #include "plan/schedule_check.h"
 #include "plan/simulate.h"
 #include "cmd/verbs.h"
@@ -13,9 +14,12 @@
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
 HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);
-/* For verbs that run them: the lists of a file that `plan check` refuses under the same --transport are told of as it does, HD_E_BADPLAN. */
+/* For verbs that run them: what `plan check` refuses of a file, lists under the same --transport or a plan, is told of as it does,
+ * HD_E_BADPLAN; so is --periods where a schedule has none. */
 HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);
 HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);           /* --costs, --comm, --periods */
+/* Holds a plan against what it says of its job itself; a run holds it against the real one. */
+HD_MUST_USE enum hd_err hd_cmd_check_plan(struct hd_cmd *cmd, const struct hd_plan *plan, struct hd_report *report);
 /* A plan's text, not a schedule's: the first word of a plan file is a directive that no schedule has. */
 bool hd_cmd_is_plan(const char *text);
 /* What --transport and --credits say, of what is not said the checker's own. */

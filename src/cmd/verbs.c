@@ -108,7 +108,7 @@ const struct hd_verb hd_verbs[] = {
 	  "Time runs to the right, a line a rank. F forward, B backward, I and W its halves; the number is the virtual node,\n"
 	  "a letter behind it the model chunk (b, c, ... of the second, third, ...); = and & continue an instruction and a pair.\n"
 	  "With --profile, --cluster or another option of `heddle simulate` also why ranks stand still; as text then 120 columns.\n"
-	  "Schedules of a FILE pass `heddle plan check` first: what it refuses is told as there, with exit 2.",
+	  "A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is told as there, with exit 2.",
 	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_OUTPUT, HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
 		  HD_OPT_CREDITS, HD_OPT_SEED, HD_OPT_STEPS), hd_cmd_plan_draw, "program_schedule.sh" },
 	{ "plan partition", "", 0, 0, "cut a model into stages for machines in levels, by its profile",
@@ -170,7 +170,7 @@ const struct hd_verb hd_verbs[] = {
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
 	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
 	  "--repeat N: times the simulator itself instead, best of N runs. FILE may be a plan that a run wrote (plan/NNNN.plan).\n"
-	  "Schedules of a FILE pass `heddle plan check` first: what it refuses is told as there, with exit 2.\n"
+	  "A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is told as there, with exit 2.\n"
 	  "With any of the options from --profile to --trace: per rank work and why it stands still, memory by what it is for, traffic\n"
 	  "of links, warnings. --profile FILE: seconds and bytes of a model's stages (--cuts; default: the straight partition) instead of\n"
 	  "units; --cluster FILE: devices and links that transfers share (as `heddle plan` takes it); --seed N: costs vary as they did\n"
