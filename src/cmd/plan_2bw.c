@@ -55,10 +55,14 @@ static void print_json(struct hd_cmd *cmd, const struct hd_cuts *cuts, const str
 	hd_json_put_f64(w, "virtual_node_s", (double)plan->vn_ps / 1e12);
 	hd_json_put_i64(w, "need_bytes", plan->need);
 	hd_json_put_i64(w, "limit_bytes", plan->limit);
-	hd_json_put_i64(w, "gpipe_bytes", plan->gpipe);
+	if (plan->gpipe < 0)
+		hd_json_put_null(w, "gpipe_bytes");
+	else
+		hd_json_put_i64(w, "gpipe_bytes", plan->gpipe);
 	hd_json_put_i64(w, "flush_bytes", plan->flush);
 	hd_json_put_i64(w, "tried", (int64_t)plan->ntried);
 	hd_json_put_i64(w, "fit", (int64_t)plan->nfit);
+	hd_json_put_i64(w, "left_out", (int64_t)plan->nlate);
 	if (plan->data_d) {
 		hd_json_put_i64(w, "data_parallel_d", plan->data_d);
 		hd_json_put_f64(w, "data_parallel_virtual_node_s", (double)plan->data_ps / 1e12);
@@ -86,11 +90,19 @@ static void print_text(const struct hd_cuts *cuts, const struct hd_cluster *clus
 		printf("data parallel     d=%u: a virtual node %.6g s, so 2bw is %.2f times as fast\n", plan->data_d, (double)plan->data_ps / 1e12,
 			(double)plan->data_ps / plan->data_d / ((double)plan->vn_ps / plan->d));
 	else
-		printf("data parallel     %s\n", all ? "does not fit" : "was not tried: -p asks for another depth");
+		printf("data parallel     %s\n", !all ? "was not tried: -p asks for another depth" :
+			plan->nlate ? "does not fit, or takes longer than is counted" : "does not fit");
 	printf("memory            %lld bytes a device", (long long)plan->need);
 	if (plan->limit)
 		printf(" of %lld", (long long)plan->limit);
-	printf("; gpipe %lld, 1f1b with a flush %lld\n", (long long)plan->gpipe, (long long)plan->flush);
+	if (plan->gpipe < 0)
+		printf("; gpipe more than 2^63");
+	else
+		printf("; gpipe %lld", (long long)plan->gpipe);
+	printf(", 1f1b with a flush %lld\n", (long long)plan->flush);
+	if (plan->nlate)
+		printf("left out          %llu choices that take more than 2^62 ps (53 days) or 2^63 bytes, as far as is counted\n",
+			(unsigned long long)plan->nlate);
 	for (uint32_t s = 0; s < plan->p; s++) {
 		uint32_t last = (s + 1 < plan->p ? plan->first[s + 1] : cuts->n) - 1;
 		printf("stage %-4u        cuts %u-%u, up to %s\n", s, plan->first[s], last, cuts->name[last]);

@@ -179,6 +179,7 @@ static void print_json(struct hd_cmd *cmd, const struct given *g, const struct h
 	hd_json_close(w);
 	hd_json_put_u64(w, "shapes", a->nshapes);
 	hd_json_put_u64(w, "simulated", a->nsimulated);
+	hd_json_put_u64(w, "left_out", a->nlate);
 	hd_json_open_array(w, "why");
 	for (; *why; why += strcspn(why, "\n") + 1)
 		hd_json_put_bytes(w, NULL, why, strcspn(why, "\n"));

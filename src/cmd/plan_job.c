@@ -116,6 +116,14 @@ static void print_why(const char *at, uint32_t lines)
 		printf("why       (--explain says more)\n");
 }
 
+static void print_stage(const struct planning *p, uint32_t s)
+{
+	const struct hd_stage_cost *c = &p->plan.costs.stage[s];
+
+	printf("stage %-3u cuts %u-%u, up to %s %s: %.4f ms a virtual node, %.2f MiB of weights\n", s, p->plan.first[s], last_cut(p, s),
+		p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)), (double)(c->f + c->i + c->w) * 1e-9, (double)c->param * 0x1p-20);
+}
+
 static void print_text(struct hd_cmd *cmd, const struct planning *p)
 {
 	const struct hd_sim_plan *sim = &p->plan.sim;
@@ -130,7 +138,7 @@ static void print_text(struct hd_cmd *cmd, const struct planning *p)
 	printf("planner   %s\n", p->plan.planner);
 	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
 	for (uint32_t s = 0; s < p->plan.nstages; s++)
-		printf("stage %-3u cuts %u-%u, up to %s %s\n", s, p->plan.first[s], last_cut(p, s), p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)));
+		print_stage(p, s);
 	print_ranks(cmd, p);
 	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble %.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
 		p->in.job.nvns, seconds(p, sim->busiest) * 1e3, hd_sim_plan_bubble(sim) * 100);
@@ -194,19 +202,29 @@ static void print_json(struct hd_cmd *cmd, const struct planning *p)
 	hd_json_line_print(&line);
 }
 
-/* What every other planner would have made. */
+/* What every other planner would have made; the same plan is told once. */
 static void print_rivals(struct hd_cmd *cmd, const struct planning *p)
 {
+	struct hd_job_plan told[HD_JOB_PLANNERS] = { p->plan };
+	uint32_t n = 1;
+
 	for (const struct hd_job_planner *row = hd_job_planners; row->name; row++) {
-		struct hd_job_plan rival;
+		struct hd_job_plan *rival = &told[n];
 		struct hd_diag why = { "" };
+		uint32_t same = 0;
 		if (!strcmp(row->name, p->plan.planner))
 			continue;
-		if (hd_job_plan_make(&rival, row, &p->ask, &cmd->arena, &why))
+		if (hd_job_plan_make(rival, row, &p->ask, &cmd->arena, &why)) {
 			printf("rival     %s: %s\n", row->name, why.text);
+			continue;
+		}
+		while (!hd_job_plan_same(&told[same], rival))
+			same++;
+		if (same < n++)
+			printf("rival     %s: the plan of %s\n", row->name, told[same].planner);
 		else
-			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name, hd_job_plan_step_s(&rival) * 1e3,
-				hd_sim_plan_bubble(&rival.sim) * 100, (int)strcspn(rival.why.at, "\n"), rival.why.at);
+			printf("rival     %s: %.4f ms, bubble %.1f %%: %.*s\n", row->name, hd_job_plan_step_s(rival) * 1e3,
+				hd_sim_plan_bubble(&rival->sim) * 100, (int)strcspn(rival->why.at, "\n"), rival->why.at);
 	}
 }
 

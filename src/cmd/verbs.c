@@ -133,6 +133,7 @@ const struct hd_verb hd_verbs[] = {
 	  "on equal stages: memory 2W/p + p A/p + p In, or 2W/p + A/p + p In (W weights, A activations and In input of a stage); the\n"
 	  "time of a virtual node is the slowest stage's. Gradients, optimizer and workspace are not in these formulas. Of equally\n"
 	  "fast ones: no recomputation, smaller p, smaller d. -p P: this depth alone. Nothing fits: exit 2, with the smallest need.\n"
+	  "What takes more than 2^62 ps a virtual node is left out and counted.\n"
 	  "-o FILE: the schedule of one pipeline, for `heddle plan check` and `plan draw`.",
 	  OPTS(HD_OPT_GRAPH, HD_OPT_STEP_VNS, HD_OPT_MACHINES, HD_OPT_BANDWIDTH, HD_OPT_CLUSTER, HD_OPT_RANKS, HD_OPT_MEMORY, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS,
 		  HD_OPT_COMPRESS), hd_cmd_plan_2bw, "program_2bw.sh" },
@@ -140,15 +141,17 @@ const struct hd_verb hd_verbs[] = {
 	  "Goes through (t, p, d, v, schedule, placement): t devices a tensor group, p ranks a pipeline, d pipelines, v stages a rank.\n"
 	  "Each is cut for fill and steady state under the memory of its devices, the 50 best estimates are made into schedules,\n"
 	  "checked and simulated with links and sums of gradients (fewer where they are very long). The choice is never slower\n"
-	  "there than one device or data parallel. The same input gives the same bytes everywhere.\n"
+	  "there than one device or data parallel; what would take more than 2^62 ps is left out and counted. The same input gives the\n"
+	  "same bytes everywhere.\n"
 	  "-o PLAN: the schedule of all ranks with its map as remarks, for `heddle plan check` and `plan draw`. -p, --pipelines,\n"
 	  "--chunks, --schedule, --recompute: keep this, choose the rest. Nothing works: exit 2, the reason and what would.\n"
 	  "A cluster file: kinds of devices (speed 1: the one profiled; memory), levels of links innermost first, devices in order:\n"
 	  "  kinds: {new: {speed: 1, memory: 16GiB}, old: {speed: 0.5}}\n"
 	  "  levels: [{name: server, components: 4, bytes_per_s: 12e9, latency_ns: 5000}, {name: rack, components: 2, bytes_per_s: 1.25e9}]\n"
 	  "  devices: [{kind: new, count: 4}, {kind: old, count: 4}]",
-	  OPTS(HD_OPT_PROFILE, HD_OPT_CLUSTER, HD_OPT_STEP_VNS, HD_OPT_SHARDS, HD_OPT_SEQUENCE, HD_OPT_UPDATE, HD_OPT_RANKS, HD_OPT_PIPELINES, HD_OPT_CHUNKS, HD_OPT_SCHEDULE,
-		  HD_OPT_RECOMPUTE, HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS), hd_cmd_plan_auto, "program_plan_auto.sh" },
+	  OPTS(HD_OPT_PROFILE, HD_OPT_CLUSTER, HD_OPT_STEP_VNS, HD_OPT_SHARDS, HD_OPT_SEQUENCE, HD_OPT_UPDATE, HD_OPT_RANKS, HD_OPT_PIPELINES,
+		  HD_OPT_CHUNKS, HD_OPT_SCHEDULE, HD_OPT_RECOMPUTE, HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS),
+		hd_cmd_plan_auto, "program_plan_auto.sh" },
 	{ "plan ptdp", "", 0, 0, "split a transformer over tensor, pipeline and data, by the model of PTD-P",
 	  "Finds the fastest (t, p, d), with samples b of a virtual node, model chunks v of a rank and recomputation, that fits the\n"
 	  "memory; --rules decides one after the other as the paper does; --at judges a split that you name. Devices are A100 of\n"

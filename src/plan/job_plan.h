@@ -49,12 +49,16 @@ struct hd_job_planner {
 	const char *name, *about;
 	enum hd_err (*make)(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 };
+enum { HD_JOB_PLANNERS = 8 };                     /* most rows */
 extern const struct hd_job_planner hd_job_planners[];      /* ends with name == NULL */
 
 /* HD_E_INVAL, with all names, if there is none of this one. */
 HD_MUST_USE enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const char *name, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_job_plan_make(struct hd_job_plan *plan, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag);
+
+/* The same work on the same devices in the same order, whoever made it and whatever it is called. */
+bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b);
 
 /* A schedule file with remarks: planner, stages, devices of the ranks. `heddle plan check` takes it. */
 void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_text *text);

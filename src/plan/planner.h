@@ -16,6 +16,7 @@
  *    fit, all shapes are gone through a second time with all stages computing again. The boundaries of the five best move by up to four
  *    cuts while that is better. They are ordered by makespan, devices used, worst peak memory, place in
  *    the enumeration. One device and data parallel on all devices are among them: the best is never slower than these.
+ *    What takes more than the simulator counts (2^62 ps, 53 days) is left out and counted; so is a t whose sums alone take that.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.
  *
  * Not here: clusters whose pipelines differ in depth; the search for other virtual nodes (a job's matter).
@@ -30,6 +31,7 @@
 
 enum { HD_AUTO_KEEP = 50, HD_AUTO_RANKS = 64, HD_AUTO_CHUNKS = 4 };      /* most ranks of a pipeline, most chunks of a rank */
 #define HD_AUTO_SLACK 1.10
+enum { HD_AUTO_UNFIT = -1, HD_AUTO_TOO_LONG = -2 };      /* in place of picoseconds */
 
 /* Where the ranks of a shape are on the devices, which are numbered innermost first.
  *        id      name     */
@@ -55,6 +57,7 @@ struct hd_auto_ask {
 	uint32_t t, p, d, v;
 	const char *schedule;                     /* name of a row of generate.h */
 	enum hd_auto_recompute recompute;
+	bool clips;                               /* updates wait for the norm of all gradients */
 };
 
 struct hd_auto_shape {
@@ -103,8 +106,8 @@ struct hd_auto_plan {
 
 struct hd_auto {
 	struct hd_auto_plan *plan; uint32_t nplans;      /* in order; [0] is the choice. Schedules of [0] to [2] alone are kept */
-	int64_t one_ps, data_ps;                  /* one device; data parallel on as many as there is work for. -1: it does not fit */
-	uint64_t nshapes, nskipped, nunfit, nestimated, nsimulated;
+	int64_t one_ps, data_ps;                  /* one device; data parallel on as many as there is work for; HD_AUTO_UNFIT, HD_AUTO_TOO_LONG */
+	uint64_t nshapes, nskipped, nunfit, nlate, nestimated, nsimulated;      /* late: of rule 4 */
 };
 
 /* HD_E_INVAL: no plan works; why, and the nearest that does (the smallest need in bytes and at which shape). */
@@ -114,6 +117,9 @@ HD_MUST_USE enum hd_err hd_plan_auto(struct hd_auto *out, const struct hd_cut_su
 /* In words and numbers: the choice, its stages, the runners-up and why they lost, what binds each rank. `all`: every plan simulated. */
 void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
 	bool all, struct hd_text *text);
+/* The same without the tables of stages and ranks, for who prints these. */
+void hd_auto_explain_short(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
+	struct hd_text *text);
 /* A file that `heddle plan check` takes: remarks with the map of ranks, devices, cuts and virtual nodes, then the lists. */
 void hd_auto_print(const struct hd_auto_plan *plan, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, struct hd_text *text);
 

@@ -16,7 +16,8 @@
  * 5. Links: copies of a stage are neighbours, so they sum over the innermost level if d devices fit in its component, else over the
  *    outermost; stages send over the innermost if p d fit, else over the outermost. Devices are as slow and as small as the
  *    worst of the cluster.
- * 6. The largest d/time wins; ties: no recomputation, smaller p, smaller d.
+ * 6. The largest d/time wins; ties: no recomputation, smaller p, smaller d. A choice whose virtual node takes more than 2^62 ps (53
+ *    days), or that needs more than 2^63 bytes, is left out and counted.
  *
  * Ownership: everything lies in the arena. Pure: equal arguments give equal bytes. */
 #ifndef HD_PLAN_TWO_BW_H
@@ -37,8 +38,8 @@ struct hd_2bw_plan {
 	uint32_t *first;                          /* [p] first cut of each stage */
 	int64_t vn_ps;                            /* rule 4 */
 	int64_t need, limit;                      /* bytes of the fullest device; limit 0: none is known */
-	int64_t gpipe, flush;                     /* what GPipe (m in flight) and PipeDream-Flush (one version) would need there */
-	uint64_t ntried, nfit;
+	int64_t gpipe, flush;                     /* what GPipe (m in flight) and PipeDream-Flush (one version) would need there; gpipe -1: above 2^63 */
+	uint64_t ntried, nfit, nlate;             /* late: left out by rule 6 */
 	uint32_t data_d; int64_t data_ps;         /* the best of p = 1, data parallel: d and rule 4's time; 0: none fits */
 };
 
@@ -46,7 +47,7 @@ struct hd_2bw_plan {
 static inline double hd_2bw_step_s(const struct hd_2bw_plan *plan) { return (double)plan->vn_ps * plan->m / 1e12; }
 
 /* HD_E_INVAL: `2bw needs m >= p; m = M, p = P` where p is asked for and no d allows it; nothing fits: the smallest need;
- * a choice takes more than 2^62 ps a virtual node or more than 2^63 bytes: which, for it could have been the best by rule 6. */
+ * nothing remains but what rule 6 leaves out: one of these, and what it takes. */
 HD_MUST_USE enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cut_sums *sums, const struct hd_cluster *cluster,
 	const struct hd_2bw_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 

@@ -97,9 +97,9 @@ static enum hd_err of_replicas(struct hd_schedule *out, const struct hd_auto_can
 }
 
 /* Recomputation, versions where updates are delayed, sums and updates. */
-static enum hd_err complete(struct hd_schedule *s, const struct hd_auto_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err complete(struct hd_schedule *s, const struct hd_auto_plan *plan, bool clips, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_schedule_job job = { .tied = plan->costs.tied, .ntied = plan->costs.ntied };
+	struct hd_schedule_job job = { .tied = plan->costs.tied, .ntied = plan->costs.ntied, .clips = clips };
 	enum hd_err err = hd_schedule_recompute(s, s, plan->recompute, arena, diag);
 
 	if (!err && s->prologue)
@@ -151,7 +151,7 @@ enum hd_err hd_auto_build(struct hd_auto_plan *plan, const struct hd_auto_space 
 		made.share[q] = c->row ? c->share[q] : vns;
 	err = c->row ? of_pipelines(&made.schedule, c, vns, arena, diag) : of_replicas(&made.schedule, c, vns, arena, diag);
 	err = err ? err : take_costs(&made, space, arena, diag);
-	err = err ? err : complete(&made.schedule, &made, arena, diag);
+	err = err ? err : complete(&made.schedule, &made, space->ask->clips, arena, diag);
 	if (err)
 		return err;
 	struct hd_text heading;
@@ -214,13 +214,14 @@ static void error_band(struct hd_auto_plan *plan)
 	plan->high_ps = plan->makespan_ps + two;
 }
 
-enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, struct hd_arena *scratch, struct hd_diag *diag)
+enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, bool *late, struct hd_arena *scratch, struct hd_diag *diag)
 {
 	uint32_t *device = hd_arena_take(scratch, plan->nranks, sizeof *device);
 	struct hd_sim_plan sim;
 	struct hd_schedule moved;
 	enum hd_err err;
 
+	*late = false;
 	if (!device)
 		return no_memory(diag);
 	for (uint32_t r = 0; r < plan->nranks; r++)
@@ -232,8 +233,11 @@ enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space 
 		return err;
 	struct hd_sim_setting setting = { .costs = &plan->costs, .cluster = space->cluster, .device = device, .transport = HD_TRANSPORT_BUFFERED };
 	err = hd_sim_plan(&sim, &moved, &setting, scratch, diag);
+	*late = err == HD_E_INVAL;         /* sizes fit each other: rules of the builder */
+	if (*late || err == HD_E_BADPLAN)
+		return HD_E_NOTFOUND;              /* more buffers would do, but runs have no more */
 	if (err)
-		return err == HD_E_BADPLAN ? HD_E_NOTFOUND : err;      /* more buffers would do, but runs have no more */
+		return err;
 	plan->makespan_ps = sim.steps > 2 ? (sim.step_end[sim.steps - 1] - sim.step_end[1]) / (sim.steps - 2) : sim.makespan;
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		plan->rank[r].busy_ps = sim.rank[r].busy / sim.steps;

@@ -13,7 +13,8 @@ uint64_t hd_auto_nins(const struct hd_auto_cand *cand, uint32_t vns);
 HD_MUST_USE enum hd_err hd_auto_build(struct hd_auto_plan *plan, const struct hd_auto_space *space, const struct hd_auto_cand *cand,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* Checks, and simulates with the transfers of a run: buffered, HD_CREDITS of a channel. HD_E_NOTFOUND: a rank needs more memory than its
- * device has (its peak says how much), or more buffers. */
-HD_MUST_USE enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, struct hd_arena *scratch, struct hd_diag *diag);
+ * device has (its peak says how much), or more buffers; or, `late`, it takes more than the simulator counts. */
+HD_MUST_USE enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, bool *late, struct hd_arena *scratch,
+	struct hd_diag *diag);
 
 #endif

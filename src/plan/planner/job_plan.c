@@ -1,5 +1,6 @@
 #include "plan/planner/job_plan_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/near.h"
@@ -110,6 +111,7 @@ const struct hd_job_planner hd_job_planners[] = {
 	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp },
 	{ 0 },
 };
+static_assert(sizeof hd_job_planners / sizeof *hd_job_planners <= HD_JOB_PLANNERS + 1, "who prints all planners has room for HD_JOB_PLANNERS");
 
 enum hd_err hd_job_planner_find(const struct hd_job_planner **planner, const char *name, struct hd_diag *diag)
 {
@@ -168,6 +170,27 @@ enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planne
 	if (!err)
 		*out = plan;
 	return err;
+}
+
+static bool same_lists(const struct hd_ilist *a, const struct hd_ilist *b, uint32_t n)
+{
+	if (!a || !b)
+		return a == b;
+	for (uint32_t r = 0; r < n; r++)
+		if (a[r].len != b[r].len || memcmp(a[r].at, b[r].at, a[r].len * sizeof *a[r].at) != 0)
+			return false;
+	return true;
+}
+
+bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b)
+{
+	const struct hd_schedule *x = &a->schedule, *y = &b->schedule;
+
+	if (a->nstages != b->nstages || (a->tensor ? a->tensor : 1) != (b->tensor ? b->tensor : 1) || x->nranks != y->nranks || x->nvns != y->nvns)
+		return false;
+	return !memcmp(a->first, b->first, a->nstages * sizeof *a->first) && !memcmp(a->device, b->device, x->nranks * sizeof *a->device) &&
+		same_lists(x->prologue, y->prologue, x->nranks) && same_lists(x->list, y->list, x->nranks) &&
+		same_lists(x->epilogue, y->epilogue, x->nranks);
 }
 
 void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_text *text)

@@ -22,7 +22,7 @@ static enum hd_err question(struct hd_auto_ask *out, const struct hd_job_plan_as
 		return hd_fail(diag, HD_E_INVAL, "parallel.stages %u is no multiple of parallel.chunks %u: every device has as many chunks", ask->stages, v);
 	*out = (struct hd_auto_ask){ .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = ask->tensor,
 		.p = ask->stages ? ask->stages / v : 0, .v = v,
-		.schedule = ask->schedule, .recompute = recompute_of(ask) };
+		.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
 	return HD_OK;
 }
 
@@ -79,7 +79,7 @@ enum hd_err hd_job_plan_auto(struct hd_job_plan *plan, const struct hd_job_plan_
 		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, diag);
 	if (err)
 		return err;
-	hd_auto_explain(&found, ask->sums, ask->cluster, &how, false, &plan->why);
+	hd_auto_explain_short(&found, ask->sums, ask->cluster, &how, &plan->why);
 	return take(plan, &found.plan[0], arena, diag);
 }
 
@@ -104,7 +104,7 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 		uint32_t d = n / (t * p) < ask->vns ? n / (t * p) : ask->vns, wider = p == 1 ? next_width(ask, t) : 0;
 		struct hd_auto_ask how = { .vns = ask->vns, .tensor_shards = ask->tensor_shards, .sequence = ask->sequence, .t = t,
 			.p = p, .d = d, .v = ask->chunks,
-			.schedule = ask->schedule, .recompute = recompute_of(ask) };
+			.schedule = ask->schedule, .recompute = recompute_of(ask), .clips = ask->clips };
 		struct hd_auto found;
 		struct hd_diag why = { "" };
 		err = hd_plan_auto(&found, ask->sums, ask->cluster, &how, arena, &why);
@@ -112,7 +112,7 @@ enum hd_err hd_job_plan_ptdp(struct hd_job_plan *plan, const struct hd_job_plan_
 			hd_text_addf(&plan->why, "t = %u, p = %u: %s\n", t, p, t * p == 1 ? "the whole model fits a device" : ask->deep && p == 2 && t == 1 ?
 				"a pipeline was asked for, and two stages fit" : "less does not fit");
 			hd_text_addf(&plan->why, "d = %u: %u devices by t p; %u stay idle\n", d, n, n - d * t * p);
-			hd_auto_explain(&found, ask->sums, ask->cluster, &how, false, &plan->why);
+			hd_auto_explain_short(&found, ask->sums, ask->cluster, &how, &plan->why);
 			return take(plan, &found.plan[0], arena, diag);
 		}
 		if (err != HD_E_INVAL)

@@ -1,7 +1,8 @@
 /* job_plan_int.h -- what the planners of a job share; private to them.
  *
  * A maker fills in skeleton, nstages, first, device and why, recompute where stages compute again and the skeleton does not
- * say so, and for rule 4 of job_plan.h whole and counts; the rest is common to all. `planner` is set before. */
+ * say so, for rule 4 of job_plan.h whole and counts, and costs where they are not those of the ranges of cuts; the rest is common to
+ * all. `planner` is set before. */
 #ifndef HD_PLAN_JOB_PLAN_INT_H
 #define HD_PLAN_JOB_PLAN_INT_H
 

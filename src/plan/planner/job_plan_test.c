@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/planner.h"
 #include "plan/testing.h"
 #include "tests/check.h"
 
@@ -328,6 +329,53 @@ static void a_planner_that_there_is_not_is_answered_with_those_there_are(void **
 	CHECK(strstr(diag.text, "did you mean pipedream? there are auto, data, pipedream, 2bw, ptdp"), "%s", diag.text);
 }
 
+/* Without weights copies win: what auto chooses then is what data makes, the wait for the norm of a job that clips included. */
+static void the_same_plan_of_two_planners_is_known_as_such(void **state)
+{
+	static const int f_ms[] = { 4, 1, 1 };
+
+	(void)state;
+	for (int clips = 0; clips < 2; clips++) {
+		struct hd_job_plan data, found, other;
+		struct subject t;
+		open_chain(&t, 3, f_ms, KIB, 1);
+		on_devices(&t, 2, 4, 1e9, 0);
+		t.cluster.level[0].latency_ps = PS_PER_MS;
+		t.ask.clips = clips;
+		must(&t, "data", &data);
+		must(&t, "auto", &found);
+		must(&t, "pipedream", &other);
+		assert_int_equal(found.nstages, 1);
+		CHECK(hd_job_plan_same(&data, &found) && found.sim.makespan == data.sim.makespan, "clips %d: %lld ps, auto %lld", clips,
+			(long long)data.sim.makespan, (long long)found.sim.makespan);
+		assert_true(hd_job_plan_same(&found, &found));
+		assert_false(hd_job_plan_same(&data, &other));
+		found.device = (uint32_t[]){ 1, 0 };
+		assert_false(hd_job_plan_same(&data, &found));
+		assert_true(!clips || data.sim.makespan > 2 * PS_PER_MS + 2 * 3 * 6 * PS_PER_MS);
+	}
+}
+
+/* Half the work each, and no less than half: sums of outputs come on top. Not what one device takes. */
+static void a_tensor_group_takes_what_its_planner_found(void **state)
+{
+	static const int f_ms[] = { 4, 2 };
+	struct hd_job_plan plan;
+	struct subject t;
+	struct hd_auto a;
+
+	(void)state;
+	open_chain(&t, 2, f_ms, KIB, KIB);
+	t.p.tensor_shards = 2;
+	on_devices(&t, 2, 4, 1e9, 0);
+	t.ask.tensor_shards = t.ask.tensor = 2;
+	must(&t, "auto", &plan);
+	const struct hd_auto_ask ask = { .vns = 4, .tensor_shards = 2, .t = 2 };
+	CHECK(hd_plan_auto(&a, &t.sums, &t.cluster, &ask, &arena, &t.diag) == HD_OK, "%s", t.diag.text);
+	assert_int_equal(plan.sim.makespan, a.plan[0].makespan_ps);
+	CHECK(plan.sim.makespan >= 4 * 9 * PS_PER_MS && plan.sim.makespan < 4 * 10 * PS_PER_MS, "%lld ps", (long long)plan.sim.makespan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +391,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_does_not_fit_says_who_and_how_much, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(wishes_that_a_planner_does_not_hear_are_refused, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_printed_is_a_schedule_and_the_same_every_time, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(the_same_plan_of_two_planners_is_known_as_such, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_tensor_group_takes_what_its_planner_found, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(a_planner_that_there_is_not_is_answered_with_those_there_are, make_arena, drop_arena),
 	};
 

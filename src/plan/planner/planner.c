@@ -123,6 +123,11 @@ static enum hd_err enumerate(struct search *s)
 		if (shards % t || inner % t || !hd_auto_wanted(ask->t, t))
 			continue;
 		err = hd_auto_shard(&s->space, t);
+		if (err == HD_E_NOTFOUND) {
+			s->out.nlate++;
+			err = HD_OK;
+			continue;
+		}
 		for (uint32_t p = 1; p <= n / t && p <= HD_AUTO_RANKS && p <= s->space.whole.n && !err; p++)
 			for (uint32_t d = 1; d <= n / t / p && d <= ask->vns && !err; d++) {
 				if (!hd_auto_wanted(ask->p, p) || !hd_auto_wanted(ask->d, d) || no_use(s, d))
@@ -302,14 +307,17 @@ static void remember(struct search *s, const struct hd_auto_plan *plan)
 /* Simulated in scratch memory. */
 static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struct hd_auto_plan *plan)
 {
+	bool late = false;
+
 	hd_arena_reset(s->space.scratch);
 	enum hd_err err = hd_auto_build(plan, &s->space, c, s->space.scratch, s->space.diag);
 
 	s->out.nsimulated++;
 	if (!err)
-		err = hd_auto_judge(plan, &s->space, s->space.scratch, s->space.diag);
+		err = hd_auto_judge(plan, &s->space, &late, s->space.scratch, s->space.diag);
 	if (err == HD_E_NOTFOUND)
 		remember(s, plan);
+	s->out.nlate += late;
 	return err;
 }
 
@@ -345,14 +353,18 @@ static enum hd_err judge(struct search *s, const struct hd_auto_cand *given, str
 	struct hd_auto_cand *c = hd_arena_take(s->space.work, 1, sizeof *c);
 	struct hd_auto_plan plan;
 
-	*took = -1;
+	*took = HD_AUTO_UNFIT;
 	if (given->estimate_ps < 0)
 		return HD_OK;
 	if (!c)
 		return hd_fail(s->space.diag, HD_E_NOMEM, "no memory for a plan");
 	*c = *given;
+	uint64_t nlate = s->out.nlate;
 	enum hd_err err = try_to_fit(s, c, &plan);
-	s->out.nunfit += err == HD_E_NOTFOUND;
+	bool late = s->out.nlate > nlate;
+	s->out.nunfit += err == HD_E_NOTFOUND && !late;
+	if (late)
+		*took = HD_AUTO_TOO_LONG;
 	if (err)
 		return err == HD_E_NOTFOUND ? HD_OK : err;
 	*took = plan.makespan_ps;
@@ -468,6 +480,7 @@ static enum hd_err polish_best(struct search *s, struct judged *list, uint32_t n
 static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_t n, struct hd_auto *out, struct hd_arena *arena)
 {
 	enum hd_err err = HD_OK;
+	bool late;
 
 	s->out.nplans = n;
 	s->out.plan = hd_arena_take(arena, n, sizeof *s->out.plan);
@@ -478,7 +491,7 @@ static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_
 		hd_arena_reset(s->space.scratch);
 		err = hd_auto_build(to, &s->space, list[i].cand, i < 3 ? arena : s->space.scratch, s->space.diag);
 		if (!err && i < 3)
-			err = hd_auto_judge(to, &s->space, s->space.scratch, s->space.diag);
+			err = hd_auto_judge(to, &s->space, &late, s->space.scratch, s->space.diag);
 		if (!err && i >= 3) {
 			*to = (struct hd_auto_plan){ .shape = list[i].plan.shape, .order = list[i].plan.order, .nstages = list[i].plan.nstages,
 				.nranks = list[i].plan.nranks, .estimate_ps = list[i].plan.estimate_ps, .makespan_ps = list[i].plan.makespan_ps,
@@ -570,7 +583,7 @@ static enum hd_err run(struct search *s, struct hd_auto *out, struct hd_arena *a
 		err = look(s, list, &n);
 	}
 	if (!err && !n)
-		err = hd_auto_refuse(&s->space, &s->least);
+		err = hd_auto_refuse(&s->space, &s->least, s->out.nlate);
 	err = err ? err : polish_best(s, list, n);
 	return err ? err : hand_out(s, list, n, out, arena);
 }

@@ -441,10 +441,13 @@ static void the_faster_pipeline_takes_more_virtual_nodes(void **state)
 	hd_arena_reset(&arena);
 }
 
+static const struct model *asked_of;             /* the model of the last ask_for() */
+
 static enum hd_err ask_for(struct hd_auto *a, struct machines *c, struct hd_auto_ask ask, uint32_t nodes, struct hd_diag *diag)
 {
-	struct model m;
+	static struct model m;
 
+	asked_of = &m;
 	make_model(&m, (struct hd_dice){ 5 }, nodes, 1, false);
 	*diag = (struct hd_diag){ "" };
 	return hd_plan_auto(a, &m.sums, &c->cluster, &ask, &arena, diag);
@@ -482,6 +485,40 @@ static void what_cannot_work_is_refused_with_what_would(void **state)
 	CHECK(strstr(diag.text, "did you mean 1f1b?"), "it says %s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ 0 }, 6, &diag), HD_E_INVAL);
 	hd_arena_reset(&arena);
+}
+
+/* Two servers on a link that takes years, or a server whose devices are so joined: the plan is that of what remains. */
+static void what_takes_longer_than_is_counted_is_left_out(void **state)
+{
+	static const struct { uint32_t inner, outer; double bytes_per_s[2]; struct hd_auto_ask ask; uint32_t alone; } cases[] = {
+		{ 2, 2, { 1e10, 1e-3 }, { .vns = 8 }, 2 },
+		{ 4, 1, { 1e-3, 1e-3 }, { .vns = 8, .tensor_shards = 4 }, 1 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct hd_dice d = { 3 };
+		struct machines c;
+		struct hd_auto a, alone;
+		struct hd_diag diag;
+		struct hd_text text;
+		make_machines(&c, &d, cases[k].inner, cases[k].outer, true, 0, 1);
+		for (int l = 0; l < 2; l++)
+			c.cluster.level[l] = (struct hd_cluster_level){ "l", l ? cases[k].outer : cases[k].inner, cases[k].bytes_per_s[l], 0 };
+		CHECK(ask_for(&a, &c, cases[k].ask, 6, &diag) == HD_OK, "case %zu: %s", k, diag.text);
+		CHECK(a.nlate > 0 && a.data_ps == HD_AUTO_TOO_LONG && a.one_ps > 0, "case %zu: %llu left out, data parallel %lld", k,
+			(unsigned long long)a.nlate, (long long)a.data_ps);
+		hd_text_init(&text, &arena);
+		hd_auto_explain(&a, &asked_of->sums, &c.cluster, &cases[k].ask, false, &text);
+		assert_non_null(strstr(text.at, "data parallel: takes longer than is counted"));
+		assert_non_null(strstr(text.at, "left out: "));
+		make_machines(&c, &d, cases[k].alone, 1, true, 0, 1);
+		c.cluster.level[0] = (struct hd_cluster_level){ "l", cases[k].alone, cases[k].bytes_per_s[0], 0 };
+		CHECK(ask_for(&alone, &c, cases[k].ask, 6, &diag) == HD_OK, "case %zu: %s", k, diag.text);
+		CHECK(alone.nlate == 0 && a.plan[0].makespan_ps == alone.plan[0].makespan_ps, "case %zu: %lld ps, without the link %lld", k,
+			(long long)a.plan[0].makespan_ps, (long long)alone.plan[0].makespan_ps);
+		hd_arena_reset(&arena);
+	}
 }
 
 static void what_is_asked_for_is_kept(void **state)
@@ -720,6 +757,7 @@ int main(void)
 		cmocka_unit_test(of_all_schedules_and_cuts_on_two_devices_none_is_much_faster),
 		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
+		cmocka_unit_test(what_takes_longer_than_is_counted_is_left_out),
 		cmocka_unit_test(what_is_asked_for_is_kept),
 		cmocka_unit_test(more_memory_is_never_slower),
 		cmocka_unit_test(nothing_that_is_forced_is_faster_than_the_free_choice),

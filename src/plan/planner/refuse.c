@@ -65,7 +65,7 @@ static enum hd_err refuse_few(struct hd_auto_space *space)
 		row ? row->schedule : "a pipeline", row ? row->needs : "m >= 1", ask->vns / d, p, least_vns(ask, p), or_p);
 }
 
-enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_need *simulated)
+enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_need *simulated, uint64_t nlate)
 {
 	const struct hd_auto_ask *ask = space->ask;
 	const struct hd_cluster *cluster = space->cluster;
@@ -75,6 +75,9 @@ enum hd_err hd_auto_refuse(struct hd_auto_space *space, const struct hd_auto_nee
 
 	if (err)
 		return err;
+	if (nlate)
+		return hd_fail(space->diag, HD_E_INVAL, "no plan of what was asked ends within 2^62 ps (53 days), as far as times are counted; %" PRIu64
+			" were tried that fit: is a bandwidth of the cluster, a speed or a time of the profile wrong?", nlate);
 	for (uint32_t x = 0; x < cluster->ndevices; x++)
 		largest = hd_cluster_kind_of(cluster, x)->memory > largest ? hd_cluster_kind_of(cluster, x)->memory : largest;
 	if (need.bytes <= largest && simulated->bytes < INT64_MAX)

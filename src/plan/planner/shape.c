@@ -113,18 +113,19 @@ static void add_whole(struct hd_stage_cost *to, const struct hd_stage_cost *x, b
 	to->kept += x->kept;
 }
 
+/* With the 2^62 ps of all nodes still below 2^63. */
+#define MOST_SUMS_PS 0x1p60
+
 /* The sums of a group's shards: every other node with weights sums its output on the way forward and as much on the way back.
- * Of pairs of linear nodes one sum each would do: this is a bound. */
-struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost, uint32_t first, uint32_t last, uint32_t t)
+ * Of pairs of linear nodes one sum each would do: this is a bound. `whole`: what is not divided. */
+static double shard_sums_ps(const struct hd_auto_space *space, uint32_t first, uint32_t last, uint32_t t, struct hd_stage_cost *whole)
 {
 	const struct hd_cut_sums *sums = space->sums;
 	const struct hd_cluster_level *inner = &space->cluster->level[0];
 	const struct hd_cuts *cuts = sums->cuts;
-	struct hd_stage_cost whole = { 0 };
 	double bytes = 0, n = 0;
 
-	if (t == 1)
-		return cost;
+	*whole = (struct hd_stage_cost){ 0 };
 	for (uint32_t v = 0; v < sums->profile->nnodes; v++) {
 		const struct hd_profile_node *node = &sums->profile->node[v];
 		uint32_t home = cuts->home[v];
@@ -133,14 +134,23 @@ struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struc
 			continue;
 		if (space->between[v]) {
 			const struct hd_stage_cost one = hd_cut_sums_node(sums, v);
-			add_whole(&whole, &one, space->ask->sequence);
+			add_whole(whole, &one, space->ask->sequence);
 			continue;
 		}
 		n++;
 		for (uint32_t o = 0; o < node->nouts; o++)
 			bytes += (double)node->out[o];
 	}
-	int64_t sum = llround(2 * (double)(t - 1) / t * bytes * (1e12 / inner->bytes_per_s) + n * 2 * (double)inner->latency_ps), by = t;
+	return 2 * (double)(t - 1) / t * bytes * (1e12 / inner->bytes_per_s) + n * 2 * (double)inner->latency_ps;
+}
+
+struct hd_stage_cost hd_auto_shard_cost(const struct hd_auto_space *space, struct hd_stage_cost cost, uint32_t first, uint32_t last, uint32_t t)
+{
+	struct hd_stage_cost whole;
+
+	if (t == 1)
+		return cost;
+	int64_t sum = llround(shard_sums_ps(space, first, last, t, &whole)), by = t;
 	const struct { int64_t *all, whole; } parts[] = {
 		{ &cost.f, whole.f }, { &cost.i, whole.i }, { &cost.w, whole.w }, { &cost.r, whole.r }, { &cost.saved, whole.saved },
 		{ &cost.saved_w, whole.saved_w }, { &cost.kept, whole.kept }, { &cost.in, 0 }, { &cost.out, 0 }, { &cost.param, whole.param },
@@ -175,9 +185,12 @@ enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t)
 	space->sharded = *w;
 	if (t == 1)
 		return HD_OK;
+	struct hd_stage_cost whole;
 	enum hd_err err = find_between(space);
 	if (err)
 		return err;
+	if (shard_sums_ps(space, 0, space->sums->cuts->n - 1, t, &whole) > MOST_SUMS_PS)
+		return HD_E_NOTFOUND;
 	if (!(space->sharded.range = hd_arena_take(space->work, n, sizeof *w->range)))
 		return hd_fail(space->diag, HD_E_NOMEM, "no memory for the ranges of %u cuts", w->n);
 	for (uint32_t j = 0; j < w->n; j++)

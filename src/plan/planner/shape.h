@@ -67,7 +67,7 @@ struct hd_auto_space {                            /* of one call */
 enum { HD_AUTO_MEMO = 64 };
 
 /* The table for tensor groups of t: work, weights and activations divided (of what lies between split products only where the
- * ask says `sequence`), sums of the outputs of nodes with weights added. */
+ * ask says `sequence`), sums of the outputs of nodes with weights added. HD_E_NOTFOUND: those sums alone take longer than is counted. */
 HD_MUST_USE enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t);
 /* Shares, stages, estimate. HD_E_NOTFOUND: the shape does not work (too few virtual nodes or cuts, memory); `unfit` says that it is memory. */
 HD_MUST_USE enum hd_err hd_auto_estimate(struct hd_auto_space *space, struct hd_auto_cand *cand, bool *unfit);

@@ -46,7 +46,7 @@ static struct hd_stage_cost all_of(const struct hd_cut_sums *sums) { return hd_c
 static void reference(const char *what, int64_t ps, int64_t best, struct hd_text *text)
 {
 	if (ps < 0)
-		hd_text_addf(text, "%s: does not fit the memory\n", what);
+		hd_text_addf(text, "%s: %s\n", what, ps == HD_AUTO_UNFIT ? "does not fit the memory" : "takes longer than is counted, 2^62 ps");
 	else
 		hd_text_addf(text, "%s: %.6g s, %.3f times the choice\n", what, (double)ps * PS, best ? (double)ps / (double)best : 1);
 }
@@ -94,7 +94,7 @@ static void choice(const struct hd_auto *a, const struct hd_cut_sums *sums, cons
 	else if (p->shape.p == 1 && p->shape.d > 1)
 		hd_text_addf(text, "no pipeline: sums of %.4g MB of weights a step cost less than the fill and the transfers of stages\n",
 			(double)all.param * MB);
-	else if (p->shape.p > 1 && a->data_ps >= 0)
+	else if (p->shape.p > 1 && a->data_ps != HD_AUTO_UNFIT)
 		hd_text_addf(text, "stages: data parallel would sum %.4g MB of weights a step over links of down to %.4g bytes/s\n", (double)all.param * MB,
 			outer->bytes_per_s);
 	else if (p->shape.p > 1)
@@ -170,7 +170,8 @@ static void lost(const struct hd_auto_plan *best, const struct hd_auto_plan *p, 
 		hd_text_add(text, "equal; it comes later in the enumeration");
 }
 
-void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask, bool all,
+/* The choice and what it is compared with. */
+static void chosen(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
 	struct hd_text *text)
 {
 	const struct hd_auto_plan *p = &a->plan[0];
@@ -184,8 +185,13 @@ void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, co
 	reference("one device", a->one_ps, p->makespan_ps, text);
 	reference("data parallel", a->data_ps, p->makespan_ps, text);
 	reasons(a, sums, cluster, ask, text);
-	stages(p, sums, text);
-	ranks(p, cluster, text);
+}
+
+/* What was not chosen, and how many there were. */
+static void others(const struct hd_auto *a, bool all, struct hd_text *text)
+{
+	const struct hd_auto_plan *p = &a->plan[0];
+
 	for (uint32_t i = 1; i < a->nplans && (all || i < 3); i++) {
 		hd_text_addf(text, "%u. ", i + 1);
 		hd_auto_shape_print(&a->plan[i], text);
@@ -195,6 +201,25 @@ void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, co
 	}
 	hd_text_addf(text, "%" PRIu64 " shapes, %" PRIu64 " times (p, d) skipped by their bound, %" PRIu64 " estimated, %" PRIu64 " simulated, %" PRIu64
 		" did not fit the memory\n", a->nshapes, a->nskipped, a->nestimated, a->nsimulated, a->nunfit);
+	if (a->nlate)
+		hd_text_addf(text, "left out: %" PRIu64 " that take more than 2^62 ps (53 days), as far as times are counted: is a bandwidth of the "
+			"cluster wrong?\n", a->nlate);
+}
+
+void hd_auto_explain(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask, bool all,
+	struct hd_text *text)
+{
+	chosen(a, sums, cluster, ask, text);
+	stages(&a->plan[0], sums, text);
+	ranks(&a->plan[0], cluster, text);
+	others(a, all, text);
+}
+
+void hd_auto_explain_short(const struct hd_auto *a, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, const struct hd_auto_ask *ask,
+	struct hd_text *text)
+{
+	chosen(a, sums, cluster, ask, text);
+	others(a, false, text);
 }
 
 void hd_auto_print(const struct hd_auto_plan *p, const struct hd_cut_sums *sums, const struct hd_cluster *cluster, struct hd_text *text)

@@ -54,9 +54,9 @@ struct planner {
 	int64_t limit;
 	double speed;                             /* of the slowest device */
 	struct hd_2bw_plan best, data;            /* of all; of p = 1. p 0: none */
-	uint64_t ntried, nfit;
+	uint64_t ntried, nfit, nlate;
 	int64_t least; uint32_t least_p, least_d; /* smallest need, with recomputation */
-	struct { uint32_t p, d; double s; } late; /* takes more time or memory than is counted; p 0: none. s 0: memory */
+	struct { uint32_t p, d; double s; } late; /* the last that rule 6 leaves out. s 0: memory */
 };
 
 static const struct hd_cluster_level *level_for(const struct hd_cluster *cluster, uint64_t devices)
@@ -121,17 +121,25 @@ static bool better(const struct hd_2bw_plan *a, const struct hd_2bw_plan *b)
 	return a->p != b->p ? a->p < b->p : a->d < b->d;
 }
 
+static void leave_out(struct planner *x, uint32_t p, uint32_t d, double takes)
+{
+	x->nlate++;
+	x->late.p = p;
+	x->late.d = d;
+	x->late.s = takes;
+}
+
 static void try_plan(struct planner *x, uint32_t p, uint32_t d, bool recompute)
 {
 	struct hd_2bw_plan one = { .p = p, .d = d, .m = x->vns / d, .recompute = recompute, .limit = x->limit };
 
 	x->ntried++;
-	if (!need(x, p, 2, recompute ? 1 : p, p, &one.need) || !need(x, p, 1, 1, one.m, &one.gpipe)
-		|| !need(x, p, 1, recompute ? 1 : p, p, &one.flush)) {
-		x->late.p = p;
-		x->late.d = d;
+	if (!need(x, p, 2, recompute ? 1 : p, p, &one.need) || !need(x, p, 1, recompute ? 1 : p, p, &one.flush)) {
+		leave_out(x, p, d, 0);
 		return;
 	}
+	if (!need(x, p, 1, 1, one.m, &one.gpipe))
+		one.gpipe = -1;
 	if (one.need < x->least) {
 		x->least = one.need;
 		x->least_p = p;
@@ -142,9 +150,7 @@ static void try_plan(struct planner *x, uint32_t p, uint32_t d, bool recompute)
 	x->nfit++;
 	double takes = vn_s(x, p, d, recompute);
 	if (!hd_i64_from_f64(ceil(takes * PS), &one.vn_ps)) {
-		x->late.p = p;
-		x->late.d = d;
-		x->late.s = takes;
+		leave_out(x, p, d, takes);
 		return;
 	}
 	if (p == 1 && (!x->data.p || better(&one, &x->data)))
@@ -213,14 +219,13 @@ enum hd_err hd_2bw_plan(struct hd_2bw_plan *plan, const struct hd_cut_sums *sums
 	for (uint32_t p = 1; p <= most; p++)
 		if ((!ask->p || p == ask->p) && hd_2bw_cut(x.first, p, sums, thin, nthin))
 			try_depth(&x, p);
-	if (x.late.p)
-		return refuse_late(&x, diag);
 	if (!x.best.p)
-		return refuse(&x, ask, diag);
+		return x.nlate ? refuse_late(&x, diag) : refuse(&x, ask, diag);
 	*plan = x.best;
 	plan->first = x.best_first;
 	plan->ntried = x.ntried;
 	plan->nfit = x.nfit;
+	plan->nlate = x.nlate;
 	plan->data_d = x.data.d;
 	plan->data_ps = x.data.vn_ps;
 	return HD_OK;

@@ -171,7 +171,7 @@ static void too_few_virtual_nodes_are_refused_in_the_checkers_words(void **state
 
 static void what_takes_longer_than_is_counted_is_refused(void **state)
 {
-	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) }, large = { 3000, 100, INT64_C(1) << 47, INT64_C(1) << 47 };
+	const struct block slow = { 3000, 100, 10, INT64_C(1000000000000) }, large = { 3000, 100, INT64_C(1) << 48, INT64_C(1) << 48 };
 	struct hd_cut_sums sums = chain(BLOCKS, &slow, true);
 	struct hd_cluster c = cluster(1, 4, 1e3, 1e3, 0);
 	struct hd_2bw_ask ask = { .vns = 16, .p = 2 };
@@ -187,7 +187,25 @@ static void what_takes_longer_than_is_counted_is_refused(void **state)
 	c = cluster(1, 4, 1e12, 1e12, 0);
 	ask.vns = 1 << 16;
 	diag = (struct hd_diag){ "" };
-	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_E_INVAL && strstr(diag.text, "holds more than 2^63 bytes"), "%s", diag.text);
+	CHECK(hd_2bw_plan(&plan, &sums, &c, &ask, &arena, &diag) == HD_OK && plan.gpipe == -1, "only gpipe holds that much: %s", diag.text);
+}
+
+/* Two stages send over a link that takes years, one device needs none; of a link of the innermost level alone the same is best. */
+static void what_takes_longer_than_is_counted_is_left_out_beside_others(void **state)
+{
+	const struct block block = { 3000, 100, 10, INT64_C(1000000000000) };
+	struct hd_cut_sums sums = chain(BLOCKS, &block, true);
+	struct hd_cluster far = cluster(2, 2, 1e13, 1e3, 0), near = cluster(1, 2, 1e13, 1e13, 0);
+	const struct hd_2bw_ask ask = { .vns = 16 };
+	struct hd_2bw_plan plan, alone;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	CHECK(hd_2bw_plan(&plan, &sums, &far, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_2bw_plan(&alone, &sums, &near, &ask, &arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(plan.nlate > 0 && alone.nlate == 0, "%llu, %llu left out", (unsigned long long)plan.nlate, (unsigned long long)alone.nlate);
+	CHECK(plan.p * plan.d <= 2 && plan.p == alone.p && plan.d == alone.d && plan.vn_ps == alone.vn_ps, "p=%u d=%u, %lld ps", plan.p, plan.d,
+		(long long)plan.vn_ps);
 }
 
 /* Boundaries of an uneven chain, by hand: times 1 1 1 1 6 2; half of it is at 6, behind the fourth or the fifth. */
@@ -379,6 +397,7 @@ int main(void)
 		cmocka_unit_test(equal_throughput_goes_to_the_simpler_plan),
 		cmocka_unit_test(too_few_virtual_nodes_are_refused_in_the_checkers_words),
 		cmocka_unit_test(what_takes_longer_than_is_counted_is_refused),
+		cmocka_unit_test(what_takes_longer_than_is_counted_is_left_out_beside_others),
 		cmocka_unit_test(stages_end_nearest_to_their_share),
 		cmocka_unit_test(no_stage_ends_inside_a_branch),
 		cmocka_unit_test(branches_take_what_their_nodes_take),
