@@ -177,7 +177,16 @@ expect 0 heddle plan draw zb.txt --costs 1,2,1 -o zb.svg
 grep -q '<svg ' zb.svg || failed "no picture"
 expect 2 heddle plan draw --schedule 1f1b -p 2 -m 8 --costs 1.00001,2
 says 'draw a picture'
-passed "draw: text and picture"
+expect 0 heddle plan draw --schedule 1f1b -p 2 -m 2 --costs 1,2 --json
+json_ok
+says '{"does":"F1.0","start":1,"end":2},{"does":"B1.0","start":2,"end":4}'
+says '{"why":"warm-up","before":0,"start":0,"end":1}'
+same "$(number makespan)" 9 "makespan of the drawing"
+expect 0 heddle plan draw zb.txt --json -o zb.json
+[ "$(wc -l <zb.json)" = 1 ] || failed "not one line a schedule"
+expect 2 heddle plan draw zb.txt --json -o zb.svg
+says 'is a picture, --json prints the same as data'
+passed "draw: text, picture and data"
 
 # what plan check refuses is neither simulated nor drawn
 printf '0: F0.0 F0.0\n' >twice.txt

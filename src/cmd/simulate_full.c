@@ -174,10 +174,12 @@ static enum hd_err change_all(struct hd_cmd *cmd, const struct hd_schedule *s, c
 /* In units of --costs, or in seconds by a profile. */
 struct shown { struct hd_cmd *cmd; const struct hd_sim_plan *sim; const struct hd_sim_setting *set; bool seconds; double before; };
 
-static double in_units(const struct shown *o, int64_t t)
+double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks)
 {
-	return o->seconds ? hd_sim_plan_s(o->sim, t) : (double)t / (double)o->sim->per_ps / (double)HD_UNIT_PS;
+	return seconds ? hd_sim_plan_s(sim, ticks) : (double)ticks / (double)sim->per_ps / (double)HD_UNIT_PS;
 }
+
+static double in_units(const struct shown *o, int64_t t) { return hd_cmd_sim_time(o->sim, o->seconds, t); }
 
 static void put_ranks(const struct shown *o, struct hd_json_writer *w)
 {

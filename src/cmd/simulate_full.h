@@ -14,6 +14,8 @@ HD_MUST_USE enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_s
 /* The part of both outputs that says why ranks stand still: a line a rank, or members "idle" and "warnings"; warnings to stderr. */
 void hd_cmd_print_idle(struct hd_cmd *cmd, const struct hd_sim_plan *sim);
 void hd_cmd_put_idle(struct hd_json_writer *writer, const struct hd_sim_plan *sim);
+/* A time of the simulation as it is shown: in seconds by a profile (`seconds`), else in units of --costs. */
+double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks);
 /* Simulates, prints and writes the trace. */
 HD_MUST_USE enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *ask);
 

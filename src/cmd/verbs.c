@@ -108,6 +108,7 @@ const struct hd_verb hd_verbs[] = {
 	  "Time runs to the right, a line a rank. F forward, B backward, I and W its halves; the number is the virtual node,\n"
 	  "a letter behind it the model chunk (b, c, ... of the second, third, ...); = and & continue an instruction and a pair.\n"
 	  "With --profile, --cluster or another option of `heddle simulate` also why ranks stand still; as text then 120 columns.\n"
+	  "--json: one object a schedule: of each rank its instructions and waits, from start to end (`before`: which instruction waits).\n"
 	  "A FILE, schedules or a plan, passes `heddle plan check` first: what it refuses is told as there, with exit 2.",
 	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_OUTPUT, HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
 		  HD_OPT_CREDITS, HD_OPT_SEED, HD_OPT_STEPS), hd_cmd_plan_draw, "program_schedule.sh" },
