@@ -92,6 +92,38 @@ expect 0 heddle plan gpt.yaml -n 2 -s parallel.tensor=2 -s model.sequence_shards
 awk "BEGIN { exit !($(number predicted_s) < $whole) }" || failed "no faster along the sequence: $(number predicted_s) s, whole $whole s"
 passed "a tensor group, and what it shares"
 
+# simulate JOB: what the plan predicts, and what would change it
+sed 's/bytes_per_s: .*, latency_ns: 20000/bytes_per_s: 4e6, latency_ns: 20000/' cluster.yaml >slow.yaml
+echo '{"job": {"name": "j", "steps": 2}, "model": {"use": "builtin:mlp"}, "data": {"kind": "synthetic"}, "batch": {"global": 64}}' >mlp.json
+for options in "lenet.yaml --cluster cluster.yaml --planner pipedream" "gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline" \
+	"gpt.yaml --cluster slow.yaml -s parallel.mode=pipeline -s parallel.stages=3 -s parallel.schedule=gpipe" "mlp.json -n 2"; do
+	expect 0 heddle plan $options --json
+	planned=$(number predicted_s)
+	expect 0 heddle simulate $options --json
+	json_ok
+	same "$(number makespan)" "$planned" "step of $options"
+done
+says '"planner":"auto","unit":"s","ranks":2'
+expect 0 heddle simulate gpt.yaml --cluster slow.yaml -s parallel.tensor=2 -s parallel.mode=pipeline --json
+says '"links":[{"level":"rack"'            # the second rank begins on the other server
+expect 0 heddle simulate lenet.yaml --cluster cluster.yaml --what-if bandwidth=0.01 --transport eager --steps 3
+says 'what if bandwidth=0.01'
+says '(3 steps)'
+expect 0 heddle simulate lenet.yaml --profile lenet.json --workers 2 --seed 4 --trace job.hdfr
+[ "$(head -c 8 job.hdfr)" = HDFLIGHT ] || failed "job.hdfr is no flight file"
+expect 2 heddle simulate lenet.yaml --seed 4
+says 'give --profile FILE'
+expect 2 heddle simulate lenet.yaml --costs 1,2
+says '--costs belongs to bare schedules; lenet.yaml is a job'
+expect 2 heddle simulate pipe.plan --planner auto
+says '--planner belongs to a JOB'
+expect 2 heddle simulate pipe.plan -s job.seed=1
+says '-s job.seed=1 sets a key of a JOB'
+expect 2 heddle simulate mlp.yaml --profile lenet.json
+says 'lenet.json is the profile of another graph'
+expect 3 heddle simulate nothing.yaml
+passed "a job is planned and simulated"
+
 cp lenet.yaml check
 expect 0 heddle plan ./check -n 2
 expect 2 heddle plan check

@@ -1,22 +1,15 @@
-#include "cmd/plan_job.h"
+#include "cmd/planning.h"
 
 #include <string.h>
 
 #include "plan/draw_time.h"
-#include "plan/job_plan.h"
 #include "cmd/json_line.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };
 
-struct planning {
-	struct hd_plan_input in;
-	struct hd_job_plan_ask ask;
-	struct hd_job_plan plan;
-};
-
 static uint32_t number_of(const struct hd_job *job, enum hd_job_key key) { return job->value[key].is_auto ? 0 : (uint32_t)job->value[key].i; }
 
-static void wishes(struct hd_cmd *cmd, struct planning *p)
+static void wishes(struct hd_cmd *cmd, struct hd_planning *p)
 {
 	const struct hd_job_value *schedule = &p->in.job.value[HD_JOB_PAR_SCHEDULE];
 	const char *variant = cmd->args.has[HD_OPT_PARTITIONER] ? cmd->args.text[HD_OPT_PARTITIONER] : hd_part_variant_name(HD_PART_PAPER);
@@ -39,9 +32,9 @@ static void wishes(struct hd_cmd *cmd, struct planning *p)
 
 /* ---- what is said of it */
 
-static double seconds(const struct planning *p, int64_t ticks) { return hd_sim_plan_s(&p->plan.sim, ticks); }
+static double seconds(const struct hd_planning *p, int64_t ticks) { return hd_sim_plan_s(&p->plan.sim, ticks); }
 
-static void rank_stages(const struct planning *p, uint32_t r, struct hd_text *text)
+static void rank_stages(const struct hd_planning *p, uint32_t r, struct hd_text *text)
 {
 	const struct hd_ilist *list = &p->plan.schedule.list[r];
 	bool *seen = hd_arena_take(p->plan.why.arena, p->plan.nstages, sizeof *seen);
@@ -55,7 +48,7 @@ static void rank_stages(const struct planning *p, uint32_t r, struct hd_text *te
 			hd_text_addf(text, "%s%u", n++ ? "," : "", s);
 }
 
-static uint32_t rank_vns(const struct planning *p, uint32_t r)
+static uint32_t rank_vns(const struct hd_planning *p, uint32_t r)
 {
 	const struct hd_ilist *list = &p->plan.schedule.list[r];
 	uint32_t stage = UINT32_MAX, n = 0;
@@ -69,7 +62,7 @@ static uint32_t rank_vns(const struct planning *p, uint32_t r)
 	return n;
 }
 
-static void print_ranks(struct hd_cmd *cmd, const struct planning *p)
+static void print_ranks(struct hd_cmd *cmd, const struct hd_planning *p)
 {
 	const struct hd_sim_plan *sim = &p->plan.sim;
 
@@ -95,7 +88,7 @@ static void print_ranks(struct hd_cmd *cmd, const struct planning *p)
 }
 
 /* The op of the node that a cut is named by; "" of several. */
-static const char *op_of(const struct planning *p, uint32_t cut)
+static const char *op_of(const struct hd_planning *p, uint32_t cut)
 {
 	for (uint32_t i = 0; i < p->in.profile.nnodes; i++)
 		if (!strcmp(p->in.profile.node[i].id, p->in.cuts.name[cut]))
@@ -103,7 +96,7 @@ static const char *op_of(const struct planning *p, uint32_t cut)
 	return "";
 }
 
-static uint32_t last_cut(const struct planning *p, uint32_t s) { return (s + 1 < p->plan.nstages ? p->plan.first[s + 1] : p->in.cuts.n) - 1; }
+static uint32_t last_cut(const struct hd_planning *p, uint32_t s) { return (s + 1 < p->plan.nstages ? p->plan.first[s + 1] : p->in.cuts.n) - 1; }
 
 static void print_why(const char *at, uint32_t lines)
 {
@@ -116,7 +109,7 @@ static void print_why(const char *at, uint32_t lines)
 		printf("why       (--explain says more)\n");
 }
 
-static void print_stage(const struct planning *p, uint32_t s)
+static void print_stage(const struct hd_planning *p, uint32_t s)
 {
 	const struct hd_stage_cost *c = &p->plan.costs.stage[s];
 
@@ -124,7 +117,7 @@ static void print_stage(const struct planning *p, uint32_t s)
 		p->in.cuts.name[last_cut(p, s)], op_of(p, last_cut(p, s)), (double)(c->f + c->i + c->w) * 1e-9, (double)c->param * 0x1p-20);
 }
 
-static void print_text(struct hd_cmd *cmd, const struct planning *p)
+static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 {
 	const struct hd_sim_plan *sim = &p->plan.sim;
 	struct hd_sim_warning warning[HD_SIM_WARNINGS];
@@ -146,7 +139,7 @@ static void print_text(struct hd_cmd *cmd, const struct planning *p)
 		printf("!!        %s\n", warning[i].text);
 }
 
-static void put_rank(struct hd_cmd *cmd, struct hd_json_writer *w, const struct planning *p, uint32_t r)
+static void put_rank(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_planning *p, uint32_t r)
 {
 	const struct hd_sim_share *rank = &p->plan.sim.rank[r];
 	struct hd_text stages;
@@ -170,7 +163,7 @@ static void put_rank(struct hd_cmd *cmd, struct hd_json_writer *w, const struct 
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct planning *p)
+static void print_json(struct hd_cmd *cmd, const struct hd_planning *p)
 {
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
@@ -203,7 +196,7 @@ static void print_json(struct hd_cmd *cmd, const struct planning *p)
 }
 
 /* What every other planner would have made; the same plan is told once. */
-static void print_rivals(struct hd_cmd *cmd, const struct planning *p)
+static void print_rivals(struct hd_cmd *cmd, const struct hd_planning *p)
 {
 	struct hd_job_plan told[HD_JOB_PLANNERS] = { p->plan };
 	uint32_t n = 1;
@@ -228,7 +221,7 @@ static void print_rivals(struct hd_cmd *cmd, const struct planning *p)
 	}
 }
 
-static enum hd_err draw(struct hd_cmd *cmd, const struct planning *p)
+static enum hd_err draw(struct hd_cmd *cmd, const struct hd_planning *p)
 {
 	struct hd_text text;
 
@@ -241,7 +234,7 @@ static enum hd_err draw(struct hd_cmd *cmd, const struct planning *p)
 }
 
 /* A plan that a run takes up where it can be one, else the schedule with remarks. */
-static enum hd_err write_plan(struct hd_cmd *cmd, struct planning *p)
+static enum hd_err write_plan(struct hd_cmd *cmd, struct hd_planning *p)
 {
 	struct hd_text text;
 	enum hd_err err = HD_OK;
@@ -270,9 +263,9 @@ static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job, 
 	return err;
 }
 
-enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
+enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
 {
-	struct planning *p = hd_arena_take(&cmd->arena, 1, sizeof *p);
+	struct hd_planning *p = hd_arena_take(&cmd->arena, 1, sizeof *p);
 	const struct hd_job_planner *planner = NULL;
 
 	if (!p)
@@ -289,6 +282,16 @@ enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 		err = choose_planner(cmd, &p->in.job, &planner);
 	if (!err)
 		err = hd_job_plan_make(&p->plan, planner, &p->ask, &cmd->arena, &cmd->diag);
+	if (!err)
+		*out = p;
+	return err;
+}
+
+enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
+{
+	struct hd_planning *p = NULL;
+	enum hd_err err = hd_cmd_planning(cmd, &p);
+
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
 		err = write_plan(cmd, p);
 	if (err)

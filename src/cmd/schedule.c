@@ -1,5 +1,6 @@
 #include "cmd/schedule.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -43,6 +44,16 @@ bool hd_cmd_is_plan(const char *text)
 	while (*text == '#' || *text == '\n')
 		text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
 	return !strncmp(text, "plan ", 5);
+}
+
+bool hd_cmd_is_job(const char *text)
+{
+	while (*text == '#' || isspace((unsigned char)*text))
+		text = *text == '#' ? text + strcspn(text, "\n") : text + 1;
+	const char *word = text;
+	while (islower((unsigned char)*word))
+		word++;
+	return *text == '{' || !strncmp(text, "---", 3) || (word > text && *word == ':');
 }
 
 /* "2,1,1": numbers above 0. */

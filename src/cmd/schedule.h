@@ -22,6 +22,8 @@ HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *ou
 HD_MUST_USE enum hd_err hd_cmd_check_plan(struct hd_cmd *cmd, const struct hd_plan *plan, struct hd_report *report);
 /* A plan's text, not a schedule's: the first word of a plan file is a directive that no schedule has. */
 bool hd_cmd_is_plan(const char *text);
+/* A job's: YAML that begins with a key, or JSON. Lists begin with a number or a directive. */
+bool hd_cmd_is_job(const char *text);
 /* What --transport and --credits say, of what is not said the checker's own. */
 struct hd_schedule_rules hd_cmd_rules(const struct hd_cmd *cmd);
 /* Findings, as `plan check` prints them. */

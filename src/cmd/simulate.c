@@ -74,15 +74,37 @@ static enum hd_err time_it(struct hd_cmd *cmd, const struct hd_schedule *s, cons
 	return HD_OK;
 }
 
+/* The file is a job: `yes`; options that only a job has are refused for schedules. */
+static enum hd_err is_job(struct hd_cmd *cmd, bool *yes)
+{
+	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER };
+	uint8_t *bytes = NULL;
+	size_t len;
+	enum hd_err err = cmd->args.npos ? hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_SCHEDULE_FILE_BYTES, &bytes, &len, &cmd->diag) : HD_OK;
+
+	*yes = bytes && hd_cmd_is_job((const char *)bytes);
+	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs && !err && !*yes; i++)
+		if (cmd->args.has[of_jobs[i]])
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to a JOB, which is planned first; a schedule is simulated as it stands",
+				hd_opts[of_jobs[i]].name);
+	if (!err && !*yes && cmd->args.nsets)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "-s %s sets a key of a JOB; a schedule has none", cmd->args.set[0]);
+	return err;
+}
+
 enum hd_err hd_cmd_simulate(struct hd_cmd *cmd)
 {
+	bool job = false;
 	struct hd_schedules all = { 0 };
 	struct hd_sim_ask ask;
 	enum hd_err err;
 
 	if (hd_cmd_schedule_help(cmd))
 		return HD_OK;
-	err = hd_cmd_sim_ask(cmd, &ask);
+	err = is_job(cmd, &job);
+	if (!err && job)
+		return hd_cmd_simulate_job(cmd);
+	err = err ? err : hd_cmd_sim_ask(cmd, &ask);
 	err = err ? err : hd_cmd_schedules_sound(cmd, &all);
 	for (uint32_t i = 0; i < all.len && !err; i++) {
 		const bool full = hd_cmd_sim_is_full(cmd, &all.at[i]);

@@ -72,9 +72,20 @@ static enum hd_err read_count(struct hd_cmd *cmd, enum hd_opt opt, uint32_t *out
 	return HD_OK;
 }
 
+enum hd_err hd_cmd_sim_ways(struct hd_cmd *cmd, struct hd_sim_setting *set)
+{
+	set->noise = cmd->args.has[HD_OPT_SEED];
+	set->seed = cmd->args.count[HD_OPT_SEED];
+	if (set->noise && !cmd->args.has[HD_OPT_PROFILE])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--seed draws costs from the deviations of a profile: give --profile FILE");
+	enum hd_err err = read_transport(cmd, set);
+	err = err ? err : read_count(cmd, HD_OPT_PERIODS, &set->steps);
+	return err ? err : read_count(cmd, HD_OPT_STEPS, &set->steps);
+}
+
 enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask, struct hd_sim_setting *out)
 {
-	struct hd_sim_setting set = { .per_ps = 1, .noise = cmd->args.has[HD_OPT_SEED], .seed = cmd->args.count[HD_OPT_SEED] };
+	struct hd_sim_setting set = { .per_ps = 1 };
 	const struct hd_stage_costs *costs = NULL;
 	enum hd_err err = HD_OK;
 
@@ -94,14 +105,10 @@ enum hd_err hd_cmd_sim_setting(struct hd_cmd *cmd, const struct hd_schedule *s, 
 		set.hop = ask->costs.hop * set.per_ps;
 		err = hd_stage_costs_even(even, &ask->costs, s->nstages, &cmd->arena, &cmd->diag);
 		costs = even;
-		if (set.noise)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--seed draws costs from the deviations of a profile: give --profile FILE");
 	}
 	set.costs = costs;
 	err = err ? err : read_cluster(cmd, s, &set);
-	err = err ? err : read_transport(cmd, &set);
-	err = err ? err : read_count(cmd, HD_OPT_PERIODS, &set.steps);
-	err = err ? err : read_count(cmd, HD_OPT_STEPS, &set.steps);
+	err = err ? err : hd_cmd_sim_ways(cmd, &set);
 	if (!err)
 		*out = set;
 	return err;
@@ -172,7 +179,7 @@ static enum hd_err change_all(struct hd_cmd *cmd, const struct hd_schedule *s, c
 /* ---- output */
 
 /* In units of --costs, or in seconds by a profile. */
-struct shown { struct hd_cmd *cmd; const struct hd_sim_plan *sim; const struct hd_sim_setting *set; bool seconds; double before; };
+struct shown { struct hd_cmd *cmd; const struct hd_sim_plan *sim; const struct hd_sim_setting *set; bool seconds; double before; const char *planner; };
 
 double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks)
 {
@@ -209,6 +216,8 @@ static void print_json(const struct shown *o, const struct hd_sim_warning *warni
 	struct hd_json_writer *w = hd_json_line_open(o->cmd, &line);
 
 	hd_json_put_text(w, "schedule", o->sim->ran.heading);
+	if (o->planner)
+		hd_json_put_text(w, "planner", o->planner);
 	hd_json_put_text(w, "unit", o->seconds ? "s" : "as --costs");
 	hd_json_put_i64(w, "ranks", o->sim->ran.nranks);
 	hd_json_put_i64(w, "virtual_nodes", o->sim->ran.nvns / o->sim->steps);
@@ -350,21 +359,18 @@ static enum hd_err write_trace(struct hd_cmd *cmd, const struct hd_sim_plan *sim
 	return err ? err : hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_TRACE], bytes, len, &cmd->diag);
 }
 
-enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask)
+enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *s, struct hd_sim_setting *set, bool seconds, const char *planner)
 {
 	struct hd_sim_warning warning[HD_SIM_WARNINGS];
-	struct hd_sim_setting set;
 	struct hd_sim_plan sim = { 0 };
 	struct change change;
-	struct shown o = { .cmd = cmd, .sim = &sim, .seconds = cmd->args.has[HD_OPT_PROFILE] };
-	enum hd_err err = hd_cmd_sim_setting(cmd, s, ask, &set);
+	struct shown o = { .cmd = cmd, .sim = &sim, .set = set, .seconds = seconds, .planner = planner };
 
-	set.spans = cmd->args.has[HD_OPT_TRACE];
-	err = err ? err : hd_sim_plan(&sim, s, &set, &cmd->arena, &cmd->diag);
-	o.set = &set;
+	set->spans = cmd->args.has[HD_OPT_TRACE];
+	enum hd_err err = hd_sim_plan(&sim, s, set, &cmd->arena, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_WHAT_IF]) {
 		o.before = in_units(&o, sim.makespan);
-		err = change_all(cmd, s, &set, &change);
+		err = change_all(cmd, s, set, &change);
 		err = err ? err : hd_sim_plan(&sim, s, &change.set, &cmd->arena, &cmd->diag);
 		o.set = &change.set;
 	}
@@ -378,4 +384,12 @@ enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s
 	print_text(&o);
 	print_warnings(cmd, &sim);
 	return HD_OK;
+}
+
+enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *s, const struct hd_sim_ask *ask)
+{
+	struct hd_sim_setting set;
+	enum hd_err err = hd_cmd_sim_setting(cmd, s, ask, &set);
+
+	return err ? err : hd_cmd_simulate_on(cmd, s, &set, cmd->args.has[HD_OPT_PROFILE], NULL);
 }

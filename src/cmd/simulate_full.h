@@ -16,7 +16,13 @@ void hd_cmd_print_idle(struct hd_cmd *cmd, const struct hd_sim_plan *sim);
 void hd_cmd_put_idle(struct hd_json_writer *writer, const struct hd_sim_plan *sim);
 /* A time of the simulation as it is shown: in seconds by a profile (`seconds`), else in units of --costs. */
 double hd_cmd_sim_time(const struct hd_sim_plan *sim, bool seconds, int64_t ticks);
-/* Simulates, prints and writes the trace. */
+/* Of the setting what --transport, --credits, --steps, --periods and --seed say. */
+HD_MUST_USE enum hd_err hd_cmd_sim_ways(struct hd_cmd *cmd, struct hd_sim_setting *setting);
+/* Simulates, --what-if too, prints and writes the trace. `planner`: who made the schedule, NULL: nobody did. */
+HD_MUST_USE enum hd_err hd_cmd_simulate_on(struct hd_cmd *cmd, const struct hd_schedule *schedule, struct hd_sim_setting *setting, bool seconds,
+	const char *planner);
 HD_MUST_USE enum hd_err hd_cmd_simulate_full(struct hd_cmd *cmd, const struct hd_schedule *schedule, const struct hd_sim_ask *ask);
+/* Plans the job that the verb names and simulates that. */
+HD_MUST_USE enum hd_err hd_cmd_simulate_job(struct hd_cmd *cmd);
 
 #endif

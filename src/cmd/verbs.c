@@ -169,7 +169,7 @@ const struct hd_verb hd_verbs[] = {
 	  "--plan` takes where every device has the whole model; else a schedule for `heddle plan check`.",
 	  OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW,
 		  HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET), hd_cmd_plan, "program_plan_job.sh" },
-	{ "simulate", "[FILE]", 0, 1, "predict time, bubble and activations of a schedule",
+	{ "simulate", "[FILE|JOB]", 0, 1, "predict time, bubble and activations of a schedule, or of the plan of a job",
 	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"
 	  "instruction. peak activations: in those of a full rank and virtual node. Exact and equal on every machine.\n"
@@ -178,9 +178,12 @@ const struct hd_verb hd_verbs[] = {
 	  "With any of the options from --profile to --trace: per rank work and why it stands still, memory by what it is for, traffic\n"
 	  "of links, warnings. --profile FILE: seconds and bytes of a model's stages (--cuts; default: the straight partition) instead of\n"
 	  "units; --cluster FILE: devices and links that transfers share (as `heddle plan` takes it); --seed N: costs vary as they did\n"
-	  "when profiled; --steps N: as many steps; --trace FILE: what happens, as a run's flight/N.hdfr.",
+	  "when profiled; --steps N: as many steps; --trace FILE: what happens, as a run's flight/N.hdfr.\n"
+	  "A JOB is planned first, as `heddle plan JOB` does with the same options (--workers, --cluster, --profile, --planner, --schedule,\n"
+	  "-s); then that plan is simulated on those devices, buffered unless --transport says otherwise.",
 	  OPTS(SCHEDULE_OPTS, COST_OPTS, HD_OPT_REPEAT, HD_OPT_PROFILE, HD_OPT_CUTS, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_CLUSTER, HD_OPT_TRANSPORT,
-		  HD_OPT_CREDITS, HD_OPT_WHAT_IF, HD_OPT_SEED, HD_OPT_STEPS, HD_OPT_TRACE), hd_cmd_simulate, "program_schedule.sh" },
+		  HD_OPT_CREDITS, HD_OPT_WHAT_IF, HD_OPT_SEED, HD_OPT_STEPS, HD_OPT_TRACE, HD_OPT_WORKERS, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER,
+		  HD_OPT_PARTITIONER, HD_OPT_SET), hd_cmd_simulate, "program_schedule.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
 	  "Exit 0 only if the claim at the end was verified.",
