@@ -56,6 +56,17 @@ expect 0 heddle plan mlp.yaml --planner data -n 3 -o data.plan
 expect 0 heddle plan check data.plan
 expect 0 heddle run mlp.yaml --devices 3 --plan data.plan --out planned --json
 same "$(number digest)" "$(heddle run mlp.yaml --devices 1 --out plain --json 2>err >out; number digest)" "states under the plan and without"
+expect 0 heddle plan lenet.yaml --planner data --cluster cluster.yaml -s batch.global=4096 -s batch.virtual_nodes=64 -o uneven.plan
+says 'summed once a step, over the rack'
+says 'virtual nodes 22/22/10/10: '
+says 'only 2 x new: would be '
+says ' % slower: computing takes longer; '
+expect 0 heddle plan check uneven.plan
+expect 0 heddle plan lenet.yaml --planner data --cluster cluster.yaml
+says 'devices 0-1: virtual nodes '
+says '2 of 4 devices stay idle'
+passed "uneven devices get uneven counts, or none, with the reason"
+
 expect 0 heddle plan lenet.yaml --planner pipedream --cluster cluster.yaml -o pipe.plan --json
 says '"runs":false'
 expect 0 heddle plan lenet.yaml --planner pipedream --partitioner heddle -s parallel.recompute=stage --cluster cluster.yaml -o again.plan

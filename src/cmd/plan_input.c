@@ -135,7 +135,7 @@ enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 	return err ? err : read_cluster(cmd, p);
 }
 
-enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *p, uint32_t nranks, const uint32_t *counts, struct hd_text *text)
+enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *p, const uint32_t *map, struct hd_text *text)
 {
 	struct hd_layout layout;
 	struct hd_plan plan;
@@ -145,7 +145,7 @@ enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *
 		return err;
 	struct hd_plan_job job = { .nvns = p->job.nvns, .nchunks = layout.nchunks, .nstages = 1, .clips = true, .wave = 1,
 		.lockstep = hd_job_int(&p->job, HD_JOB_BN) == HD_BN_GLOBAL };
-	err = hd_plan_data(&plan, &job, nranks, counts, &cmd->arena, &cmd->diag);
+	err = hd_plan_of_map(&plan, &job, p->cluster.ndevices, map, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
 	plan.cause = "made by heddle plan";

@@ -233,6 +233,18 @@ static enum hd_err draw(struct hd_cmd *cmd, const struct hd_planning *p)
 	return err;
 }
 
+static enum hd_err write_whole(struct hd_cmd *cmd, const struct hd_planning *p, struct hd_text *text)
+{
+	uint32_t *map = hd_arena_take(&cmd->arena, p->in.job.nvns, sizeof *map);
+
+	if (!map)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text of a plan");
+	for (uint32_t r = 0, v = 0; r < p->plan.schedule.nranks; r++)
+		for (uint32_t i = 0; i < p->plan.counts[r]; i++)
+			map[v++] = p->plan.device[r];
+	return hd_plan_input_whole(cmd, &p->in, map, text);
+}
+
 /* A plan that a run takes up where it can be one, else the schedule with remarks. */
 static enum hd_err write_plan(struct hd_cmd *cmd, struct hd_planning *p)
 {
@@ -241,7 +253,7 @@ static enum hd_err write_plan(struct hd_cmd *cmd, struct hd_planning *p)
 
 	hd_text_init(&text, &cmd->arena);
 	if (p->plan.whole)
-		err = hd_plan_input_whole(cmd, &p->in, p->plan.schedule.nranks, p->plan.counts, &text);
+		err = write_whole(cmd, p, &text);
 	else
 		hd_job_plan_print(&p->plan, &p->ask, &text);
 	if (!err && text.full)

@@ -23,8 +23,8 @@ struct hd_plan_input {
 };
 
 HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);
-/* The text of a data-parallel plan that `heddle run --plan` takes. */
-HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input, uint32_t nranks, const uint32_t *counts,
-	struct hd_text *text);
+/* The text of a data-parallel plan that `heddle run --plan` takes: a rank for every device of the cluster, those without
+ * virtual nodes too. map[v] is the device of virtual node v. */
+HD_MUST_USE enum hd_err hd_plan_input_whole(struct hd_cmd *cmd, const struct hd_plan_input *input, const uint32_t *map, struct hd_text *text);
 
 #endif

@@ -7,7 +7,7 @@
  * 2. A plan whose fullest rank needs more than its device has is HD_E_INVAL, with rank, bytes and what would need less.
  * 3. Equal asks give equal bytes on every machine.
  * 4. A plan in which every rank has the whole model is `whole`: a run can take it up (plan.h). `counts` says how many virtual
- *    nodes each rank has, in ascending ranges.
+ *    nodes each rank has, in ascending ranges; `device` says which device a rank is.
  *
  * Not here: who measured the profile, what to print. Everything lies in the arena; the ask is borrowed. Pure. */
 #ifndef HD_PLAN_JOB_PLAN_H
@@ -48,6 +48,8 @@ struct hd_job_plan {
 struct hd_job_planner {
 	const char *name, *about;
 	enum hd_err (*make)(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
+	/* tried too where devices differ, and taken if it is faster; NULL: nothing is */
+	enum hd_err (*also)(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 };
 enum { HD_JOB_PLANNERS = 8 };                     /* most rows */
 extern const struct hd_job_planner hd_job_planners[];      /* ends with name == NULL */

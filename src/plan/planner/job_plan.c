@@ -21,50 +21,6 @@ enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const struct hd_j
 	return HD_OK;
 }
 
-/* ---- data: every device has the whole model */
-
-/* In proportion to speed, by largest remainder, ties to the lower device; no more devices than virtual nodes. */
-static void share_out(const struct hd_cluster *cluster, uint32_t nranks, uint32_t vns, uint32_t *counts, double *rest)
-{
-	double speed = 0;
-	uint32_t left = vns;
-
-	for (uint32_t r = 0; r < nranks; r++)
-		speed += hd_cluster_kind_of(cluster, r)->speed;
-	for (uint32_t r = 0; r < nranks; r++) {
-		double share = vns * hd_cluster_kind_of(cluster, r)->speed / speed;
-		counts[r] = (uint32_t)share;
-		rest[r] = share - counts[r];
-		left -= counts[r];
-	}
-	for (; left; left--) {
-		uint32_t best = 0;
-		for (uint32_t r = 1; r < nranks; r++)
-			best = rest[r] > rest[best] ? r : best;
-		counts[best]++;
-		rest[best] = -1;
-	}
-}
-
-static enum hd_err alternate(struct hd_schedule *s, const uint32_t *counts, uint32_t nranks, uint32_t vns, struct hd_arena *arena, struct hd_diag *diag)
-{
-	uint32_t vn = 0;
-
-	*s = (struct hd_schedule){ .heading = "data parallel", .nranks = nranks, .nvns = vns, .list = hd_arena_take(arena, nranks, sizeof *s->list) };
-	for (uint32_t r = 0; s->list && r < nranks; r++) {
-		struct hd_ilist *list = &s->list[r];
-		list->cap = 2 * counts[r] + 1;
-		list->at = hd_arena_take(arena, list->cap, sizeof *list->at);
-		if (!list->at)
-			return no_memory(diag);
-		for (uint32_t i = 0; i < counts[r]; i++, vn++) {
-			list->at[list->len++] = (struct hd_ins){ .op = HD_INS_F, .vn = vn };
-			list->at[list->len++] = (struct hd_ins){ .op = HD_INS_B, .vn = vn };
-		}
-	}
-	return s->list ? hd_schedule_infer(s, arena, diag) : no_memory(diag);
-}
-
 enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag)
 {
 	plan->device = hd_arena_take(arena, nranks, sizeof *plan->device);
@@ -73,42 +29,14 @@ enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, stru
 	return plan->device ? HD_OK : no_memory(diag);
 }
 
-static enum hd_err make_data(struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
-{
-	const struct hd_job_wish wishes[] = { { ask->stages > 1, "stages" }, { ask->chunks > 1, "chunks" }, { ask->tensor > 1, "tensor width" },
-		{ ask->schedule && strcmp(ask->schedule, "data-parallel") != 0, "schedule" }, { ask->recompute == HD_RECOMPUTES_ALWAYS, "recomputation" }, { ask->deep, "depth (one stage)" } };
-	uint32_t n = ask->cluster->ndevices < ask->vns ? ask->cluster->ndevices : ask->vns;
-	double *rest = hd_arena_take(arena, n, sizeof *rest);
-	enum hd_err err = hd_job_plan_refuse(plan, wishes, sizeof wishes / sizeof *wishes, diag);
-
-	plan->counts = hd_arena_take(arena, n, sizeof *plan->counts);
-	plan->first = hd_arena_take(arena, 1, sizeof *plan->first);
-	if (!err && (!rest || !plan->counts || !plan->first))
-		err = no_memory(diag);
-	if (err)
-		return err;
-	share_out(ask->cluster, n, ask->vns, plan->counts, rest);
-	plan->nstages = 1;
-	plan->whole = true;
-	err = alternate(&plan->skeleton, plan->counts, n, ask->vns, arena, diag);
-	if (!err)
-		err = hd_job_plan_in_order(plan, n, arena, diag);
-	if (n < ask->cluster->ndevices)
-		hd_text_addf(&plan->why, "%u of %u devices stay idle: the step has %u virtual nodes\n", ask->cluster->ndevices - n, ask->cluster->ndevices,
-			ask->vns);
-	hd_text_addf(&plan->why, "every device has the whole model; %u virtual nodes are shared out in proportion to speed, and the gradients summed once "
-		"a step\n", ask->vns);
-	return err;
-}
-
 /* ---- all planners */
 
 const struct hd_job_planner hd_job_planners[] = {
-	{ "auto", "the fastest that fits, of all depths, widths and schedules, by simulation", hd_job_plan_auto },
-	{ "data", "every device has the whole model", make_data },
-	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", hd_job_plan_pipedream },
-	{ "2bw", "depth and width of delayed updates", hd_job_plan_2bw },
-	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp },
+	{ "auto", "the fastest that fits, of all depths, widths and schedules, by simulation", hd_job_plan_auto, hd_job_plan_data },
+	{ "data", "every device used has the whole model, and virtual nodes by its speed", hd_job_plan_data, NULL },
+	{ "pipedream", "stages and copies by PipeDream's recurrence (--partitioner), run by 1f1b-rr", hd_job_plan_pipedream, NULL },
+	{ "2bw", "depth and width of delayed updates", hd_job_plan_2bw, NULL },
+	{ "ptdp", "the rules of PTD-P: as wide and as deep as memory needs, then as many copies as there are devices", hd_job_plan_ptdp, NULL },
 	{ 0 },
 };
 static_assert(sizeof hd_job_planners / sizeof *hd_job_planners <= HD_JOB_PLANNERS + 1, "who prints all planners has room for HD_JOB_PLANNERS");
@@ -143,7 +71,7 @@ static enum hd_err fits(const struct hd_job_plan *plan, const struct hd_job_plan
 	return HD_OK;
 }
 
-enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+static enum hd_err make_and_simulate(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_plan plan = { .planner = planner->name };
@@ -191,6 +119,48 @@ bool hd_job_plan_same(const struct hd_job_plan *a, const struct hd_job_plan *b)
 	return !memcmp(a->first, b->first, a->nstages * sizeof *a->first) && !memcmp(a->device, b->device, x->nranks * sizeof *a->device) &&
 		same_lists(x->prologue, y->prologue, x->nranks) && same_lists(x->list, y->list, x->nranks) &&
 		same_lists(x->epilogue, y->epilogue, x->nranks);
+}
+
+static bool devices_differ(const struct hd_cluster *cluster)
+{
+	for (uint32_t d = 1; d < cluster->ndevices; d++)
+		if (cluster->device_kind[d] != cluster->device_kind[0])
+			return true;
+	return false;
+}
+
+/* What the planner's shapes do not have: copies with uneven counts. A refusal of it refuses nothing. */
+static enum hd_err also_uneven(struct hd_job_plan *plan, enum hd_err made, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag, const struct hd_diag *why)
+{
+	const struct hd_job_planner uneven = { planner->name, planner->about, planner->also, NULL };
+	struct hd_job_plan other;
+	struct hd_diag quiet = { "" };
+	enum hd_err err = make_and_simulate(&other, &uneven, ask, arena, &quiet);
+
+	if (!err && (made || hd_job_plan_step_s(&other) < hd_job_plan_step_s(plan))) {
+		if (!made)
+			hd_text_addf(&other.why, "the best with equal counts or stages takes %.3f ms\n", hd_job_plan_step_s(plan) * 1e3);
+		*plan = other;
+		return HD_OK;
+	}
+	return made ? hd_fail(diag, made, "%s", why->text) : HD_OK;
+}
+
+enum hd_err hd_job_plan_make(struct hd_job_plan *out, const struct hd_job_planner *planner, const struct hd_job_plan_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_job_plan plan;
+	struct hd_diag why = { "" };
+	enum hd_err err = make_and_simulate(&plan, planner, ask, arena, &why);
+
+	if (planner->also && devices_differ(ask->cluster) && (!err || err == HD_E_INVAL))
+		err = also_uneven(&plan, err, planner, ask, arena, diag, &why);
+	else if (err)
+		return hd_fail(diag, err, "%s", why.text);
+	if (!err)
+		*out = plan;
+	return err;
 }
 
 void hd_job_plan_print(const struct hd_job_plan *plan, const struct hd_job_plan_ask *ask, struct hd_text *text)

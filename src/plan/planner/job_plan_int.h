@@ -16,6 +16,7 @@ HD_MUST_USE enum hd_err hd_job_plan_refuse(const struct hd_job_plan *plan, const
 /* Rank r on device r. */
 HD_MUST_USE enum hd_err hd_job_plan_in_order(struct hd_job_plan *plan, uint32_t nranks, struct hd_arena *arena, struct hd_diag *diag);
 
+hd_job_plan_maker hd_job_plan_data;                                          /* job_plan_data.c */
 hd_job_plan_maker hd_job_plan_pipedream;                                     /* job_plan_stages.c */
 hd_job_plan_maker hd_job_plan_auto, hd_job_plan_2bw, hd_job_plan_ptdp;     /* job_plan_auto.c */
 

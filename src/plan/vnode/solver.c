@@ -12,7 +12,7 @@ static const char *const verdict_words[] = {
 
 const char *hd_verdict_words(enum hd_verdict verdict) { return verdict_words[verdict]; }
 
-enum { PPM = 1000000 };
+enum { PPM = 1000000, COUNTS_SHOWN = 16 };      /* more devices: runs of equal counts are told as count*devices */
 
 struct solving {
 	const struct hd_solve_ask *ask;
@@ -22,7 +22,7 @@ struct solving {
 	struct hd_diag *diag;
 };
 
-static uint32_t margin(const struct hd_solve_ask *ask)
+uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask)
 {
 	uint64_t sum = 0;
 
@@ -32,15 +32,14 @@ static uint32_t margin(const struct hd_solve_ask *ask)
 	return twice > HD_SOLVE_MARGIN_PPM ? (uint32_t)twice : HD_SOLVE_MARGIN_PPM;
 }
 
-/* b - a in ppm of a, within 1000 times a. */
-static int32_t slower(int64_t a, int64_t b)
+int32_t hd_solve_slower_ppm(int64_t by_ps, int64_t over_ps)
 {
-	wide ppm = a ? ((wide)b - a) * PPM / a : 0, most = (wide)1000 * PPM;
+	wide ppm = over_ps ? ((wide)by_ps - over_ps) * PPM / over_ps : 0, most = (wide)1000 * PPM;
 
 	return (int32_t)(ppm > most ? most : ppm < -most ? -most : ppm);
 }
 
-static bool gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm)
+bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm)
 {
 	return (wide)step_ps * PPM < (wide)over_ps * (PPM - (int64_t)margin_ppm);
 }
@@ -149,13 +148,13 @@ static enum hd_err rival_of(const struct solving *s, uint32_t type)
 	if (err)
 		return hd_fail(s->diag, err, "%s", why.text);
 	put_rival(s, (struct hd_solve_rival){ judge(s, &rival, type), used_of(s, &rival, type), type, alone, rival.step_ps,
-		slower(plan->step_ps, rival.step_ps) });
+		hd_solve_slower_ppm(rival.step_ps, plan->step_ps) });
 	return HD_OK;
 }
 
 enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_solve made = { .margin_ppm = margin(ask) };
+	struct hd_solve made = { .margin_ppm = hd_solve_margin_ppm(ask) };
 	struct solving s = { ask, &made, hd_arena_take(arena, ask->ndevices, 1), arena, diag };
 	struct hd_solve_plan simple = { 0 };
 	enum hd_err err = hd_solve_least(&made.plan, ask, NULL, NULL, arena, diag);
@@ -165,7 +164,7 @@ enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, str
 	if (err)
 		return err;
 	err = ask->now ? simple_now(&s, &simple) : simple_start(&s, &simple);
-	if (!err && !adds_nothing(&s, &made.plan, &simple) && !gains(made.plan.step_ps, simple.step_ps, made.margin_ppm))
+	if (!err && !adds_nothing(&s, &made.plan, &simple) && !hd_solve_gains(made.plan.step_ps, simple.step_ps, made.margin_ppm))
 		made.plan = simple;
 	err = err == HD_E_REFUSED ? HD_OK : err;          /* nothing simple fits: then what does */
 	for (uint32_t t = 0; t < ask->ntypes && !err; t++)
@@ -189,12 +188,14 @@ static double ms(int64_t ps) { return (double)ps * 1e-9; }
 static void print_plan(const struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_text *text)
 {
 	const struct hd_solve_plan *plan = &solve->plan;
-	bool first = true;
 
 	hd_text_add(text, "virtual nodes ");
-	for (uint32_t d = 0; d < ask->ndevices; d++) {
-		hd_text_addf(text, "%s%u", first ? "" : "/", plan->count[d]);
-		first = false;
+	for (uint32_t d = 0, n = 1; d < ask->ndevices; d += n) {
+		for (n = 1; ask->ndevices > COUNTS_SHOWN && d + n < ask->ndevices && plan->count[d + n] == plan->count[d];)
+			n++;
+		hd_text_addf(text, "%s%u", d ? "/" : "", plan->count[d]);
+		if (n > 1)
+			hd_text_addf(text, "*%u", n);
 	}
 	hd_text_addf(text, ": %.3f ms a step, computing %.3f, exchange %.3f of which %.3f shows; %u of %u devices, %u of %u workers, %u roots, "
 		"%u at most%s\n", ms(plan->step_ps), ms(plan->compute_ps), ms(plan->exchange_ps), ms(plan->step_ps - plan->compute_ps), plan->ndevices,
