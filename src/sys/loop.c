@@ -305,3 +305,9 @@ enum hd_err hd_loop_sim_post(struct hd_loop *loop, int64_t at_ns, int id, unsign
 	assert(loop->sim && id >= 0 && id < HD_LOOP_WATCHED);
 	return push(loop, (struct hd_loop_timer){ .at_ns = at_ns, .id = id, .what = what }, diag);
 }
+
+int64_t hd_loop_sim_next_ns(const struct hd_loop *loop)
+{
+	assert(loop->sim);
+	return atomic_load(&loop->woken) ? INT64_MIN : loop->n_timers ? loop->timers[0].at_ns : INT64_MAX;
+}

@@ -82,4 +82,6 @@ HD_MUST_USE enum hd_err hd_loop_poll(struct hd_loop *loop, int64_t at_ns, struct
 /* Simulation only: `what` befalls the watcher of id at at_ns, if there is one then and it cares. */
 HD_MUST_USE enum hd_err hd_loop_sim_post(struct hd_loop *loop, int64_t at_ns, int id, unsigned what, struct hd_diag *diag);
 
+int64_t hd_loop_sim_next_ns(const struct hd_loop *loop);      /* of the earliest timer or post; of a wake: at once; INT64_MAX: nothing comes */
+
 #endif

@@ -106,6 +106,7 @@ struct hd_net_sim;
 struct hd_net_host {
 	struct hd_net net;                /* hand out &host->net */
 	struct hd_net_sim *sim;           /* borrowed */
+	struct hd_loop *loop;             /* borrowed: simulated, hears of this host's sockets; NULL: nobody is told */
 	uint32_t host;
 };
 
@@ -115,7 +116,6 @@ struct hd_net_sim {
 		struct hd_net_host own;
 	};
 	struct hd_clock *clock;           /* borrowed */
-	struct hd_loop *loop;             /* borrowed; NULL: nobody is told; else a simulated one */
 	const struct hd_net_fault *faults;        /* borrowed, rising by `write` */
 	size_t n_faults;
 	struct hd_net_fate (*fate)(void *user, const struct hd_net_trip *trip);       /* NULL: none; asked after the faults */
@@ -125,7 +125,9 @@ struct hd_net_sim {
 	struct hd_net_end *ends;          /* owned: HD_NET_SIM_SOCKS */
 };
 
-void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_net_host *host);
+/* `host` does not move while it has sockets. Loops of several hosts share the sim's clock; whoever moves them polls the one whose
+ * next event is earliest (hd_loop_sim_next_ns). */
+void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_loop *loop, struct hd_net_host *host);
 HD_MUST_USE enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag);
 void hd_net_sim_finish(struct hd_net_sim *sim);
 

@@ -27,7 +27,7 @@ struct hd_net_end {
 	int peer, listener;
 	bool taken;                       /* somebody holds a hd_sock of it */
 	bool mute;                        /* what it writes is lost, and it is not told */
-	uint32_t host;
+	const struct hd_net_host *host;   /* whose socket it is */
 	int64_t born_ns;                  /* before, a connect is under way */
 	int64_t cut_ns;                   /* from then on the connection is gone; INT64_MAX: it is not */
 	int64_t last_ns;                  /* arrival of the last parcel: none overtakes */
@@ -38,7 +38,7 @@ struct hd_net_end {
 };
 
 static struct hd_net_sim *sim_of(struct hd_net *net) { return ((struct hd_net_host *)net)->sim; }
-static uint32_t host_of(struct hd_net *net) { return ((struct hd_net_host *)net)->host; }
+static struct hd_net_host *host_of(struct hd_net *net) { return (struct hd_net_host *)net; }
 static int64_t now(struct hd_net_sim *sim) { return hd_clock_now_ns(sim->clock); }
 
 static int end_new(struct hd_net_sim *sim, enum state state, struct hd_diag *diag, enum hd_err *err)
@@ -58,9 +58,9 @@ static int end_new(struct hd_net_sim *sim, enum state state, struct hd_diag *dia
 /* The loop, if there is one, hears of it; a full loop shows as a stalled simulation in the test. */
 static void post(struct hd_net_sim *sim, int64_t at_ns, int id, unsigned what)
 {
-	if (!sim->loop || id == NOBODY)
+	if (id == NOBODY || !sim->ends[id].host->loop)
 		return;
-	enum hd_err err = hd_loop_sim_post(sim->loop, at_ns, id, what, NULL);
+	enum hd_err err = hd_loop_sim_post(sim->ends[id].host->loop, at_ns, id, what, NULL);
 	assert(!err);
 	(void)err;
 }
@@ -105,7 +105,7 @@ static enum hd_err sim_connect(struct hd_net *net, struct hd_sock *sock, struct 
 	int listener = listener_at(sim, sock->addr);
 	if (listener == NOBODY)
 		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: nobody listens; is the other process alive?", sock->addr);
-	struct hd_net_fate fate = fate_of(sim, host_of(net), sim->ends[listener].host, 0);
+	struct hd_net_fate fate = fate_of(sim, host_of(net)->host, sim->ends[listener].host->host, 0);
 	if (fate.cut)
 		return hd_fail(diag, HD_E_PEERLOST, "cannot connect to %s: it refuses; is the other process alive?", sock->addr);
 	int near = end_new(sim, OPEN, diag, &err);
@@ -240,7 +240,7 @@ static enum hd_err sim_write(struct hd_net *net, struct hd_sock *sock, const str
 	if (near->born_ns > now(sim) || !room || far->n_parcels == PARCELS)
 		return HD_E_AGAIN;
 	struct hd_net_fault fault = fault_now(sim);
-	struct hd_net_fate fate = fate_of(sim, near->host, far->host, len);
+	struct hd_net_fate fate = fate_of(sim, near->host->host, far->host->host, len);
 	int64_t at_ns = now(sim) + sim->latency_ns + fault.delay_ns + fate.delay_ns;
 	if (fate.lost) {
 		near->mute = true;
@@ -324,7 +324,7 @@ static const struct hd_net_ops sim_ops = {
 
 enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag)
 {
-	*sim = (struct hd_net_sim){ .own = { { &sim_ops, true }, sim, 0 }, .clock = clock, .loop = loop };
+	*sim = (struct hd_net_sim){ .own = { { &sim_ops, true }, sim, loop, 0 }, .clock = clock };
 	sim->ends = hd_alloc(HD_NET_SIM_SOCKS * sizeof *sim->ends);
 	if (!sim->ends)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory for a simulated net");
@@ -333,9 +333,9 @@ enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, stru
 	return HD_OK;
 }
 
-void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_net_host *host)
+void hd_net_sim_host(struct hd_net_sim *sim, uint32_t number, struct hd_loop *loop, struct hd_net_host *host)
 {
-	*host = (struct hd_net_host){ { &sim_ops, true }, sim, number };
+	*host = (struct hd_net_host){ { &sim_ops, true }, sim, loop, number };
 }
 
 void hd_net_sim_finish(struct hd_net_sim *sim)

@@ -438,7 +438,7 @@ static void the_fate_of_hosts_is_scripted(void **state)
 	enter(&world, SIM);
 	world.sim.fate = by_host;
 	for (uint32_t i = 0; i < 5; i++)
-		hd_net_sim_host(&world.sim, i, &host[i]);
+		hd_net_sim_host(&world.sim, i, &world.loop, &host[i]);
 	assert_int_equal(hd_sock_listen(&host[2].net, "tcp:two", &listener, &world.diag), HD_OK);
 	assert_int_equal(hd_sock_connect(&host[3].net, "tcp:two", &near, NULL), HD_E_PEERLOST);
 	assert_int_equal(hd_sock_connect(&host[4].net, "tcp:two", &other, &world.diag), HD_OK);

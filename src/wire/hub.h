@@ -158,6 +158,8 @@ void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer);
  * the loop's clock. Events and timers whose tag is below HD_HUB_TAG are the owner's: they are put into other[0..cap), cap >= 1. */
 #define HD_HUB_TAG (UINT64_C(1) << 56)
 HD_MUST_USE enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_event *other, size_t cap, size_t *n, struct hd_diag *diag);
+int64_t hd_hub_due_ns(const struct hd_hub *hub);          /* when the poll has something to do though no event comes: for who moves several hubs */
+void hd_hub_probe(struct hd_hub *hub, uint32_t worker);   /* a PING at once, for `probed`; of several that wait one goes */
 void hd_hub_wake(struct hd_hub *hub);     /* any thread: the poll under way, or the next, returns soon */
 void hd_hub_stats(const struct hd_hub *hub, struct hd_hub_stats *stats);
 

@@ -65,7 +65,11 @@ void hd_stream_destroy(struct hd_stream *s)
 
 /* ---- epochs ---- */
 
-void hd_stream_decided(struct hd_stream *s, uint32_t next) { s->next = next; }
+void hd_stream_decided(struct hd_stream *s, uint32_t next)
+{
+	s->next = next;
+	s->resumes |= s->held == HD_HELD_AHEAD;
+}
 
 void hd_stream_epoch(struct hd_stream *s, uint32_t epoch, struct hd_hash plan)
 {
@@ -124,9 +128,15 @@ enum hd_err hd_stream_channel(struct hd_stream *s, const struct hd_transfer *in,
 enum hd_close hd_stream_turn(struct hd_stream *s, int64_t now, struct hd_diag *diag)
 {
 	s->now = now;
+	s->resumes = false;
 	out_report(s);
 	enum hd_close why = in_agree(s, diag);
 	return why ? why : in_process(s, diag);
+}
+
+bool hd_stream_is_due(const struct hd_stream *s)
+{
+	return s->ending.first != NONE32 || s->doomed || s->resumes || (!s->open && s->has_channel && s->peer_has_epoch && s->peer_epoch == s->epoch);
 }
 
 /* ---- looks ---- */

@@ -87,6 +87,7 @@ size_t hd_stream_in(struct hd_stream *stream, struct hd_vec vec[2]);
 enum hd_close hd_stream_read(struct hd_stream *stream, size_t len, int64_t now, struct hd_diag *diag);
 /* Callbacks that are due without bytes, and input that was held and may go on. As hd_stream_read(). */
 enum hd_close hd_stream_turn(struct hd_stream *stream, int64_t now, struct hd_diag *diag);
+bool hd_stream_is_due(const struct hd_stream *stream);    /* hd_stream_turn() would do something */
 
 /* ---- what the peer watches ---- */
 enum hd_held { HD_HELD_NOT, HD_HELD_AHEAD, HD_HELD_POST };        /* an unknown epoch; a promised slot without its post */

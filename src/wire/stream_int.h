@@ -29,7 +29,7 @@ enum job_state {
 /* A queued send or answer. */
 struct job {
 	enum job_state state;
-	enum hd_kind kind;
+	enum hd_stream_kind kind;
 	int32_t priority;
 	uint64_t arrival;
 	uint32_t stream;                  /* 0: not opened */
@@ -69,7 +69,7 @@ struct in_row { uint32_t id, granted, owed, n_posts; uint64_t bytes; struct post
 
 struct incoming {
 	uint32_t stream;
-	enum hd_kind kind;
+	enum hd_stream_kind kind;
 	uint8_t class;
 	uint32_t row, chunks, control_id, epoch;
 	uint64_t request, total, got, flow, step;
@@ -146,6 +146,7 @@ struct hd_stream {
 	uint8_t *drain, *message;         /* DRAIN_CAP, HD_TELL_MAX */
 	enum hd_held held;
 	uint32_t held_epoch;
+	bool resumes;                     /* what was held may go on */
 	bool stale_told;                  /* in this epoch */
 	int32_t least_priority;
 	int64_t now;

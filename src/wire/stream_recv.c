@@ -71,6 +71,7 @@ void in_epoch(struct hd_stream *s)
 		s->drops = true;          /* the rest of that payload: its buffer is the caller's again */
 	s->n_in_rows = s->n_owing = 0;
 	s->least_priority = INT32_MAX;
+	s->resumes |= s->held != HD_HELD_NOT;
 	if (s->held == HD_HELD_POST || s->held_epoch <= s->next)
 		s->held = HD_HELD_NOT;
 }
@@ -100,6 +101,7 @@ enum hd_err hd_stream_post(struct hd_stream *s, uint32_t transfer, void *buffer,
 	row->posts[row->n_posts++] = (struct posted){ buffer, now };
 	if (row->n_posts > row->granted + row->owed)
 		in_owe_slots(s, at, 1);
+	s->resumes |= s->held == HD_HELD_POST;
 	if (s->held == HD_HELD_POST)
 		s->held = HD_HELD_NOT;    /* perhaps for this one: hd_stream_turn() looks again */
 	return HD_OK;

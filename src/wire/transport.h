@@ -1,0 +1,61 @@
+/* transport.h -- one way to move bytes between two processes, behind a table (private to the room).
+ *
+ * Rows: hd_transports in transport.c. A connection moves bytes and knows no frames; the peer (peer.h) does.
+ *
+ * 1. Nothing blocks; HD_E_AGAIN: not now, the loop says when. The peer keeps the loop's interest as `wants` tells.
+ * 2. A read of 0 bytes is the orderly end. HD_E_PEERLOST: the connection is gone; HD_E_REFUSED: it has no right to be here.
+ * 3. No byte is handed up before `ready` said HD_OK: it is connected, and where the row proves who is there, proven.
+ *
+ * Ownership: a connection that was begun or accepted is closed once. Threads: the hub's. */
+#ifndef HD_WIRE_TRANSPORT_H
+#define HD_WIRE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "sys/loop.h"
+#include "sys/socket.h"
+
+enum hd_wire_power {
+	HD_WIRE_OPEN = 1,                 /* others can read and change what goes by: payloads carry checksums, and a key or a flag is asked for */
+	HD_WIRE_PROVES = 2,               /* who is there has proven the job's key, as the worker it says it is */
+	HD_WIRE_WORLD = 4,                /* may name other hosts */
+};
+
+struct hd_conn;
+
+/* What a proof needs: fixed before `ready` is called. */
+struct hd_conn_ids { struct hd_hash job; uint32_t self, peer; bool outgoing; const void *key; size_t key_len; };
+
+struct hd_transport {
+	const char *name;
+	unsigned powers;
+	/* Checks what makes the place safe to listen at. */
+	enum hd_err (*listen)(struct hd_net *net, struct hd_sock *sock, const char *addr, struct hd_diag *diag);
+	/* After the socket is connected or accepted: goes on with whatever comes before bytes. HD_E_AGAIN until it is done. */
+	enum hd_err (*ready)(struct hd_conn *conn, struct hd_diag *diag);
+	enum hd_err (*read)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag);
+	enum hd_err (*write)(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
+	/* Interest in the socket, given what the peer wishes to do (HD_LOOP_READ, HD_LOOP_WRITE). */
+	unsigned (*wants)(struct hd_conn *conn, unsigned wish);
+	/* The chunk has changed: advice about what may wait unsent. */
+	void (*chunk)(struct hd_conn *conn, uint32_t bytes);
+	void (*close)(struct hd_conn *conn);      /* in any state; frees what the row took */
+};
+
+struct hd_conn {
+	const struct hd_transport *ops;
+	struct hd_sock sock;              /* owned; its id is what the loop watches */
+	struct hd_conn_ids ids;
+	void *own;                        /* of the row: owned by it */
+	int second_id;                    /* another id that the loop watches for reading; -1: none */
+	bool is_ready;
+};
+
+extern const struct hd_transport hd_transports[];
+const struct hd_transport *hd_transport_find(const char *name);         /* NULL: no such row */
+
+#endif
