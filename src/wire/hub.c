@@ -171,7 +171,7 @@ static enum hd_err transport_of(const struct hd_hub_impl *h, const char *name, c
 	if (!*transport)
 		return hd_fail(diag, HD_E_INVAL, "no transport is called %s", name);
 	if ((*transport)->powers & HD_WIRE_OPEN && !c->plaintext)
-		return hd_fail(diag, HD_E_REFUSED, "transport %s is open to others of the machine and the network; use tls with a key, or allow plaintext", name);
+		return hd_fail(diag, HD_E_REFUSED, "transport %s is open to others; use tls with a key, or allow plaintext", name);
 	if ((*transport)->powers & HD_WIRE_PROVES && !c->key)
 		return hd_fail(diag, HD_E_REFUSED, "transport %s needs the job's key", name);
 	return HD_OK;

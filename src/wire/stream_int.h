@@ -6,8 +6,8 @@
 #include "wire/frame.h"
 #include "wire/stream.h"
 
+#define NONE32 UINT32_MAX             /* no job, row, place */
 enum {
-	NONE32 = UINT32_MAX,
 	ENTRIES = HD_STREAM_VECS / 2,
 	HEAD_CAP = 256,                   /* BYE with its text is the longest: 252 */
 	STAGE_CAP = 4096,

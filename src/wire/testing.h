@@ -3,6 +3,7 @@
 #define HD_WIRE_TESTING_H
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,16 +21,43 @@ struct heard {
 	struct hd_arrival arrivals[HEARD];
 	struct hd_sent sents[HEARD];
 	uint32_t n_messages, n_arrivals, n_sents, n_stales, n_probes;
-	uint32_t stale_epoch;
+	uint32_t stale_epoch, ahead_epoch;
 	struct hd_probe probe;
+	struct hd_peer_info ups[KEEP];
+	struct heard_lost { uint32_t worker; enum hd_close why; char text[200]; int64_t at_ns; } losts[KEEP];
+	struct heard_suspect { uint32_t worker; int64_t silent_ms, at_ns; } suspects[KEEP];
+	uint32_t n_ups, n_losts, n_suspects, n_aheads;
+	struct hd_clock *clock;           /* NULL: none */
 	void (*on_arrival)(struct heard *heard);
 	void *user;
 };
 
-static inline void hear_up(void *self, const struct hd_peer_info *peer) { (void)self; (void)peer; }
-static inline void hear_lost(void *self, uint32_t worker, enum hd_close why, const char *text) { (void)self; (void)worker; (void)why; (void)text; }
-static inline void hear_suspect(void *self, uint32_t worker, int64_t ms) { (void)self; (void)worker; (void)ms; }
-static inline void hear_ahead(void *self, uint32_t worker, uint32_t epoch) { (void)self; (void)worker; (void)epoch; }
+static inline void hear_up(void *self, const struct hd_peer_info *peer)
+{
+	struct heard *h = self;
+	h->ups[h->n_ups++ % KEEP] = *peer;
+}
+static inline void hear_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	struct heard *h = self;
+	struct heard_lost *at = &h->losts[h->n_losts++ % KEEP];
+
+	*at = (struct heard_lost){ worker, why, "", h->clock ? hd_clock_now_ns(h->clock) : 0 };
+	snprintf(at->text, sizeof at->text, "%s", text);
+}
+static inline void hear_suspect(void *self, uint32_t worker, int64_t ms)
+{
+	struct heard *h = self;
+	h->suspects[h->n_suspects++ % KEEP] = (struct heard_suspect){ worker, ms, h->clock ? hd_clock_now_ns(h->clock) : 0 };
+}
+static inline void hear_ahead(void *self, uint32_t worker, uint32_t epoch)
+{
+	struct heard *h = self;
+
+	(void)worker;
+	h->n_aheads++;
+	h->ahead_epoch = epoch;
+}
 static inline void hear_message(void *self, const struct hd_message *message)
 {
 	struct heard *h = self;

@@ -1,0 +1,634 @@
+/* One suite for every row of the transports, each with two or three hubs; then what only the simulation can show. */
+#include "wire/hub.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/le.h"
+#include "sys/thread.h"
+#include "wire/testing.h"
+#include "wire/transport.h"
+
+enum { HUBS = 3, T_MS = 1000 };
+
+struct world {
+	const char *row;
+	bool simulated;
+	struct hd_net real;
+	struct hd_net_sim sim;
+	struct hd_clock clock_real, *clock;
+	struct hd_clock_sim clock_sim;
+	struct hd_loop loops[HUBS];
+	struct hd_net_host hosts[HUBS];
+	struct hd_hub hubs[HUBS];
+	struct heard heard[HUBS];
+	struct hd_hub_config config[HUBS];
+	char addr[HUBS][HD_ADDR_CAP], folder[40];
+	struct hd_diag diag;
+};
+
+static const struct hd_hash plan = { { 7 } };
+static const char *const rows[] = { "sim", "unix", "tcp" };
+static const uint8_t job_key[32] = "a key of the job, thirty-two by.";
+
+static struct hd_net *net_of(struct world *w, int i) { return w->simulated ? &w->hosts[i].net : &w->real; }
+
+static void start_hub(struct world *w, int i)
+{
+	struct hd_wire_events events = hear_with(&w->heard[i]);
+
+	w->heard[i].clock = w->clock;
+	assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
+	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") && strcmp(w->row, "tls") ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
+	CHECK(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag) == HD_OK, "%s", w->diag.text);
+}
+
+static struct world *enter(const char *row, int n)
+{
+	struct world *w = calloc(1, sizeof *w);
+
+	assert_non_null(w);
+	w->row = row;
+	w->simulated = !strcmp(row, "sim");
+	hd_clock_real(&w->clock_real);
+	hd_clock_sim(&w->clock_sim, HD_NS_PER_S, 0);
+	w->clock = w->simulated ? &w->clock_sim.clock : &w->clock_real;
+	hd_net_real(&w->real);
+	if (w->simulated)
+		assert_int_equal(hd_net_sim_init(&w->sim, w->clock, NULL, &w->diag), HD_OK);
+	memcpy(w->folder, "/tmp/hd_hub.XXXXXX", 19);
+	assert_non_null(mkdtemp(w->folder));
+	for (int i = 0; i < HUBS; i++) {
+		assert_int_equal(w->simulated ? hd_loop_sim_init(&w->loops[i], &w->clock_sim, &w->diag) :
+			hd_loop_init(&w->loops[i], w->clock, &w->diag), HD_OK);
+		hd_net_sim_host(&w->sim, (uint32_t)i, &w->loops[i], &w->hosts[i]);
+		w->config[i] = (struct hd_hub_config){ .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .worker = (uint32_t)i,
+			.role = HD_ROLE_WORKER, .detect_ms = T_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true, .key = job_key, .key_len = 32 };
+	}
+	for (int i = 0; i < n; i++)
+		start_hub(w, i);
+	return w;
+}
+
+static void leave(struct world *w)
+{
+	for (int i = 0; i < HUBS; i++) {
+		hd_hub_finish(&w->hubs[i]);
+		hd_loop_finish(&w->loops[i]);
+	}
+	if (w->simulated)
+		hd_net_sim_finish(&w->sim);
+	assert_int_equal(rmdir(w->folder), 0);
+	free(w);
+}
+
+/* One turn of whoever is due first (simulated), or of each (real). False: nothing more can happen before until_ns. */
+static bool turn(struct world *w, int64_t until_ns)
+{
+	struct hd_loop_event other[8];
+	size_t n;
+	int first = -1;
+	int64_t at = until_ns;
+
+	for (int i = 0; i < HUBS; i++) {
+		if (!w->hubs[i].impl)
+			continue;
+		if (!w->simulated) {
+			assert_int_equal(hd_hub_poll(&w->hubs[i], hd_clock_now_ns(w->clock) + 200000, other, 8, &n, &w->diag), HD_OK);
+			continue;
+		}
+		int64_t due = hd_hub_due_ns(&w->hubs[i]), next = hd_loop_sim_next_ns(&w->loops[i]);
+		due = next < due ? next : due;
+		if (due < at) {
+			at = due;
+			first = i;
+		}
+	}
+	if (!w->simulated)
+		return hd_clock_now_ns(w->clock) < until_ns;
+	if (first < 0) {
+		hd_clock_wait_until(w->clock, until_ns);
+		return false;
+	}
+	CHECK(hd_hub_poll(&w->hubs[first], at, other, 8, &n, &w->diag) == HD_OK, "%s", w->diag.text);
+	return true;
+}
+
+static void run_for(struct world *w, int64_t ms)
+{
+	int64_t until = hd_clock_now_ns(w->clock) + ms * HD_NS_PER_MS;
+
+	while (turn(w, until))
+		;
+}
+
+/* Until *what reaches n; ten seconds are too long for anything here. */
+static void run_until(struct world *w, const uint32_t *what, uint32_t n, const char *name)
+{
+	int64_t until = hd_clock_now_ns(w->clock) + 10 * HD_NS_PER_S;
+
+	while (*(const volatile uint32_t *)what < n)
+		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n, "%s: waited too long for %s", w->row, name);
+}
+
+static void meet(struct world *w, int a, int b)
+{
+	uint32_t ups_a = w->heard[a].n_ups, ups_b = w->heard[b].n_ups;
+
+	CHECK(hd_hub_connect(&w->hubs[a], w->config[b].worker, w->row, w->addr[b], &w->diag) == HD_OK, "%s: %s", w->row, w->diag.text);
+	run_until(w, &w->heard[a].n_ups, ups_a + 1, "up");
+	run_until(w, &w->heard[b].n_ups, ups_b + 1, "up");
+}
+
+static uint64_t closed(struct world *w, int i, enum hd_close why)
+{
+	struct hd_hub_stats stats;
+
+	hd_hub_stats(&w->hubs[i], &stats);
+	return stats.closed[why];
+}
+
+/* ---- the suite ---- */
+
+static void two_workers_say_everything_to_each_other(struct world *w)
+{
+	enum { BIG = 3 << 20, BULK = 1 << 20 };
+	static const struct hd_transfer channel[] = { { 3, 0, BIG }, { 4, 1, 5 }, { 9, 2, 70000 } };
+	uint8_t *bytes = malloc(BIG), *into[2][4];
+
+	meet(w, 0, 1);
+	assert_int_equal(w->heard[0].ups[0].worker, 1);
+	assert_int_equal(w->heard[1].ups[0].worker, 0);
+	assert_true(w->heard[0].ups[0].outgoing && !w->heard[1].ups[0].outgoing);
+	assert_string_equal(w->heard[1].ups[0].transport, w->row);
+	fill(bytes, BIG, 5);
+	for (int i = 0; i < 2; i++) {
+		uint32_t peer = (uint32_t)(1 - i);
+		hd_hub_epoch(&w->hubs[i], 1, plan);
+		assert_int_equal(hd_hub_channel(&w->hubs[i], peer, channel, 3, channel, 3, &w->diag), HD_OK);
+		for (int k = 0; k < 4; k++)
+			assert_non_null(into[i][k] = calloc(1, BIG));
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(hd_hub_post(&w->hubs[i], peer, channel[k].id, into[i][k], &w->diag), HD_OK);
+		assert_int_equal(hd_hub_expect(&w->hubs[i], peer, 77, into[i][3], BULK, &w->diag), HD_OK);
+	}
+	for (int i = 0; i < 2; i++) {
+		uint32_t peer = (uint32_t)(1 - i);
+		struct hd_answer answer = { .request = 77, .bytes = bytes, .len = BULK, .token = 4 };
+		assert_int_equal(hd_hub_answer(&w->hubs[i], peer, &answer, &w->diag), HD_OK);
+		for (uint32_t k = 0; k < 3; k++)
+			assert_int_equal(hd_hub_send(&w->hubs[i], peer, &(struct hd_send){ channel[k].id, 0, 1, bytes, channel[k].bytes, k }, &w->diag), HD_OK);
+		assert_int_equal(hd_hub_tell(&w->hubs[i], peer, 30, 8, "seal", 4, &w->diag), HD_OK);
+	}
+	for (int i = 0; i < 2; i++) {
+		run_until(w, &w->heard[i].n_arrivals, 4, "arrivals");
+		run_until(w, &w->heard[i].n_sents, 4, "sents");
+		run_until(w, &w->heard[i].n_messages, 1, "message");
+	}
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++)
+			CHECK(memcmp(into[i][k], bytes, channel[k].bytes) == 0, "%s: transfer %u", w->row, channel[k].id);
+		CHECK(memcmp(into[i][3], bytes, BULK) == 0, "%s: bulk", w->row);
+		assert_memory_equal(w->heard[i].messages[0].first, "seal", 4);
+		assert_true(w->heard[i].messages[0].message.epoch == 1 && w->heard[i].messages[0].message.step == 8);
+		for (int k = 0; k < 4; k++) {
+			assert_int_equal(w->heard[i].sents[k].err, HD_OK);
+			free(into[i][k]);
+		}
+	}
+	free(bytes);
+}
+
+static void a_good_bye_reaches_the_other_side_with_its_reason(struct world *w)
+{
+	meet(w, 1, 0);
+	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 99, 1, "last words", 10, &w->diag), HD_OK);
+	hd_hub_drop(&w->hubs[1], 0, HD_CLOSE_DONE, "the job is over");
+	assert_false(hd_hub_is_up(&w->hubs[1], 0));
+	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 99, 1, "x", 1, NULL), HD_E_PEERLOST);
+	run_until(w, &w->heard[0].n_losts, 1, "lost");
+	run_until(w, &w->heard[1].n_losts, 1, "lost");
+	assert_int_equal(w->heard[0].n_messages, 1);
+	assert_int_equal(w->heard[0].losts[0].worker, 1);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_DONE);
+	assert_non_null(strstr(w->heard[0].losts[0].text, "the job is over"));
+	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_DONE);
+	meet(w, 0, 1);                                    /* and may come again, the other way round */
+	assert_true(hd_hub_is_up(&w->hubs[1], 0));
+}
+
+static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct world *w)
+{
+	static const struct hd_transfer channel[] = { { 3, 0, 1000 } };
+	uint8_t bytes[1000] = { 0 };
+
+	meet(w, 0, 1);
+	hd_hub_epoch(&w->hubs[0], 1, plan);
+	assert_int_equal(hd_hub_channel(&w->hubs[0], 1, NULL, 0, channel, 1, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag), HD_OK);
+	int64_t before = hd_clock_now_ns(w->clock);
+	hd_hub_finish(&w->hubs[1]);
+	run_until(w, &w->heard[0].n_losts, 1, "lost");
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_GONE);
+	assert_true(w->heard[0].losts[0].at_ns - before < T_MS * HD_NS_PER_MS);
+	assert_int_equal(w->heard[0].n_sents, 1);
+	assert_int_equal(w->heard[0].sents[0].err, HD_E_PEERLOST);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag), HD_E_PEERLOST);
+	assert_int_equal(w->heard[1].n_losts, 0);         /* who finishes hears nothing */
+	start_hub(w, 1);
+	meet(w, 1, 0);
+}
+
+static void nobody_at_home_is_told(struct world *w)
+{
+	char addr[HD_ADDR_CAP];
+
+	memcpy(addr, w->addr[1], sizeof addr);
+	hd_hub_finish(&w->hubs[1]);
+	enum hd_err err = hd_hub_connect(&w->hubs[0], 1, w->row, addr, &w->diag);
+	if (!err) {
+		run_until(w, &w->heard[0].n_losts, 1, "lost");
+		assert_int_equal(w->heard[0].losts[0].worker, 1);
+		assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_GONE);
+	} else
+		assert_int_equal(err, HD_E_PEERLOST);
+	assert_false(hd_hub_is_up(&w->hubs[0], 1));
+}
+
+static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
+{
+	static const struct { const char *name; enum hd_close why; int field; } cases[] = {
+		{ "another job", HD_CLOSE_JOB, 0 }, { "another job of that name", HD_CLOSE_JOB, 1 }, { "other kernels", HD_CLOSE_KERNELS, 2 },
+		{ "our own id", HD_CLOSE_IDENTITY, 3 } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		hd_hub_finish(&w->hubs[1]);
+		struct hd_hub_config was = w->config[1];
+		struct hd_hash *const hashes[] = { &w->config[1].job, &w->config[1].job_hash, &w->config[1].kernels };
+		if (cases[i].field < 3)
+			hashes[cases[i].field]->byte[15] ^= 1;
+		else
+			w->config[1].worker = 0;
+		start_hub(w, 1);
+		uint32_t losts = w->heard[1].n_losts;
+		uint64_t counted = closed(w, 0, cases[i].why);
+		/* Under its own id hub 1 would not call 0: it calls somebody who is not there. */
+		assert_int_equal(hd_hub_connect(&w->hubs[1], cases[i].field < 3 ? 0 : 5, w->row, w->addr[0], &w->diag), HD_OK);
+		run_until(w, &w->heard[1].n_losts, losts + 1, cases[i].name);
+		enum hd_close why = w->heard[1].losts[losts % KEEP].why;
+		/* By an open way another job learns nothing. */
+		bool silent = cases[i].field == 0 && hd_transport_find(w->row)->powers & HD_WIRE_OPEN;
+		CHECK(why == (silent ? HD_CLOSE_GONE : cases[i].why), "%s, %s: %s", w->row, cases[i].name, w->heard[1].losts[losts % KEEP].text);
+		run_for(w, 50);
+		CHECK(closed(w, 0, cases[i].why) == counted + 1, "%s, %s: not counted", w->row, cases[i].name);
+		assert_int_equal(w->heard[0].n_ups, 0);
+		w->config[1] = was;
+	}
+}
+
+static void a_worker_has_one_connection(struct world *w)
+{
+	meet(w, 0, 1);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, w->row, w->addr[1], &w->diag), HD_E_EXISTS);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], NULL), HD_E_EXISTS);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 0, w->row, w->addr[0], NULL), HD_E_INVAL);
+	w->config[2].worker = 0;                          /* a second worker 0 */
+	start_hub(w, 2);
+	assert_int_equal(hd_hub_connect(&w->hubs[2], 1, w->row, w->addr[1], &w->diag), HD_OK);
+	run_until(w, &w->heard[2].n_losts, 1, "refusal");
+	assert_int_equal(w->heard[2].losts[0].why, HD_CLOSE_LIVE);
+	run_for(w, 20);
+	assert_true(hd_hub_is_up(&w->hubs[0], 1) && hd_hub_is_up(&w->hubs[1], 0));
+	assert_int_equal(w->heard[1].n_ups, 1);
+}
+
+static void who_has_no_id_yet_is_a_guest(struct world *w)
+{
+	w->config[2].worker = HD_WORKER_NONE;
+	start_hub(w, 2);
+	meet(w, 2, 0);
+	assert_int_equal(w->heard[2].ups[0].worker, 0);
+	assert_true(w->heard[0].ups[0].worker >= HD_WORKER_GUEST);
+	assert_int_equal(hd_hub_tell(&w->hubs[0], w->heard[0].ups[0].worker, 40, 0, "you are 2", 9, &w->diag), HD_OK);
+	run_until(w, &w->heard[2].n_messages, 1, "message");
+	hd_hub_drop(&w->hubs[2], 0, HD_CLOSE_DONE, "");
+	run_until(w, &w->heard[2].n_losts, 1, "lost");
+	hd_hub_call_me(&w->hubs[2], 2);
+	meet(w, 2, 0);
+	assert_int_equal(w->heard[0].ups[1].worker, 2);
+}
+
+static void three_meet_and_a_wake_ends_a_poll(struct world *w)
+{
+	struct hd_loop_event other[4];
+	size_t n;
+
+	start_hub(w, 2);
+	meet(w, 0, 1);
+	meet(w, 1, 2);
+	meet(w, 2, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t k = 0; k < 3; k++)
+			if (i != k)
+				assert_int_equal(hd_hub_tell(&w->hubs[i], k, 20 + i, 0, NULL, 0, &w->diag), HD_OK);
+	for (int i = 0; i < 3; i++)
+		run_until(w, &w->heard[i].n_messages, 2, "messages");
+	run_for(w, 20);
+	hd_hub_wake(&w->hubs[0]);
+	assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + 100 * HD_NS_PER_MS, other, 4, &n, &w->diag), HD_OK);
+	assert_true(n >= 1 && other[0].what == HD_LOOP_WAKE);
+}
+
+static void a_probe_is_answered(struct world *w)
+{
+	meet(w, 0, 1);
+	hd_hub_probe(&w->hubs[0], 1);
+	run_until(w, &w->heard[0].n_probes, 1, "probe");
+	const struct hd_probe *p = &w->heard[0].probe;
+	assert_true(p->worker == 1 && p->t1 <= p->t2 && p->t2 <= p->t3 && p->t3 <= p->t4);
+}
+
+static const struct { const char *name; void (*run)(struct world *w); } suite[] = {
+	{ "two workers say everything to each other", two_workers_say_everything_to_each_other },
+	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
+	{ "a peer that vanishes is lost at once with all that waited", a_peer_that_vanishes_is_lost_at_once_with_all_that_waited },
+	{ "nobody at home is told", nobody_at_home_is_told },
+	{ "who does not fit is refused with the reason", who_does_not_fit_is_refused_with_the_reason },
+	{ "a worker has one connection", a_worker_has_one_connection },
+	{ "who has no id yet is a guest", who_has_no_id_yet_is_a_guest },
+	{ "three meet and a wake ends a poll", three_meet_and_a_wake_ends_a_poll },
+	{ "a probe is answered", a_probe_is_answered },
+};
+
+/* HD_TEST_WIRE=ROW runs the suite for one row. */
+static void every_transport_keeps_the_contract(void **state)
+{
+	const char *only = getenv("HD_TEST_WIRE");
+
+	(void)state;
+	for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+		for (size_t i = 0; i < sizeof suite / sizeof *suite; i++) {
+			if (only && strcmp(only, rows[r]) != 0)
+				continue;
+			struct world *w = enter(rows[r], 2);
+			print_message("  %s: %s\n", rows[r], suite[i].name);
+			suite[i].run(w);
+			leave(w);
+		}
+}
+
+/* ---- what only one row has ---- */
+
+static void tcp_without_a_key_asks_for_a_word(void **state)
+{
+	struct world *w = enter("sim", 1);
+	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
+
+	(void)state;
+	hd_hub_finish(&w->hubs[0]);
+	w->config[0].plaintext = false;
+	start_hub(w, 0);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "tcp", addr, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 4, "tcp", addr, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "pigeon", addr, NULL), HD_E_INVAL);
+	leave(w);
+}
+
+static void a_folder_that_others_enter_is_not_listened_in(void **state)
+{
+	struct world *w = enter("unix", 1);
+	char addr[HD_ADDR_CAP];
+
+	(void)state;
+	assert_int_equal(chmod(w->folder, 0755), 0);
+	snprintf(addr, sizeof addr, "unix:%s/other", w->folder);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "unix", addr, NULL), HD_E_REFUSED);
+	memcpy(addr, "tcp:127.0.0.1:0", 16);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "unix", addr, NULL), HD_E_INVAL);
+	leave(w);
+}
+
+/* ---- time, simulated ---- */
+
+static struct hd_net_fate script(void *user, const struct hd_net_trip *trip)
+{
+	const struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } *s = user;
+	bool now = trip->now_ns >= s->from_ns && trip->now_ns < s->to_ns && (s->mute == 9 || s->mute == trip->from);
+
+	return (struct hd_net_fate){ .lost = now && s->lost, .delay_ns = now && !s->lost ? s->to_ns - trip->now_ns : 0 };
+}
+
+static void a_silent_peer_is_suspected_after_t_and_heard_again(void **state)
+{
+	struct world *w = enter("sim", 2);
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 8 * HD_NS_PER_S, false, 1 };
+
+	(void)state;
+	meet(w, 0, 1);
+	w->sim.fate = script;
+	w->sim.user = &s;
+	run_for(w, 3900);                                 /* the clock began at 1 s */
+	assert_int_equal(w->heard[0].n_suspects + w->heard[1].n_suspects, 0);
+	run_for(w, 6000);
+	assert_int_equal(w->heard[0].n_suspects, 2);
+	struct heard_suspect *first = &w->heard[0].suspects[0], *second = &w->heard[0].suspects[1];
+	CHECK(first->worker == 1 && first->silent_ms >= T_MS && first->at_ns >= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS * 3 / 4 &&
+		first->at_ns <= 5 * HD_NS_PER_S + T_MS * HD_NS_PER_MS, "suspected at %lld", (long long)first->at_ns);
+	assert_int_equal(second->silent_ms, 0);
+	assert_true(second->at_ns == 8 * HD_NS_PER_S);
+	assert_int_equal(w->heard[1].n_suspects, 0);      /* the other direction is well */
+	assert_true(hd_hub_is_up(&w->hubs[0], 1));
+	leave(w);
+}
+
+static void a_half_open_connection_ends_after_eight_t(void **state)
+{
+	struct world *w = enter("sim", 2);
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, INT64_MAX, true, 9 };
+
+	(void)state;
+	meet(w, 0, 1);
+	w->sim.fate = script;
+	w->sim.user = &s;
+	run_for(w, 13500);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(w->heard[i].n_suspects, 1);
+		assert_int_equal(w->heard[i].n_losts, 1);
+		assert_int_equal(w->heard[i].losts[0].why, HD_CLOSE_SILENT);
+		assert_true(w->heard[i].losts[0].at_ns <= 5 * HD_NS_PER_S + 8 * T_MS * HD_NS_PER_MS);
+	}
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, "sim", w->addr[1], &w->diag), HD_OK);
+	int64_t asked = hd_clock_now_ns(w->clock);
+	run_until(w, &w->heard[0].n_losts, 2, "a connect into the void");
+	assert_int_equal(w->heard[0].losts[1].why, HD_CLOSE_GONE);
+	assert_true(w->heard[0].losts[1].at_ns - asked == T_MS * HD_NS_PER_MS);
+	leave(w);
+}
+
+static void an_unknown_epoch_is_asked_for_then_closed(void **state)
+{
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		struct world *w = enter("sim", 2);
+		meet(w, 0, 1);
+		hd_hub_epoch(&w->hubs[1], 6, plan);
+		assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 50, 1, "abc", 3, &w->diag), HD_OK);
+		int64_t told = hd_clock_now_ns(w->clock);
+		run_until(w, &w->heard[0].n_aheads, 1, "ahead");
+		assert_true(hd_clock_now_ns(w->clock) - told >= T_MS * HD_NS_PER_MS / 4 && hd_clock_now_ns(w->clock) - told <= T_MS * HD_NS_PER_MS / 2);
+		assert_int_equal(w->heard[0].ahead_epoch, 6);
+		assert_int_equal(w->heard[0].n_messages, 0);
+		if (known)
+			hd_hub_decided(&w->hubs[0], 6);
+		run_for(w, 3000);
+		assert_int_equal(w->heard[0].n_messages, known);
+		assert_int_equal(w->heard[0].n_losts, !known);
+		if (!known)
+			assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_EPOCH);
+		assert_int_equal(w->heard[0].n_suspects, 0);      /* who does not listen does not call the other silent */
+		leave(w);
+	}
+}
+
+/* ---- strangers ---- */
+
+static void put_hello(const struct world *w, uint32_t worker, uint8_t bytes[HD_FRAME_HEADER + 80])
+{
+	struct hd_greeting_payload hello = { 1, 1, worker, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
+
+	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);
+	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, bytes);
+}
+
+static void stranger(struct world *w, struct hd_sock *sock, const void *bytes, size_t len)
+{
+	size_t put;
+
+	assert_int_equal(hd_sock_connect(&w->hosts[2].net, w->addr[0], sock, &w->diag), HD_OK);
+	if (len)
+		assert_int_equal(hd_sock_write(sock, bytes, len, &put, &w->diag), HD_OK);
+}
+
+static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
+{
+	static const struct { const char *name; enum hd_close why; size_t len; int change; } cases[] = {
+		{ "nothing", HD_CLOSE_LATE, 0, 0 }, { "half a header", HD_CLOSE_LATE, 20, 0 }, { "half a greeting", HD_CLOSE_LATE, 100, 0 },
+		{ "a broken header", HD_CLOSE_FRAME, 128, 1 }, { "another frame", HD_CLOSE_ORDER, 56, 2 }, { "a welcome", HD_CLOSE_ORDER, 128, 3 },
+		{ "a later version", HD_CLOSE_VERSION, 128, 4 }, { "an unknown role", HD_CLOSE_FRAME, 128, 5 },
+		{ "text of the web", HD_CLOSE_FRAME, 60, 6 }, { "an id of a guest", HD_CLOSE_IDENTITY, 128, 7 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct world *w = enter("sim", 1);
+		struct hd_sock sock;
+		uint8_t bytes[HD_FRAME_HEADER + 80], answer[256];
+		size_t got = 0;
+		put_hello(w, 5, bytes);
+		if (cases[i].change == 1)
+			bytes[9] ^= 1;
+		if (cases[i].change == 2)
+			hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, bytes);
+		if (cases[i].change == 3)
+			hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_WELCOME, .len = 80 }, bytes);
+		if (cases[i].change == 4) {
+			hd_put16(bytes + 48, 2);
+			hd_put16(bytes + 50, 3);
+		}
+		if (cases[i].change == 5)
+			bytes[48 + 8] = 4;
+		if (cases[i].change == 6)
+			memcpy(bytes, "GET / HTTP/1.1\r\nHost: example.org\r\nAccept: text/html, */*\r\n\r\n", 60);
+		if (cases[i].change == 7)
+			hd_put32(bytes + 48 + 4, HD_WORKER_GUEST + 1);
+		stranger(w, &sock, bytes, cases[i].len);
+		run_for(w, 4900);
+		CHECK(closed(w, 0, cases[i].why) == (cases[i].why != HD_CLOSE_LATE), "%s: closed too early or for another reason", cases[i].name);
+		enum hd_err err = hd_sock_read(&sock, answer, sizeof answer, &got, NULL);
+		CHECK(got == 0 || cases[i].why == HD_CLOSE_VERSION || cases[i].why == HD_CLOSE_IDENTITY, "%s: answered with %zu bytes (%d)",
+			cases[i].name, got, (int)err);
+		hd_sock_close(&sock);
+		run_for(w, 1500);
+		CHECK(closed(w, 0, cases[i].why) + closed(w, 0, HD_CLOSE_GONE) == 1, "%s: not counted", cases[i].name);
+		assert_int_equal(w->heard[0].n_ups + w->heard[0].n_losts, 0);
+		leave(w);
+	}
+}
+
+static void late_greetings_are_closed_after_five_t(void **state)
+{
+	struct world *w = enter("sim", 1);
+	struct hd_sock sock;
+	struct hd_hub_stats stats;
+
+	(void)state;
+	stranger(w, &sock, "HD", 2);
+	run_for(w, 4990);
+	hd_hub_stats(&w->hubs[0], &stats);
+	assert_int_equal(stats.greeting, 1);
+	run_for(w, 20);
+	assert_int_equal(closed(w, 0, HD_CLOSE_LATE), 1);
+	hd_sock_close(&sock);
+	leave(w);
+}
+
+static void no_more_than_sixty_four_strangers_are_kept(void **state)
+{
+	struct world *w = enter("sim", 2);
+	struct hd_sock socks[HD_HUB_GREETING + 3];
+	struct hd_hub_stats stats;
+
+	(void)state;
+	meet(w, 1, 0);
+	for (int i = 0; i < HD_HUB_GREETING + 3; i++)
+		stranger(w, &socks[i], "HD", 2);
+	run_for(w, 100);
+	hd_hub_stats(&w->hubs[0], &stats);
+	assert_int_equal(stats.greeting, HD_HUB_GREETING);
+	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 3);
+	assert_int_equal(stats.up, 1);                    /* who is known is not disturbed */
+	run_for(w, 6000);
+	assert_int_equal(closed(w, 0, HD_CLOSE_LATE), HD_HUB_GREETING);
+	assert_true(hd_hub_is_up(&w->hubs[0], 1));
+	for (int i = 0; i < HD_HUB_GREETING + 3; i++)
+		hd_sock_close(&socks[i]);
+	leave(w);
+}
+
+static void who_stops_inside_a_frame_is_closed_after_t(void **state)
+{
+	struct world *w = enter("sim", 1);
+	struct hd_sock sock;
+	uint8_t bytes[HD_FRAME_HEADER + 80], ping[HD_FRAME_HEADER + 8] = { 0 };
+	size_t put;
+
+	(void)state;
+	put_hello(w, 5, bytes);
+	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, ping);
+	stranger(w, &sock, bytes, sizeof bytes);
+	run_until(w, &w->heard[0].n_ups, 1, "up");
+	assert_int_equal(hd_sock_write(&sock, ping, 50, &put, &w->diag), HD_OK);
+	run_for(w, 990);
+	assert_int_equal(w->heard[0].n_losts, 0);
+	run_for(w, 20);
+	assert_int_equal(w->heard[0].n_losts, 1);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_STALLED);
+	hd_sock_close(&sock);
+	leave(w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_transport_keeps_the_contract),
+		cmocka_unit_test(tcp_without_a_key_asks_for_a_word),
+		cmocka_unit_test(a_folder_that_others_enter_is_not_listened_in),
+		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
+		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
+		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
+		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
+		cmocka_unit_test(late_greetings_are_closed_after_five_t),
+		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
+		cmocka_unit_test(who_stops_inside_a_frame_is_closed_after_t),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
