@@ -135,6 +135,30 @@ says 'lenet.json is the profile of another graph'
 expect 3 heddle simulate nothing.yaml
 passed "a job is planned and simulated"
 
+# other sizes of virtual nodes: the own one is planned as without
+expect 0 heddle plan gpt.yaml -n 4 --json
+planned=$(number predicted_s)
+expect 0 heddle plan gpt.yaml -n 4 --suggest-job --json
+json_ok
+grep -qF '"virtual_nodes":8,"this_job":true' out || failed "the job's own size is not there"
+grep -qF "\"this_job\":true,\"best\":$(grep -o '"this_job":true,"best":[a-z]*' out | sed 's/.*://'),\"predicted_s\":$planned" out || failed "another step for the job's own size"
+for v in 16 8 4 2 1; do grep -qF "\"virtual_nodes\":$v," out || failed "no $v virtual nodes"; done
+best=$(grep -o '"virtual_nodes":[0-9]*,"this_job":[a-z]*,"best":true,"predicted_s":[0-9.e-]*' out)
+expect 0 heddle plan gpt.yaml -n 4 -s batch.virtual_nodes=$(sed 's/"virtual_nodes":\([0-9]*\),.*/\1/' <<<"$best") --json
+same "$(number predicted_s)" "${best##*:}" "the step of the best size"
+expect 0 heddle plan gpt.yaml -n 4 --suggest-job
+says '(this job)'
+says '(most samples/s)'
+expect 0 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --suggest-job
+says 'other sizes of virtual nodes by counts of operations'
+expect 0 heddle plan gpt.yaml -n 4 --suggest-job -s workers.memory=300KiB
+says 'no plan fits the memory'
+expect 2 heddle plan gpt.yaml -n 2 --suggest-job -s workers.memory=1KiB
+says 'no size of virtual nodes has a plan'
+expect 2 heddle plan gpt.yaml --suggest-job -o x.plan
+says '--output is of one plan'
+passed "suggestions"
+
 cp lenet.yaml check
 expect 0 heddle plan ./check -n 2
 expect 2 heddle plan check

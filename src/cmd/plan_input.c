@@ -53,15 +53,19 @@ static enum hd_err read_profile(struct hd_cmd *cmd, struct hd_plan_input *p)
 	return err;
 }
 
+enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profile *profile, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_plan_input *p = input;
+	const struct hd_profile_ask ask = { .rows = rows, .nslots = hd_optims[hd_job_int(&p->job, HD_JOB_OPTIM)].nslots,
+		.tensor_shards = (uint32_t)hd_job_int(&p->job, HD_JOB_SHARDS) };
+
+	return hd_profile_at(profile, p->graph, p->measured ? &p->profile : NULL, &ask, arena, diag);
+}
+
 static enum hd_err model_profile(struct hd_cmd *cmd, struct hd_plan_input *p)
 {
-	const struct hd_profile_ask ask = { .rows = p->job.per_vn, .nslots = hd_optims[hd_job_int(&p->job, HD_JOB_OPTIM)].nslots,
-		.tensor_shards = (uint32_t)hd_job_int(&p->job, HD_JOB_SHARDS) };
-	uint32_t *home;
-	enum hd_err err = hd_profile_of_graph(&p->profile, &home, p->graph, &ask, &cmd->arena, &cmd->diag);
+	enum hd_err err = hd_plan_input_profile_at(p, p->job.per_vn, &p->profile, &cmd->arena, &cmd->diag);
 
-	if (!err)
-		hd_profile_model(&p->profile, home, p->graph, &ask, hd_profile_nominal);
 	p->profile_from = "counts of operations on a nominal core (`heddle profile JOB -o FILE` measures)";
 	return err;
 }
@@ -110,10 +114,16 @@ static enum hd_err read_cluster(struct hd_cmd *cmd, struct hd_plan_input *p)
 	return err ? err : hd_cluster_parse(&p->cluster, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
 }
 
+struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd)
+{
+	return (struct hd_cuts_how){ .max = cmd->args.has[HD_OPT_MAX_CUTS] ? (uint32_t)cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX,
+		.compress = cmd->args.has[HD_OPT_COMPRESS] };
+}
+
 enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 {
 	uint64_t max = cmd->args.has[HD_OPT_MAX_CUTS] ? cmd->args.count[HD_OPT_MAX_CUTS] : HD_CUTS_MAX;
-	struct hd_cuts_how how = { .max = (uint32_t)max, .compress = cmd->args.has[HD_OPT_COMPRESS] };
+	struct hd_cuts_how how = hd_plan_input_cuts(cmd);
 	enum hd_err err = take_options(cmd);
 
 	if (!err && (max < 1 || max > HD_CUTS_CAP))
@@ -128,6 +138,7 @@ enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 		err = hd_task_train_graph(&p->job, &cmd->fs, &cmd->arena, p->graph, &cmd->diag);
 	if (!err)
 		err = cmd->args.has[HD_OPT_PROFILE] ? read_profile(cmd, p) : model_profile(cmd, p);
+	p->measured = cmd->args.has[HD_OPT_PROFILE];
 	if (!err)
 		err = hd_cuts_make(&p->cuts, &p->profile, how, p->job.file, &cmd->arena, &cmd->diag);
 	if (!err)

@@ -275,14 +275,13 @@ static enum hd_err choose_planner(struct hd_cmd *cmd, const struct hd_job *job, 
 	return err;
 }
 
-enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
+enum hd_err hd_cmd_planning_read(struct hd_cmd *cmd, struct hd_planning **out)
 {
 	struct hd_planning *p = hd_arena_take(&cmd->arena, 1, sizeof *p);
-	const struct hd_job_planner *planner = NULL;
 
 	if (!p)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a plan");
-	enum hd_err err = cmd->args.has[HD_OPT_PLANNER] ? hd_job_planner_find(&planner, cmd->args.text[HD_OPT_PLANNER], &cmd->diag) : HD_OK;
+	enum hd_err err = cmd->args.has[HD_OPT_PLANNER] ? hd_job_planner_find(&p->planner, cmd->args.text[HD_OPT_PLANNER], &cmd->diag) : HD_OK;
 	if (!err)
 		err = hd_plan_input_read(cmd, &p->in);
 	if (!err && hd_job_int(&p->in.job, HD_JOB_PAR_MODE) == HD_PAR_EXPLICIT)
@@ -291,19 +290,26 @@ enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
 	if (!err)
 		wishes(cmd, p);
 	if (!err)
-		err = choose_planner(cmd, &p->in.job, &planner);
-	if (!err)
-		err = hd_job_plan_make(&p->plan, planner, &p->ask, &cmd->arena, &cmd->diag);
+		err = choose_planner(cmd, &p->in.job, &p->planner);
 	if (!err)
 		*out = p;
 	return err;
 }
 
+enum hd_err hd_cmd_planning(struct hd_cmd *cmd, struct hd_planning **out)
+{
+	enum hd_err err = hd_cmd_planning_read(cmd, out);
+
+	return err ? err : hd_job_plan_make(&(*out)->plan, (*out)->planner, &(*out)->ask, &cmd->arena, &cmd->diag);
+}
+
 enum hd_err hd_cmd_plan(struct hd_cmd *cmd)
 {
 	struct hd_planning *p = NULL;
-	enum hd_err err = hd_cmd_planning(cmd, &p);
+	enum hd_err err = cmd->args.has[HD_OPT_SUGGEST] ? hd_cmd_planning_read(cmd, &p) : hd_cmd_planning(cmd, &p);
 
+	if (!err && cmd->args.has[HD_OPT_SUGGEST])
+		return hd_cmd_suggest_job(cmd, p);
 	if (!err && cmd->args.has[HD_OPT_OUTPUT])
 		err = write_plan(cmd, p);
 	if (err)

@@ -166,9 +166,10 @@ const struct hd_verb hd_verbs[] = {
 	  "operations on a nominal core; devices those of --cluster FILE, else --workers N equal ones. The table parallel of the job\n"
 	  "says what is wished for. Every plan is simulated with its transfers and sums of gradients: time of a step, bubble (step\n"
 	  "over the busiest rank's work, less 1), why each rank stands still, memory at the worst time. -o PLAN: what `heddle run\n"
-	  "--plan` takes where every device has the whole model; else a schedule for `heddle plan check`.",
+	  "--plan` takes where every device has the whole model; else a schedule for `heddle plan check`. --suggest-job: how large a\n"
+	  "virtual node is belongs to the job; it prints sizes 1, 2, 4, ... and the job's own, with how fast each would be.",
 	  OPTS(HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_PLANNER, HD_OPT_PARTITIONER, HD_OPT_SCHEDULE, HD_OPT_DRAW,
-		  HD_OPT_EXPLAIN, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET), hd_cmd_plan, "program_plan_job.sh" },
+		  HD_OPT_EXPLAIN, HD_OPT_SUGGEST, HD_OPT_OUTPUT, HD_OPT_MAX_CUTS, HD_OPT_COMPRESS, HD_OPT_SET), hd_cmd_plan, "program_plan_job.sh" },
 	{ "simulate", "[FILE|JOB]", 0, 1, "predict time, bubble and activations of a schedule, or of the plan of a job",
 	  "Costs are of a full rank and one virtual node, in units of your choice; a chunk costs 1/V of them. bubble over ideal:\n"
 	  "makespan over the busiest rank's work, less 1. span idle: the most that a rank idles between its first and last\n"

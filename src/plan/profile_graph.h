@@ -47,6 +47,12 @@ extern const struct hd_profile_rates hd_profile_nominal;        /* of a core as 
 void hd_profile_model(struct hd_profile *profile, const uint32_t *home, const struct hd_graph *graph, const struct hd_profile_ask *ask,
 	struct hd_profile_rates rates);
 
+/* The profile of the graph at ask->rows, whatever rows `measured` has (NULL: times are modelled): bytes are counted, the times of a
+ * node are its measured ones times what the model says of both sizes (by the rows, where it says 0); spreads are not known.
+ * HD_E_INVAL: `measured` has other nodes, or does not know its rows. */
+HD_MUST_USE enum hd_err hd_profile_at(struct hd_profile *profile, const struct hd_graph *graph, const struct hd_profile *measured,
+	const struct hd_profile_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
+
 /* Hash of the graph's text: two jobs of equal training graphs may share a profile. Never 0. */
 HD_MUST_USE enum hd_err hd_profile_hash(const struct hd_graph *graph, uint64_t *hash, struct hd_diag *diag);
 

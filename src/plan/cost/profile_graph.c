@@ -1,5 +1,6 @@
 #include "plan/profile_graph.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -451,6 +452,51 @@ void hd_profile_model(struct hd_profile *p, const uint32_t *home, const struct h
 	p->method = HD_PROFILE_MODELLED;
 	p->sum_ns_per_byte = 3e9 / rates.bytes_per_s;      /* two read, one written */
 	p->step_ns_per_byte = (3 + 2 * ask->nslots) * 1e9 / rates.bytes_per_s;
+}
+
+static void scale(struct hd_profile_cost *to, const struct hd_profile_cost *measured, const struct hd_profile_cost *before, double rows)
+{
+	double by = before->p50_ns > 0 ? (double)to->p50_ns / (double)before->p50_ns : rows;
+
+	*to = (struct hd_profile_cost){ .p50_ns = llround((double)measured->p50_ns * by) };
+	settle(to);
+}
+
+enum hd_err hd_profile_at(struct hd_profile *out, const struct hd_graph *graph, const struct hd_profile *measured, const struct hd_profile_ask *ask,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_profile p, before;
+	struct hd_profile_ask then = *ask;
+	uint32_t *home;
+	enum hd_err err = hd_profile_of_graph(&p, &home, graph, ask, arena, diag);
+
+	if (err)
+		return err;
+	hd_profile_model(&p, home, graph, ask, hd_profile_nominal);
+	*out = p;
+	if (!measured)
+		return HD_OK;
+	if (measured->nnodes != p.nnodes || measured->vn_size == 0)
+		return hd_fail(diag, HD_E_INVAL, "a profile of %u nodes and virtual nodes of %u samples says nothing of other sizes of this job's %u nodes",
+			measured->nnodes, measured->vn_size, p.nnodes);
+	then.rows = measured->vn_size;
+	err = hd_profile_of_graph(&before, &home, graph, &then, arena, diag);
+	if (err)
+		return err;
+	hd_profile_model(&before, home, graph, &then, hd_profile_nominal);
+	for (uint32_t i = 0; i < p.nnodes; i++) {
+		const struct hd_profile_node *m = &measured->node[i], *b = &before.node[i];
+		const double rows = (double)ask->rows / (double)then.rows;
+		scale(&p.node[i].f, &m->f, &b->f, rows);
+		scale(&p.node[i].i, &m->i, &b->i, rows);
+		scale(&p.node[i].w, &m->w, &b->w, rows);
+		p.node[i].r_ns = -1;
+		p.node[i].work += m->work > b->work ? m->work - b->work : 0;      /* of the device's kernels */
+	}
+	*out = *measured;
+	out->node = p.node;
+	out->vn_size = p.vn_size;
+	return HD_OK;
 }
 
 enum hd_err hd_profile_hash(const struct hd_graph *graph, uint64_t *hash, struct hd_diag *diag)

@@ -303,6 +303,45 @@ static void a_graph_without_gradient_or_loss_is_refused(void **state)
 	hd_subject_finish(&s);
 }
 
+/* From 3 rows to 7: bytes as the graph says; a node that was measured k times what the model says stays k times it. */
+static void a_profile_of_other_rows_keeps_what_was_measured_against_the_model(void **state)
+{
+	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "24" }, { "heads", "2" }, { "context", "5" }, { "vocab", "11" } };
+	struct subject t;
+	struct hd_profile want, got, few;
+	struct hd_profile_ask ask = { .rows = 7, .nslots = 2, .tensor_shards = 1 };
+	uint32_t *home;
+
+	(void)state;
+	open_model(&t, "gpt", arg, 5);
+	hd_profile_model(&t.p, t.home, &t.s.graph, &t.ask, hd_profile_nominal);
+	CHECK(hd_profile_of_graph(&want, &home, &t.s.graph, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s", t.s.diag.text);
+	hd_profile_model(&want, home, &t.s.graph, &ask, hd_profile_nominal);
+	for (uint32_t i = 0; i < t.p.nnodes; i++) {
+		t.p.node[i].f.p50_ns *= i % 3;
+		t.p.node[i].i.p50_ns *= 2;
+		t.p.node[i].work += 1000;
+	}
+	t.p.method = HD_PROFILE_MEASURED;
+	CHECK(hd_profile_at(&got, &t.s.graph, &t.p, &ask, &t.s.arena, &t.s.diag) == HD_OK, "%s", t.s.diag.text);
+	CHECK(got.nnodes == want.nnodes && got.vn_size == 7 && got.method == HD_PROFILE_MEASURED, "%u nodes, %u rows", got.nnodes, got.vn_size);
+	for (uint32_t i = 0; i < got.nnodes; i++) {
+		const struct hd_profile_node *a = &got.node[i], *b = &want.node[i];
+		CHECK(a->saved == b->saved && a->nouts == b->nouts && (!a->nouts || a->out[0] == b->out[0]) && a->work == b->work + 1000, "node %u: bytes", i);
+		CHECK(a->f.p50_ns == b->f.p50_ns * (i % 3) && a->i.p50_ns == 2 * b->i.p50_ns && a->w.p50_ns == b->w.p50_ns && a->f.sd_ns == 0,
+			"node %u: %lld %lld %lld ns, the model %lld %lld %lld", i, (long long)a->f.p50_ns, (long long)a->i.p50_ns, (long long)a->w.p50_ns,
+			(long long)b->f.p50_ns, (long long)b->i.p50_ns, (long long)b->w.p50_ns);
+	}
+	CHECK(hd_profile_at(&got, &t.s.graph, NULL, &ask, &t.s.arena, &t.s.diag) == HD_OK && got.node[3].f.p50_ns == want.node[3].f.p50_ns, "the model alone");
+	few = t.p;
+	few.nnodes--;
+	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL, "other nodes");
+	few = t.p;
+	few.vn_size = 0;
+	CHECK(hd_profile_at(&got, &t.s.graph, &few, &ask, &t.s.arena, &t.s.diag) == HD_E_INVAL, "unknown rows");
+	close_subject(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +355,7 @@ int main(void)
 		cmocka_unit_test(it_reads_back_to_the_same_bytes),
 		cmocka_unit_test(a_profile_of_something_else_is_refused_by_name),
 		cmocka_unit_test(a_graph_without_gradient_or_loss_is_refused),
+		cmocka_unit_test(a_profile_of_other_rows_keeps_what_was_measured_against_the_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
