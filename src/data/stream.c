@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <inttypes.h>
 
-static uint32_t token_at(const struct hd_stream *stream, const struct hd_piece *piece, uint64_t i)
+static uint32_t token_at(const struct hd_token_stream *stream, const struct hd_piece *piece, uint64_t i)
 {
 	return stream->width_bytes == 1 ? piece->bytes[i] : hd_get16(piece->bytes + 2 * i);
 }
 
-static enum hd_err check_tokens(const struct hd_stream *stream, struct hd_diag *diag)
+static enum hd_err check_tokens(const struct hd_token_stream *stream, struct hd_diag *diag)
 {
 	uint64_t all = stream->width_bytes == 1 ? 256 : 65536;
 
@@ -27,7 +27,7 @@ static enum hd_err check_tokens(const struct hd_stream *stream, struct hd_diag *
 	return HD_OK;
 }
 
-static enum hd_err join_pieces(struct hd_stream *stream, enum hd_err (*piece_of)(const struct hd_source *, struct hd_piece *, struct hd_diag *),
+static enum hd_err join_pieces(struct hd_token_stream *stream, enum hd_err (*piece_of)(const struct hd_source *, struct hd_piece *, struct hd_diag *),
 	struct hd_diag *diag)
 {
 	struct hd_reader *reader = &stream->reader;
@@ -52,7 +52,7 @@ static enum hd_err join_pieces(struct hd_stream *stream, enum hd_err (*piece_of)
 	return HD_OK;
 }
 
-enum hd_err hd_stream_make(struct hd_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
+enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec, uint32_t width_bytes,
 	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag), const char *what, struct hd_diag *diag)
 {
 	struct hd_dataset *set = &stream->reader.set;
@@ -84,7 +84,7 @@ enum hd_err hd_stream_make(struct hd_stream *stream, const struct hd_data_spec *
 }
 
 /* The piece that holds a token: the last that does not begin behind it. */
-static uint32_t find_piece(const struct hd_stream *stream, uint64_t token)
+static uint32_t find_piece(const struct hd_token_stream *stream, uint64_t token)
 {
 	uint32_t low = 0, high = stream->npieces;
 
@@ -98,9 +98,9 @@ static uint32_t find_piece(const struct hd_stream *stream, uint64_t token)
 	return low;
 }
 
-enum hd_err hd_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
+enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out, struct hd_diag *diag)
 {
-	const struct hd_stream *stream = (const struct hd_stream *)set;
+	const struct hd_token_stream *stream = (const struct hd_token_stream *)set;
 	uint64_t first = hd_split_id(&stream->reader, split, index) * stream->context;
 	uint32_t p = find_piece(stream, first);
 	int32_t *x = out[0], *y = out[1];

@@ -31,15 +31,15 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	return hd_stream_make((struct hd_stream *)reader, spec, 2, piece_of, "tokens", diag);
+	return hd_token_stream_make((struct hd_token_stream *)reader, spec, 2, piece_of, "tokens", diag);
 }
 
 static enum hd_err tokens_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
 {
-	return hd_reader_open(set, sizeof(struct hd_stream), &hd_reader_tokens, fs, fill, spec, diag);
+	return hd_reader_open(set, sizeof(struct hd_token_stream), &hd_reader_tokens, fs, fill, spec, diag);
 }
 
 const struct hd_reader_ops hd_reader_tokens = {
 	.name = "tokens", .about = "16-bit token files as llm.c writes them",
-	.open = tokens_open, .read = hd_stream_read, .destroy = hd_reader_destroy,
+	.open = tokens_open, .read = hd_token_stream_read, .destroy = hd_reader_destroy,
 };
