@@ -92,14 +92,15 @@ struct hd_update {
 	const struct hd_step_scalars *scalars;
 };
 
-/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst may be a), then the
- * sums of squares of `flat`, which is where the last join leaves the result. Pointers are those of whole flat vectors. */
+/* One reduction of segments of flat vectors: joins in their order (dst = a + b, one addition per element; dst may be a or b), then
+ * the sums of squares of `flat`, which is where the last join leaves the result. Pointers are those of whole flat vectors, or of any
+ * vectors that the segments are of; they need the alignment of a float. */
 struct hd_flat_join { float *dst; const float *a, *b; };
 struct hd_reduction {
 	const struct hd_flat_join *join; uint32_t njoins;
 	const float *flat;
 	const struct hd_segment *segment; uint32_t nsegments;     /* what lies between segments is not touched */
-	double *partial;                  /* [nsegments] of each segment: order of lanes.h, f64 */
+	double *partial;                  /* [nsegments] of each segment: order of lanes.h, f64; NULL: joins only */
 };
 
 struct hd_device_ops {

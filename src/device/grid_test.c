@@ -260,6 +260,35 @@ static void joins_are_made_segment_by_segment_before_the_squares(void **state)
 		}
 }
 
+/* As a sum of what other workers sent: into the right operand, at any float address, squares not asked for. */
+static void a_join_may_end_in_its_right_operand_and_leave_out_the_squares(void **state)
+{
+	enum { LEN = 70000 };
+	static float x[2][LEN + 1];
+	const struct hd_segment segment[] = { { 0, 65536, 0, 0 }, { 65552, 4001, 0, 1 } };
+	const struct hd_flat_join join = { x[1] + 1, x[0], x[1] + 1 };
+	(void)state;
+
+	for (uint32_t k = 0; k < 2; k++) {
+		struct hd_device *device = hd_stage_device(kinds[k], 2);
+		double partial[2] = { 7, 7 };
+		uint64_t token = 0;
+		for (uint32_t i = 0; i < LEN; i++) {
+			x[0][i] = hd_stage_number(1, 0, i);
+			x[1][i + 1] = hd_stage_number(1, 1, i);
+		}
+		assert_int_equal(device->ops->reduce(device, &(struct hd_reduction){ &join, 1, x[1] + 1, segment, 2, NULL }, &token, NULL), HD_OK);
+		assert_int_equal(device->ops->wait(device, token, NULL), HD_OK);
+		for (uint32_t i = 0; i < LEN; i++) {
+			bool inside = i < 65536 || (i >= 65552 && i < 65552 + 4001);
+			float b = hd_stage_number(1, 1, i), want = inside ? hd_stage_number(1, 0, i) + b : b;
+			CHECK(x[1][i + 1] == want && x[0][i] == hd_stage_number(1, 0, i), "%s, element %u", kinds[k], i);
+		}
+		assert_true(partial[0] == 7 && partial[1] == 7);
+		hd_device_destroy(device);
+	}
+}
+
 static void the_first_pass_of_a_tensor_is_taken_by_segments(void **state)
 {
 	enum { LEN = 70000 };
@@ -391,6 +420,7 @@ int main(void)
 		cmocka_unit_test(a_memory_limit_is_kept_and_told_with_numbers),
 		cmocka_unit_test(vectors_are_added_squared_and_updated_as_their_headers_say),
 		cmocka_unit_test(joins_are_made_segment_by_segment_before_the_squares),
+		cmocka_unit_test(a_join_may_end_in_its_right_operand_and_leave_out_the_squares),
 		cmocka_unit_test(the_first_pass_of_a_tensor_is_taken_by_segments),
 		cmocka_unit_test(switched_rounding_is_told_by_whatever_computes),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),

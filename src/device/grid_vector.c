@@ -77,7 +77,8 @@ static void reduce_tile(const void *user, uint32_t i, void *scratch)
 		for (uint32_t j = 0; j < r->njoins; j++)
 			w->vector->add(r->join[j].dst + at, r->join[j].a + at, r->join[j].b + at, len);
 	}
-	r->partial[i] = w->vector->sumsq(r->flat + s->at, s->len);
+	if (r->partial)
+		r->partial[i] = w->vector->sumsq(r->flat + s->at, s->len);
 }
 
 /* Temporary buffers hold one tensor at a time, so its elements start at 0 there. */

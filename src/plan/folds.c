@@ -190,37 +190,66 @@ static enum hd_err sort_roots(uint32_t nvns, const struct hd_tnode *root, uint32
 	return HD_OK;
 }
 
-enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
-	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag)
+/* Sorted roots -> joins; `stack` is what pends, and what is left in the end. `tiles`: a gap is refused where it begins. */
+static enum hd_err join(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots, bool tiles, struct hd_join *out, struct hd_left *stack,
+	uint32_t *njoins, uint32_t *nleft, struct hd_diag *diag)
 {
-	struct pending stack[HD_MAX_LEVELS + 2];         /* a tiled prefix pends as one node per level at most */
 	uint32_t n = 0, top = 0, at = 0;
 
+	for (uint32_t i = 0; i < nroots; i++) {
+		uint32_t item = out[i].a, first = out[i].b;
+		struct hd_tnode node = root[item];
+		if (first < at || (tiles && first != at))
+			return no_tiling(diag, first < at ? first : at);
+		hd_tree_cover(nvns, node, &first, &at);
+		while (top && hd_tree_is_right(nvns, node) && hd_tnode_same(stack[top - 1].node, hd_tree_sibling(nvns, node))) {
+			out[n] = (struct hd_join){ .dst = nroots + n, .a = stack[--top].item, .b = item };
+			item = nroots + n++;
+			node = hd_tree_parent(nvns, node);
+		}
+		stack[top++] = (struct hd_left){ node, item };
+	}
+	if (tiles && at != nvns)
+		return no_tiling(diag, at);
+	*njoins = n;
+	*nleft = top;
+	return HD_OK;
+}
+
+static enum hd_err check_roots(uint32_t nvns, uint32_t nroots, uint32_t cap, struct hd_diag *diag)
+{
 	if (nvns == 0 || nvns > HD_MAX_VNS || nroots == 0)
 		return hd_fail(diag, HD_E_INVAL, "nothing to join: %u roots of %u virtual nodes", nroots, nvns);
 	if (cap < nroots)
 		return hd_fail(diag, HD_E_NOSPACE, "room for %u joins, %u roots need as many", cap, nroots);
-	enum hd_err err = sort_roots(nvns, root, nroots, out, diag);
-	for (uint32_t i = 0; i < nroots && !err; i++) {
-		uint32_t item = out[i].a, first = out[i].b;
-		struct hd_tnode node = root[item];
-		if (first != at)
-			return no_tiling(diag, first < at ? first : at);
-		hd_tree_cover(nvns, node, &first, &at);
-		while (top && hd_tree_is_right(nvns, node) && hd_tnode_same(stack[top - 1].node, hd_tree_sibling(nvns, node))) {
-			out[n] = (struct hd_join){ .dst = nroots + n, .a = stack[--top].buffer, .b = item };
-			item = nroots + n++;
-			node = hd_tree_parent(nvns, node);
-		}
-		assert(top < HD_MAX_LEVELS + 2);
-		stack[top++] = (struct pending){ node, item };
-	}
+	return HD_OK;
+}
+
+enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag)
+{
+	struct hd_left stack[HD_MAX_LEVELS + 2];         /* a tiled prefix pends as one node per level at most */
+	uint32_t n, nleft;
+	enum hd_err err = check_roots(nvns, nroots, cap, diag);
+
+	if (!err)
+		err = sort_roots(nvns, root, nroots, out, diag);
+	if (!err)
+		err = join(nvns, root, nroots, true, out, stack, &n, &nleft, diag);
 	if (err)
 		return err;
-	if (at != nvns)
-		return no_tiling(diag, at);
-	assert(top == 1);
+	assert(nleft == 1);
 	*njoins = n;
-	*result = stack[0].buffer;
+	*result = stack[0].item;
 	return HD_OK;
+}
+
+enum hd_err hd_join_some(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft, struct hd_diag *diag)
+{
+	enum hd_err err = check_roots(nvns, nroots, cap, diag);
+
+	if (!err)
+		err = sort_roots(nvns, root, nroots, out, diag);
+	return err ? err : join(nvns, root, nroots, false, out, left, njoins, nleft, diag);
 }

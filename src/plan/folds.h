@@ -48,4 +48,10 @@ struct hd_join { uint32_t dst, a, b; };   /* item[dst] = item[a] + item[b]; item
 HD_MUST_USE enum hd_err hd_join_make(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
 	struct hd_join *out, uint32_t cap, uint32_t *njoins, uint32_t *result, struct hd_diag *diag);
 
+/* The same for roots that are only some of the tree's, as far as both operands are among them. What is left are the roots of
+ * their union: `left` has room for nroots, in ascending order of cover. Roots that overlap: HD_E_INVAL. */
+struct hd_left { struct hd_tnode node; uint32_t item; };
+HD_MUST_USE enum hd_err hd_join_some(uint32_t nvns, const struct hd_tnode *root, uint32_t nroots,
+	struct hd_join *out, uint32_t cap, uint32_t *njoins, struct hd_left *left, uint32_t *nleft, struct hd_diag *diag);
+
 #endif

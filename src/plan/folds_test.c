@@ -168,6 +168,70 @@ static void any_partition_over_members_gives_the_bits_of_one_device(void **state
 	}
 }
 
+/* Members in groups, as devices in workers: each group joins what it can, then all groups join the rest. */
+static float refold_in_groups(const struct members *m, uint32_t ngroups, const float *slice)
+{
+	struct hd_tnode all[MAX_VNS], root[MAX_VNS], want[MAX_VNS];
+	float all_item[2 * MAX_VNS], item[2 * MAX_VNS], buffer[MAX_VNS];
+	struct hd_left left[MAX_VNS];
+	struct hd_join join[MAX_VNS];
+	uint32_t nall = 0, njoins, nleft, nwant, result;
+
+	for (uint32_t g = 0; g < ngroups; g++) {
+		uint32_t nroots = 0;
+		uint8_t has[MAX_VNS] = { 0 };
+		for (uint32_t k = g; k < m->n; k += ngroups) {
+			uint32_t vn[MAX_VNS], n = 0;
+			struct hd_fold_script s;
+			for (uint32_t v = 0; v < m->nvns; v++)
+				if (m->of[v] == k)
+					has[vn[n++] = v] = 1;
+			hd_arena_reset(&arena);
+			assert_int_equal(hd_fold_script_make(&s, m->nvns, vn, n, m->nslices, &arena, NULL), HD_OK);
+			run_script(&s, slice, buffer);
+			for (uint32_t i = 0; i < s.nroots; i++, nroots++) {
+				root[nroots] = s.root[i];
+				item[nroots] = buffer[s.root_buffer[i]];
+			}
+		}
+		if (!nroots)
+			continue;
+		assert_int_equal(hd_join_some(m->nvns, root, nroots, join, MAX_VNS, &njoins, left, &nleft, NULL), HD_OK);
+		assert_int_equal(njoins + nleft, nroots);
+		assert_int_equal(hd_tree_roots(m->nvns, has, want, MAX_VNS, &nwant), HD_OK);
+		assert_int_equal(nleft, nwant);
+		for (uint32_t j = 0; j < njoins; j++)
+			item[join[j].dst] = item[join[j].a] + item[join[j].b];
+		for (uint32_t i = 0; i < nleft; i++, nall++) {
+			assert_true(hd_tnode_same(left[i].node, want[i]));
+			all[nall] = left[i].node;
+			all_item[nall] = item[left[i].item];
+		}
+	}
+	assert_int_equal(hd_join_make(m->nvns, all, nall, join, MAX_VNS, &njoins, &result, NULL), HD_OK);
+	for (uint32_t j = 0; j < njoins; j++)
+		all_item[join[j].dst] = all_item[join[j].a] + all_item[join[j].b];
+	return all_item[result];
+}
+
+static void joining_in_groups_first_gives_the_same_bits(void **state)
+{
+	(void)state;
+	srandom(12);
+	for (int round = 0; round < 10000; round++) {
+		struct members m = { .nvns = 1 + (uint32_t)random() % MAX_VNS, .n = 1 + (uint32_t)random() % MAX_MEMBERS, .nslices = 1 };
+		bool contiguous = random() & 1;
+		float leaf[MAX_VNS];
+		for (uint32_t v = 0; v < m.nvns; v++) {
+			m.of[v] = contiguous ? v * m.n / m.nvns : (uint32_t)random() % m.n;
+			leaf[v] = random_leaf();
+		}
+		uint32_t ngroups = 1 + (uint32_t)random() % m.n;
+		float want = by_definition(leaf, m.nvns), got = refold_in_groups(&m, ngroups, leaf);
+		CHECK(bits(want) == bits(got), "V=%u, %u members in %u groups: %a, want %a", m.nvns, m.n, ngroups, (double)got, (double)want);
+	}
+}
+
 static void negative_zeros_stay_negative(void **state)
 {
 	(void)state;
@@ -229,6 +293,12 @@ static void roots_that_do_not_tile_are_refused(void **state)
 		CHECK(hd_join_make(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, &result, NULL) == cases[i].err, "case %zu", i);
 	assert_int_equal(hd_join_make(3, cases[8].root, 2, join, 1, &n, &result, NULL), HD_E_NOSPACE);
 	assert_int_equal(hd_join_make(0, cases[8].root, 2, join, 8, &n, &result, NULL), HD_E_INVAL);
+
+	/* of some roots only an overlap is wrong */
+	struct hd_left left[8];
+	static const enum hd_err some[] = { HD_E_INVAL, HD_OK, HD_OK, HD_OK, HD_E_INVAL, HD_E_INVAL, HD_E_INVAL, HD_E_INVAL, HD_OK };
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		CHECK(hd_join_some(cases[i].nvns, cases[i].root, cases[i].nroots, join, 8, &n, left, &result, NULL) == some[i], "case %zu", i);
 }
 
 static void no_memory_is_said(void **state)
@@ -254,6 +324,7 @@ int main(void)
 		cmocka_unit_test(buffers_needed_are_those_of_the_table),
 		cmocka_unit_test(a_right_child_is_added_to_its_sibling_at_once),
 		cmocka_unit_test(any_partition_over_members_gives_the_bits_of_one_device),
+		cmocka_unit_test(joining_in_groups_first_gives_the_same_bits),
 		cmocka_unit_test(negative_zeros_stay_negative),
 		cmocka_unit_test(a_leaf_never_makes_more_moves_than_levels),
 		cmocka_unit_test(senseless_requests_are_refused),

@@ -56,7 +56,8 @@ static enum hd_err null_add(struct hd_device *device, float *dst, const float *a
 static enum hd_err null_reduce(struct hd_device *device, const struct hd_reduction *reduction, uint64_t *token, struct hd_diag *diag)
 {
 	(void)diag;
-	memset(reduction->partial, 0, reduction->nsegments * sizeof *reduction->partial);
+	if (reduction->partial)
+		memset(reduction->partial, 0, reduction->nsegments * sizeof *reduction->partial);
 	return null_done(device, token);
 }
 
