@@ -13,10 +13,12 @@
 #include "data/augment.h"
 
 /* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
- * its consumer gives it back. All of it under the lock, except the rows themselves:
+ * its consumer gives it back. What is claimed when nobody wants it any more is dropped once filled. All of it under the lock, except the rows themselves:
  * they belong to the one who claimed or took the place. */
 enum place_state { FREE, FILLING, FULL };
-struct place { uint64_t step, nrows; enum place_state state; };
+#define NO_STEP UINT64_MAX
+/* A FREE place keeps the step that was given back, so that nobody reads it again; NO_STEP: none was. */
+struct place { uint64_t step, nrows; enum place_state state; bool dropped; };
 
 struct hd_prefetch {
 	struct hd_prefetch_spec spec;
@@ -25,7 +27,8 @@ struct hd_prefetch {
 	struct place *place;                             /* [depth, nvns], owned */
 	struct hd_lock lock;
 	struct hd_cond freed, filled;
-	uint64_t nplaces, nfree;                         /* nfree: that are FREE */
+	uint8_t *wanted;                                 /* [nvns], owned */
+	uint64_t nplaces, nfree;                         /* of wanted virtual nodes; nfree: that are FREE */
 	uint64_t next_step; uint32_t next_vn;            /* the next to be claimed: readers go in this order */
 	enum hd_err err;                                 /* of the first failed read */
 	struct hd_diag diag;
@@ -94,20 +97,38 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 	return HD_OK;
 }
 
+static void pass_by(struct hd_prefetch *p)
+{
+	p->next_vn = (p->next_vn + 1) % p->spec.nvns;
+	p->next_step += p->next_vn == 0;
+}
+
+/* The next place in order that is still to be filled; NULL: nobody wants anything. A place that is wanted
+ * holds no step further than `depth` from its consumer's, so the search ends. */
+static struct place *next_place(struct hd_prefetch *p)
+{
+	while (p->nplaces) {
+		struct place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
+		if (p->wanted[p->next_vn] && (place->dropped || place->step != p->next_step))
+			return place;
+		pass_by(p);
+	}
+	return NULL;
+}
+
 /* Claims the next place, waiting until it is free; NULL: nothing more is to be read. Under the lock. */
 static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 {
 	for (;;) {
+		struct place *place = next_place(p);
 		if (p->closed || p->err != HD_OK || (p->spec.end_step && p->next_step >= p->spec.end_step))
 			return NULL;
-		struct place *place = &p->place[place_index(p, p->next_step, p->next_vn)];
-		if (place->state == FREE) {
+		if (place && place->state == FREE) {
 			place->state = FILLING;
 			p->nfree--;
 			place->step = *step = p->next_step;
 			*vn = p->next_vn;
-			p->next_vn = (p->next_vn + 1) % p->spec.nvns;
-			p->next_step += p->next_vn == 0;
+			pass_by(p);
 			return place;
 		}
 		(void)hd_cond_wait(&p->freed, &p->lock, hd_clock_now_ns(&p->clock) + HD_NS_PER_S);
@@ -115,9 +136,13 @@ static struct place *claim(struct hd_prefetch *p, uint64_t *step, uint32_t *vn)
 }
 
 /* What became of a place that was FILLING; under the lock. */
-static void settle(struct hd_prefetch *p, struct place *place, enum hd_err err, uint64_t nrows, const struct hd_diag *diag)
+static void settle(struct hd_prefetch *p, struct place *place, uint32_t vn, enum hd_err err, uint64_t nrows, const struct hd_diag *diag)
 {
-	if (err == HD_OK) {
+	if (place->dropped) {
+		*place = (struct place){ .step = NO_STEP };
+		p->nfree += p->wanted[vn];
+		hd_cond_wake(&p->freed);
+	} else if (err == HD_OK) {
 		place->nrows = nrows;
 		place->state = FULL;
 	} else if (p->err == HD_OK) {
@@ -140,7 +165,7 @@ static void read_ahead(void *user)
 		hd_lock_give(&p->lock);
 		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
 		hd_lock_take(&p->lock);
-		settle(p, place, err, nrows, &diag);
+		settle(p, place, vn, err, nrows, &diag);
 		hd_cond_wake(&p->filled);
 	}
 	hd_lock_give(&p->lock);
@@ -166,15 +191,47 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	return HD_OK;
 }
 
+static void set_wanted(struct hd_prefetch *p, const uint8_t *wanted)
+{
+	p->nplaces = p->nfree = 0;
+	for (uint32_t v = 0; v < p->spec.nvns; v++) {
+		p->wanted[v] = !wanted || wanted[v];
+		p->nplaces += p->wanted[v] ? p->spec.depth : 0;
+	}
+	for (uint64_t i = 0; i < (uint64_t)p->spec.depth * p->spec.nvns; i++)
+		p->nfree += p->wanted[i % p->spec.nvns] && p->place[i].state == FREE;
+}
+
+void hd_prefetch_want(struct hd_prefetch *p, uint64_t step, const uint8_t *wanted)
+{
+	assert(!p->spec.end_step);
+	hd_lock_take(&p->lock);
+	for (uint64_t i = 0; i < (uint64_t)p->spec.depth * p->spec.nvns; i++) {
+		struct place *place = &p->place[i];
+		bool keep = place->state != FREE && (!wanted || wanted[i % p->spec.nvns]) && place->step >= step;
+		if (place->state == FILLING)
+			place->dropped = !keep;
+		else if (!keep)
+			*place = (struct place){ .step = NO_STEP };
+	}
+	set_wanted(p, wanted);
+	p->next_step = step;
+	p->next_vn = 0;
+	hd_cond_wake(&p->freed);
+	hd_lock_give(&p->lock);
+}
+
 static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 {
 	uint64_t nplaces = (uint64_t)p->spec.depth * p->spec.nvns;
 
-	p->nplaces = p->nfree = nplaces;
 	p->place = hd_alloc(nplaces * sizeof *p->place);
-	if (!p->place)
+	p->wanted = hd_alloc(p->spec.nvns);
+	if (!p->place || !p->wanted)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
-	memset(p->place, 0, nplaces * sizeof *p->place);
+	for (uint64_t i = 0; i < nplaces; i++)
+		p->place[i] = (struct place){ .step = NO_STEP };
+	set_wanted(p, p->spec.wanted);
 	return hd_memory_take(p->spec.depth * p->step_bytes, HD_MEMORY_LAZY, &p->memory, diag);
 }
 
@@ -224,6 +281,7 @@ void hd_prefetch_destroy(struct hd_prefetch *p)
 	hd_cond_finish(&p->freed);
 	hd_lock_finish(&p->lock);
 	hd_memory_give(&p->memory);
+	hd_free(p->wanted);
 	hd_free(p->place);
 	hd_free(p);
 }
@@ -249,20 +307,20 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct place *place, uint64_
 		return err;
 	place->state = FILLING;
 	place->step = step;
-	p->nfree--;
+	p->nfree -= p->wanted[vn];
 	hd_lock_give(&p->lock);
 	err = fill_place(p, step, vn, &nrows, &failed);
 	hd_lock_take(&p->lock);
-	settle(p, place, err, nrows, &failed);
+	settle(p, place, vn, err, nrows, &failed);
 	return err == HD_OK ? HD_OK : ended(p, step, diag);
 }
 
 static bool holds(const struct place *place, uint64_t step) { return place->state == FULL && place->step == step; }
 
-/* Waits until the place holds the step; without readers until it is free, and fills it. Under the lock. */
+/* Waits until the place holds the step; where nobody reads ahead until it is free, and fills it. Under the lock. */
 static enum hd_err wait_filled(struct hd_prefetch *p, struct place *place, uint64_t step, uint32_t vn, struct hd_diag *diag)
 {
-	const bool ahead = p->spec.nthreads > 0;
+	const bool ahead = p->spec.nthreads > 0 && p->wanted[vn];
 	int64_t until_ns = 0;
 	enum hd_err err;
 
@@ -305,7 +363,8 @@ void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 	hd_lock_take(&p->lock);
 	assert(place->state == FULL && place->step == step);
 	place->state = FREE;
-	if (++p->nfree >= wakes_at(p) || p->spec.nthreads == 0)
+	p->nfree += p->wanted[vn];
+	if (p->nfree >= wakes_at(p) || p->spec.nthreads == 0 || !p->wanted[vn])
 		hd_cond_wake(&p->freed);
 	hd_lock_give(&p->lock);
 }

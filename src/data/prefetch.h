@@ -12,6 +12,8 @@
  * 3. Each (step, vn) of [first_step, end_step) x [0, nvns) is taken once and given back
  *    once, the steps of a virtual node in order. A virtual node without rows (a short
  *    last batch) is taken and given back like any other, with 0 rows.
+ *    A worker that computes only some virtual nodes wants those only: the others are not read ahead, and who takes
+ *    one all the same fills it as without threads (6).
  * 4. A failed read ends the reading; every take of a place that is not filled returns
  *    that error with its message.
  * 5. After create nothing is allocated. No wait is longer than `limit_ms`.
@@ -36,6 +38,7 @@ struct hd_prefetch_spec {
 	uint32_t split;
 	const struct hd_sampler *sampler;
 	uint32_t nvns;
+	const uint8_t *wanted;            /* [nvns] flags, read in create; NULL: all */
 	uint64_t per_vn;                  /* rows of a full virtual node */
 	uint64_t first_step, end_step;    /* end_step 0: no end */
 	uint32_t depth;                   /* steps ahead wanted; fewer if the memory is less; 0: 2 */
@@ -54,6 +57,9 @@ void hd_prefetch_destroy(struct hd_prefetch *prefetch);        /* closes, joins 
 HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn,
 	const void *input[HD_MAX_FIELDS], uint64_t *nrows, struct hd_diag *diag);
 void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
+/* From `step` on these are wanted. All that was taken has been given back; rows of earlier steps are forgotten, those read
+ * for virtual nodes that stay wanted are kept. Of a reader without end_step. Does not wait. */
+void hd_prefetch_want(struct hd_prefetch *prefetch, uint64_t step, const uint8_t *wanted);
 void hd_prefetch_close(struct hd_prefetch *prefetch);          /* wakes all who wait */
 
 uint32_t hd_prefetch_depth(const struct hd_prefetch *prefetch);        /* steps, as chosen */

@@ -254,6 +254,69 @@ static void a_failed_read_reaches_every_taker_with_its_message(void **state)
 	}
 }
 
+/* The samples of virtual node 0 cannot be read, and nobody asks for them. */
+static void what_nobody_wants_is_not_read(void **state)
+{
+	static const uint8_t second[] = { 0, 1 }, none[] = { 0, 0 };
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	const void *input[HD_MAX_FIELDS];
+	struct hd_diag diag = { "" };
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	spec.wanted = second;
+	made.fail_at = 10;                        /* step 1, virtual node 0 */
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	for (uint64_t step = 0; step < 8; step++) {
+		CHECK(hd_prefetch_take(p, step, 1, input, &nrows, &diag) == HD_OK, "%s", diag.text);
+		assert_int_equal(*(const uint64_t *)input[0], step * 10 + 5);
+		hd_prefetch_done(p, step, 1);
+	}
+	hd_prefetch_want(p, 8, none);
+	hd_prefetch_want(p, 0, NULL);
+	assert_int_equal(hd_prefetch_take(p, 0, 1, input, &nrows, &diag), HD_OK);
+	assert_int_equal(hd_prefetch_take(p, 1, 0, input, &nrows, &diag), HD_E_IO);
+	assert_int_equal(hd_prefetch_take(p, 0, 0, input, &nrows, &diag), HD_OK);
+	hd_prefetch_destroy(p);
+}
+
+/* Between two steps any others may be wanted, while readers are at work on what was wanted before. */
+static void wants_may_change_between_any_two_steps(void **state)
+{
+	enum { NVNS = 5, STEPS = 400 };
+	(void)state;
+
+	for (uint32_t nthreads = 1; nthreads <= 3; nthreads++) {
+		struct made made;
+		struct hd_sampler sampler;
+		struct hd_prefetch *p;
+		uint8_t wanted[NVNS] = { 1, 1, 0, 0, 1 };
+		make(&made, 53);
+		assert_int_equal(hd_sampler_init(&sampler, 3, 53, 14, HD_ORDER_SHUFFLE, HD_LAST_RAGGED, NULL), HD_OK);
+		struct hd_prefetch_spec spec = { .set = &made.set, .sampler = &sampler, .nvns = NVNS, .wanted = wanted, .per_vn = 3,
+			.depth = 1 + nthreads, .nthreads = nthreads };
+		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+		for (uint64_t step = 0; step < STEPS; step++) {
+			struct run run = { .prefetch = p, .sampler = &sampler, .first = step, .end = step + 1, .per_vn = 3 };
+			for (uint32_t v = 0; v < NVNS; v++) {
+				run.next_vn = v;
+				if (wanted[v] && step % 7 != 6)          /* now and then a step goes by untaken */
+					consume(&run);
+			}
+			CHECK(run.wrong == 0, "step %llu, %u threads", (unsigned long long)step, nthreads);
+			for (uint32_t v = 0; v < NVNS && step % 3 == 0; v++)
+				wanted[v] = (step * 7 + v * v + nthreads) % (2 + step % 5) != 0;
+			if (step % 3 == 0 || step % 7 == 6)
+				hd_prefetch_want(p, step + 1, wanted);
+		}
+		hd_prefetch_destroy(p);
+	}
+}
+
 static void take_of_a_step_beyond_the_ring(void *user)
 {
 	struct run *run = user;
@@ -357,6 +420,8 @@ int main(void)
 		cmocka_unit_test(without_threads_rows_are_read_when_they_are_taken),
 		cmocka_unit_test(without_threads_a_taker_waits_for_the_place),
 		cmocka_unit_test(a_failed_read_reaches_every_taker_with_its_message),
+		cmocka_unit_test(what_nobody_wants_is_not_read),
+		cmocka_unit_test(wants_may_change_between_any_two_steps),
 		cmocka_unit_test(close_wakes_who_waits),
 		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),
 		cmocka_unit_test(memory_bounds_the_depth_and_too_little_is_refused),
