@@ -36,19 +36,23 @@ static double end_seconds(const struct hd_worker *w, uint32_t nroots, uint32_t n
 	return flat * passes * second_per_byte / ncores;
 }
 
-static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32_t first, uint32_t n, uint32_t wave, struct hd_diag *diag)
+static enum hd_err sketch_rank(struct hd_worker *w, struct hd_rank *rank, uint32_t first, uint32_t n, uint32_t wave, uint32_t *nroots,
+	struct hd_diag *diag)
 {
-	uint32_t *vn = hd_arena_take(&w->arena, n + 1, sizeof *vn);
+	uint32_t *vn = hd_arena_take(&w->arena, n + 1, sizeof *vn), *wave_of = hd_arena_take(&w->arena, n + 1, sizeof *wave_of);
+	struct hd_fold_script script = { 0 };
 
-	rank->wave = hd_arena_take(&w->arena, n + 1, sizeof *rank->wave);
-	if (!vn || !rank->wave)
+	if (!vn || !wave_of)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to sketch %u virtual nodes", n);
 	for (uint32_t i = 0; i < n; i++) {
 		vn[i] = first + i;
-		rank->wave[i] = i / wave;
+		wave_of[i] = i / wave;
 	}
-	return hd_fold_script_make_waves(&rank->script, w->task->job->nvns, vn, n, (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), rank->wave,
+	enum hd_err err = hd_fold_script_make_waves(&script, w->task->job->nvns, vn, n, (uint32_t)hd_job_int(w->task->job, HD_JOB_SLICES), wave_of,
 		&w->arena, diag);
+	rank->need = (struct hd_rank_need){ script.nbuffers, script.ntemps, hd_lockstep_needed(&w->lockstep) ? n : 0 };
+	*nroots += script.nroots;
+	return err;
 }
 
 /* The even map of plan.h, without lists. */
@@ -71,8 +75,7 @@ static enum hd_err sketch(struct hd_choice *choice, const struct hd_task *task, 
 		err = hd_fail(diag, HD_E_NOMEM, "no memory to sketch %u devices", d);
 	for (uint32_t r = 0; r < d && !err; r++) {
 		uint32_t n = nvns / d + (r < nvns % d);
-		err = sketch_rank(w, &w->rank[r], first, n, choice->wave, diag);
-		nroots += err ? 0 : w->rank[r].script.nroots;
+		err = sketch_rank(w, &w->rank[r], first, n, choice->wave, &nroots, diag);
 		first += n;
 	}
 	if (!err) {

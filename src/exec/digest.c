@@ -15,7 +15,7 @@ void hd_digest_segments(struct hd_rank *rank)
 
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct hd_segment *s = &layout->segment[i];
-		if (w->plan->owner[s->chunk] != rank->id)
+		if (w->share->owner[s->chunk] != rank->id)
 			continue;
 		for (uint32_t k = 0; k < nflat; k++)
 			w->segment_digest[k][i] = hd_hash(flat[k] + s->at, s->len * sizeof(float));

@@ -91,10 +91,10 @@ static enum hd_err read_rows(struct search *s, struct hd_diag *diag)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t f = 0; f < data->nfields; f++)
-		s->rank->loaded[0].field[f] = s->rank->eval_input[f];
-	for (uint64_t i = 0; i < s->rank->loaded[0].rows && !err && !*s->cause; i++) {
+		s->rank->work->loaded[0].field[f] = s->rank->eval_input[f];
+	for (uint64_t i = 0; i < s->rank->work->loaded[0].rows && !err && !*s->cause; i++) {
 		const struct hd_sampler *sampler = &s->worker->task->sampler;
-		uint64_t step = (uint64_t)s->worker->step, row = s->rank->loaded[0].first_row + i, sample = hd_sampler_at(sampler, step, row);
+		uint64_t step = (uint64_t)s->worker->step, row = s->rank->work->loaded[0].first_row + i, sample = hd_sampler_at(sampler, step, row);
 		for (uint32_t f = 0; f < data->nfields; f++)
 			out[f] = s->rank->eval_input[f] + i * data->field[f].sample_bytes;
 		err = hd_dataset_read(data, 0, sample, hd_sampler_epoch_at(sampler, step, row), out, diag);
@@ -114,10 +114,10 @@ static enum hd_err search_vn(struct search *s, struct hd_diag *diag)
 	struct hd_bind bind;
 	uint64_t end;
 
-	hd_vn_rows(w->task->job->per_vn, w->step_rows, s->vn, &s->rank->loaded[0].first_row, &end);
-	s->rank->loaded[0].rows = end - s->rank->loaded[0].first_row;
+	hd_vn_rows(w->task->job->per_vn, w->step_rows, s->vn, &s->rank->work->loaded[0].first_row, &end);
+	s->rank->work->loaded[0].rows = end - s->rank->work->loaded[0].first_row;
 	enum hd_err err = read_rows(s, diag);
-	for (uint32_t q = 0; q < s->rank->script.nslices && !err && !*s->cause; q++) {
+	for (uint32_t q = 0; q < s->rank->work->script.nslices && !err && !*s->cause; q++) {
 		hd_rank_bind(s->rank, 0, s->vn, q, &bind);
 		if (bind.rows == 0)
 			continue;
@@ -134,12 +134,14 @@ void hd_diverge_explain(struct hd_worker *w, struct hd_diag *diag)
 	struct hd_diag reading = { "" };
 	enum hd_err err = HD_OK;
 
-	for (s.vn = 0; s.vn < w->plan->nvns && !err && !*s.cause; s.vn++)
-		err = search_vn(&s, &reading);
+	for (s.vn = 0; s.vn < w->task->job->nvns && !err && !*s.cause; s.vn++)
+		if (w->share->work.has[s.vn])
+			err = search_vn(&s, &reading);
 	if (err || !diag)
 		return;
 	if (!*s.cause)
-		snprintf(s.cause, sizeof s.cause, "every virtual node is finite, their sum is not");
+		snprintf(s.cause, sizeof s.cause, "%s", w->share->alone ? "every virtual node is finite, their sum is not" :
+			"every virtual node of this worker is finite; another one's is not, or their sum");
 	size_t len = strlen(diag->text);
 	snprintf(diag->text + len, sizeof diag->text - len, ": %s; the state before the step is kept", s.cause);
 }

@@ -6,7 +6,7 @@
  *
  * 1. Virtual nodes in order; in one, inputs before forward before backward: the first
  *    found is the cause, what follows is its consequence.
- * 2. All finite, so the sum of the virtual nodes was not: that is said.
+ * 2. All finite, so the sum of the virtual nodes was not: that is said. A worker of several looks at its own.
  *
  * Costs one step without devices side by side, once; overwrites arena and inputs of
  * rank 0, no state. Ranks are idle. */

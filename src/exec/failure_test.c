@@ -92,33 +92,49 @@ static void a_new_plan_does_not_mend_a_torn_state(void **state)
 	hd_rig_close(&rig);
 }
 
-/* Any request of adoption may fail: then steps are refused in words, and the next adoption mends it. */
-static void a_plan_that_could_not_be_adopted_leaves_none(void **state)
+/* Any request of adoption may fail: a first one leaves no plan, said in words; a later one leaves the plan that is there. */
+static void a_plan_that_could_not_be_adopted_changes_nothing(void **state)
 {
-	struct hd_step_record record;
 	struct hd_rig rig, whole;
+	struct hd_plan other;
 	uint32_t failed = 0;
 
 	(void)state;
 	hd_rig_open(&rig, hd_rig_mlp, 26, 13, NULL, 2);
 	hd_rig_open(&whole, hd_rig_mlp, 26, 13, NULL, 1);
-	for (uint64_t n = 1; n < 50; n++) {
+	struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1, .clips = true };
+	assert_int_equal(hd_plan_data(&other, &pj, 2, (uint32_t[]){ 1, 12 }, &rig.arena, NULL), HD_OK);
+	for (uint64_t n = 1; n < 200; n++) {
 		struct hd_diag diag = { "" };
 		hd_alloc_arm(n);
-		enum hd_err err = hd_worker_adopt(rig.worker, &rig.plan, &diag);
+		enum hd_err err = hd_worker_adopt(rig.worker, &other, &diag);
 		hd_alloc_arm(0);
 		if (!err)
 			break;
-		if (!rig.worker->plan) {
-			diag.text[0] = 0;
-			failed++;
-			assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_INVAL);
-			CHECK(strstr(diag.text, "no plan"), "%s", diag.text);
-		}
+		failed++;
+		assert_ptr_equal(rig.worker->share->plan, &rig.plan);
+		assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
 	}
 	assert_true(failed > 0);
+	assert_ptr_equal(rig.worker->share->plan, &other);
 	assert_true(hd_hash_same(hd_rig_step(&rig).digest, hd_rig_step(&whole).digest));
 	hd_rig_close(&whole);
+	hd_rig_close(&rig);
+}
+
+static void a_worker_without_a_plan_says_so(void **state)
+{
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_begin(&rig, hd_rig_mlp, 26, 13, NULL);
+	assert_int_equal(hd_task_create(&rig.task, rig.job, &rig.fs, &diag), HD_OK);
+	assert_int_equal(hd_worker_create(&rig.worker, rig.task, &spec, &diag), HD_OK);
+	assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "no plan"), "%s", diag.text);
 	hd_rig_close(&rig);
 }
 
@@ -182,7 +198,8 @@ int main(void)
 		cmocka_unit_test(every_failpoint_of_a_step_is_in_the_table_of_this_test),
 		cmocka_unit_test(a_failed_step_leaves_the_state_of_its_beginning),
 		cmocka_unit_test(a_new_plan_does_not_mend_a_torn_state),
-		cmocka_unit_test(a_plan_that_could_not_be_adopted_leaves_none),
+		cmocka_unit_test(a_plan_that_could_not_be_adopted_changes_nothing),
+		cmocka_unit_test(a_worker_without_a_plan_says_so),
 		cmocka_unit_test(plans_adopted_again_and_again_take_no_more_memory),
 		cmocka_unit_test(a_read_that_fails_ends_the_step_with_its_message),
 	};

@@ -11,7 +11,7 @@
 
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
-	uint32_t n = rank->script.nbuffers > rank->buffer_cap ? rank->script.nbuffers : rank->buffer_cap;
+	uint32_t n = rank->need.nbuffers > rank->buffer_cap ? rank->need.nbuffers : rank->buffer_cap;
 
 	return n ? n : 1;
 }
@@ -23,9 +23,18 @@ static uint64_t arenas_of(const struct hd_worker *w, uint32_t rank)
 
 	if (!hd_lockstep_needed(&w->lockstep))
 		return 0;
-	if (!w->rank || !w->rank[rank].script.vn)
+	if (!w->rank || !w->rank[rank].need.nbuffers)
 		return even;
-	return w->rank[rank].script.nvns_here > w->rank[rank].narenas ? w->rank[rank].script.nvns_here : w->rank[rank].narenas;
+	return w->rank[rank].need.narenas > w->rank[rank].narenas ? w->rank[rank].need.narenas : w->rank[rank].narenas;
+}
+
+/* What a step of several workers adds: a flat vector for sums, places for the roots of others, moments folded apart. */
+static uint64_t exchange_of(const struct hd_worker *w)
+{
+	uint64_t places = w->need_places > w->nplaces ? w->need_places : w->nplaces;
+
+	return (w->sum || w->need_sum ? w->flat_bytes : 0) + places * HD_BUCKET_BYTES
+		+ (w->need_moments || w->moments.sum != w->moments.leaf ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
 }
 
 void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
@@ -37,23 +46,23 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 	for (uint32_t f = 0; f < data->nfields; f++)
 		sample_bytes += data->field[f].sample_bytes;
 	const uint64_t shared = w->params_bytes + w->buffer_bytes + w->flat_bytes * hd_optims[w->task->optim.kind].nslots
-		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float);
+		+ hd_moments_bytes(&w->task->train, w->task->job->nvns) + HD_ZEROS_ELEMS * sizeof(float) + exchange_of(w);
 	for (uint32_t r = 0; r < d; r++) {
 		uint64_t own = w->flat_bytes * (w->rank ? buffers_of(&w->rank[r]) : 1) + hd_worker_activation_bytes(w)
 			+ w->train.memory.len_bytes * arenas_of(w, r) + sample_bytes * w->task->job->per_vn
-			+ (w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0);
+			+ (w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0);
 		own += r == 0 ? shared : 0;
 		device = own > device ? own : device;
 		buffers += w->rank ? buffers_of(&w->rank[r]) : 1;
 		arenas += arenas_of(w, r);
 		scratch += w->rank && w->rank[r].device ? w->rank[r].device->scratch_bytes : 0;
-		temps += w->rank ? w->rank[r].script.ntemps * w->train.temp_elems * sizeof(float) : 0;
+		temps += w->rank ? w->rank[r].need.ntemps * w->train.temp_elems * sizeof(float) : 0;
 	}
 	uint64_t fit = HD_PREFETCH_BYTES / (batch * sample_bytes + 1), wanted = hd_worker_reading(w).depth, depth = fit < wanted ? fit : wanted;
 	*t = (struct hd_memory_terms){
 		.params = w->params_bytes + w->buffer_bytes,
 		.slots = w->flat_bytes * hd_optims[w->task->optim.kind].nslots,
-		.gradients = w->flat_bytes * buffers + temps,
+		.gradients = w->flat_bytes * buffers + temps + exchange_of(w),
 		.arenas = hd_worker_activation_bytes(w) * d + w->train.memory.len_bytes * arenas + hd_moments_bytes(&w->task->train, w->task->job->nvns)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),

@@ -2,7 +2,8 @@
 
 #include <assert.h>
 
-/* The interpreter: what a device does in a step is its list and nothing else.
+/* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
+ * a step it runs in two sections, with their exchange between them.
  * Each row says what one instruction does to a rank. Rows with `meets` take part
  * in a barrier of all ranks, so they run even after a failure; the others are
  * skipped then, and the step ends without a change of state. */
@@ -10,7 +11,7 @@
 /* The wave begins with its first LD: neighbours of the list's order that carry the same number. */
 static void begin_wave(struct hd_rank *rank, uint32_t vn)
 {
-	const struct hd_fold_script *s = &rank->script;
+	const struct hd_fold_script *s = &rank->work->script;
 
 	while (s->vn[rank->first_ivn] != vn)
 		rank->first_ivn++;
@@ -20,7 +21,7 @@ static void begin_wave(struct hd_rank *rank, uint32_t vn)
 		return;
 	}
 	for (rank->nwave = 1; rank->first_ivn + rank->nwave < s->nvns_here; rank->nwave++)
-		if (rank->wave[rank->first_ivn + rank->nwave] != rank->wave[rank->first_ivn])
+		if (rank->work->wave[rank->first_ivn + rank->nwave] != rank->work->wave[rank->first_ivn])
 			break;
 }
 
@@ -31,8 +32,8 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 
 	if (rank->nwave == 0)
 		begin_wave(rank, ins->vn);
-	assert(rank->nloaded < rank->nwave && rank->script.vn[rank->first_ivn + rank->nloaded] == ins->vn);
-	struct hd_loaded *loaded = &rank->loaded[rank->nloaded++];
+	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] == ins->vn);
+	struct hd_loaded *loaded = &rank->work->loaded[rank->nloaded++];
 	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &loaded->first_row, &end);
 	loaded->rows = end - loaded->first_row;
 	uint64_t began = hd_recorder_now(w->spec.recorder);
@@ -47,16 +48,16 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 
 uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS])
 {
-	const struct hd_fold_script *s = &rank->script;
+	const struct hd_fold_script *s = &rank->work->script;
 	uint32_t at = (rank->first_ivn + ipart) * s->nslices + slice, n = 0;
 
 	for (uint32_t i = s->first_move[at]; i < s->first_move[at + 1]; i++, n++) {
 		const struct hd_move *m = &s->move[i];
 		bool leaf = m->src == HD_LEAF, whole = leaf || m->src < s->nbuffers;
 		fold[n] = (struct hd_fold){
-			.dst = m->dst < s->nbuffers ? rank->buffer[m->dst] : NULL,
+			.dst = m->dst < s->nbuffers ? rank->work->buffer[m->dst] : NULL,
 			.dst_temp = m->dst < s->nbuffers ? 0 : (uint8_t)(m->dst - s->nbuffers + 1),
-			.src = leaf || !whole ? NULL : rank->buffer[m->src],
+			.src = leaf || !whole ? NULL : rank->work->buffer[m->src],
 			.src_temp = whole ? 0 : (uint8_t)(m->src - s->nbuffers + 1),
 			.add = m->add,
 		};
@@ -67,7 +68,7 @@ uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, str
 void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind)
 {
 	struct hd_worker *w = rank->worker;
-	const struct hd_loaded *loaded = &rank->loaded[ipart];
+	const struct hd_loaded *loaded = &rank->work->loaded[ipart];
 	uint64_t first, end;
 
 	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
@@ -113,9 +114,9 @@ static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const stru
 /* All that the wave at hand has loaded, as parts of one run. */
 static void bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind)
 {
-	hd_rank_bind(rank, 0, rank->script.vn[rank->first_ivn], 0, bind);
+	hd_rank_bind(rank, 0, rank->work->script.vn[rank->first_ivn], 0, bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
-		part[i] = (struct hd_part){ .rows = rank->loaded[i].rows, .vn = rank->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
+		part[i] = (struct hd_part){ .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
 	bind->part = part;
 	bind->nparts = rank->nwave;
 }
@@ -130,7 +131,7 @@ static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struc
 
 	rank->worker->leaf[ins->vn] = (struct hd_leaf){ 0 };
 	hd_moments_clear(rank->worker, ins->vn);
-	if (++rank->nforward < rank->nwave || rank->script.nslices > 1)
+	if (++rank->nforward < rank->nwave || rank->work->script.nslices > 1)
 		return HD_OK;
 	bind_wave(rank, part, &bind);
 	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
@@ -196,12 +197,12 @@ static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, stru
 
 	if (++rank->nback < rank->nwave)
 		return HD_OK;
-	if (rank->script.nslices == 1)
+	if (rank->work->script.nslices == 1)
 		err = backward_wave(rank, diag);
-	for (uint32_t q = 0; q < rank->script.nslices && rank->script.nslices > 1 && !err; q++)
+	for (uint32_t q = 0; q < rank->work->script.nslices && rank->work->script.nslices > 1 && !err; q++)
 		err = backward_slice(rank, ins->vn, q, diag);
 	for (uint32_t i = 0; i < rank->nwave && !err; i++)
-		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->script.vn[rank->first_ivn + i]);
+		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[rank->first_ivn + i]);
 	rank->nwave = 0;
 	return err;
 }
@@ -223,7 +224,7 @@ static enum hd_err reduce(struct hd_rank *rank, const struct hd_ins *ins, struct
 	(void)ins;
 	(void)diag;
 	hd_barrier_wait(&rank->worker->barrier);
-	if (!hd_rank_idle(rank))
+	if (!hd_rank_idle(rank) && rank->worker->section == HD_SECTION_ALL)
 		hd_moments_fold(rank);
 	if (!hd_rank_idle(rank))
 		hd_reduce_chunks(rank);
@@ -250,22 +251,23 @@ static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct
 static const struct {
 	enum hd_err (*run)(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag);
 	bool meets;
+	enum hd_section section;
 } rows[HD_INS_END] = {
-	[HD_INS_LD]   = { load,     false },
-	[HD_INS_F]    = { forward,  false },
-	[HD_INS_B]    = { backward, false },
-	[HD_INS_FL]   = { forward_all,  true },
-	[HD_INS_BL]   = { backward_all, true },
-	[HD_INS_RED]  = { reduce,   true },
-	[HD_INS_NORM] = { norm,     true },
-	[HD_INS_STEP] = { update,   true },
+	[HD_INS_LD]   = { load,     false, HD_SECTION_COMPUTE },
+	[HD_INS_F]    = { forward,  false, HD_SECTION_COMPUTE },
+	[HD_INS_B]    = { backward, false, HD_SECTION_COMPUTE },
+	[HD_INS_FL]   = { forward_all,  true, HD_SECTION_COMPUTE },
+	[HD_INS_BL]   = { backward_all, true, HD_SECTION_COMPUTE },
+	[HD_INS_RED]  = { reduce,   true, HD_SECTION_COMPUTE },
+	[HD_INS_NORM] = { norm,     true, HD_SECTION_FINISH },
+	[HD_INS_STEP] = { update,   true, HD_SECTION_FINISH },
 };
 
 /* With slices F runs inside B, and once for each: what is said is the order of size. */
 static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 {
 	const struct hd_worker *w = rank->worker;
-	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->loaded[0].rows) : HD_NONE;
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->work->loaded[0].rows) : HD_NONE;
 
 	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
 }
@@ -273,13 +275,16 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 void hd_interp_run(struct hd_rank *rank)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
-	const struct hd_ilist *list = &rank->worker->plan->list[rank->id];
+	const struct hd_ilist *list = rank->work->list;
+	const enum hd_section section = rank->worker->section;
 
 	rank->first_ivn = rank->nwave = 0;
+	if (section == HD_SECTION_FINISH)
+		hd_moments_fold(rank);    /* those of other workers are here now; ranks meet before they are read */
 	for (uint32_t i = 0; i < list->len; i++) {
 		const struct hd_ins *ins = &list->at[i];
 		assert(ins->op < HD_INS_END && rows[ins->op].run);       /* the checker refuses others by name */
-		if (hd_rank_idle(rank) && !rows[ins->op].meets)
+		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) || (hd_rank_idle(rank) && !rows[ins->op].meets))
 			continue;
 		uint64_t began = hd_recorder_now(recorder);
 		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
@@ -290,6 +295,6 @@ void hd_interp_run(struct hd_rank *rank)
 			hd_rank_fail(rank, err);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
 	}
-	if (rank->worker->want_digest && !hd_rank_idle(rank))
+	if (section != HD_SECTION_COMPUTE && rank->worker->want_digest && !hd_rank_idle(rank))
 		hd_digest_segments(rank);
 }

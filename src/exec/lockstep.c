@@ -47,11 +47,10 @@ enum hd_err hd_lockstep_make(struct hd_worker *w, struct hd_diag *diag)
 	return err ? err : find_syncs(w, HD_RUN_B, diag);
 }
 
-enum hd_err hd_lockstep_adopt(struct hd_rank *rank, struct hd_diag *diag)
+enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
 	struct hd_device *d = rank->device;
-	uint32_t need = hd_lockstep_needed(&w->lockstep) ? rank->script.nvns_here : 0;
 	enum hd_err err = HD_OK;
 
 	if (need <= rank->narenas)
@@ -77,7 +76,7 @@ void hd_lockstep_give(struct hd_rank *rank)
 
 static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from, uint32_t to, struct hd_diag *diag)
 {
-	struct hd_part part = { .rows = rank->loaded[i].rows, .vn = rank->script.vn[i], .fold = rank->fold[0] };
+	struct hd_part part = { .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[i], .fold = rank->fold[0] };
 	uint64_t token = 0;
 	struct hd_bind bind;
 
@@ -96,7 +95,7 @@ static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase p
 /* Places [from, to); none where two syncs are neighbours. */
 static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from, uint32_t to)
 {
-	for (uint32_t i = 0; from < to && i < rank->script.nvns_here && !hd_rank_idle(rank); i++) {
+	for (uint32_t i = 0; from < to && i < rank->work->script.nvns_here && !hd_rank_idle(rank); i++) {
 		enum hd_err err = run_one(rank, i, phase, from, to, &rank->diag);
 		if (err)
 			hd_rank_fail(rank, err);
@@ -112,9 +111,9 @@ static void bring(struct hd_rank *rank, const struct hd_sync *s)
 {
 	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
 
-	for (uint32_t i = 0; i < rank->script.nvns_here; i++) {
-		double *leaf = s->leaf + rank->script.vn[i] * s->elems;
-		if (rank->loaded[i].rows)
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
+		double *leaf = s->leaf + rank->work->script.vn[i] * s->elems;
+		if (rank->work->loaded[i].rows)
 			memcpy(leaf, value_of(rank, i, node->in[0]), s->elems * sizeof *leaf);
 		else
 			memset(leaf, 0, s->elems * sizeof *leaf);
@@ -139,8 +138,8 @@ static void take(struct hd_rank *rank, const struct hd_sync *s)
 {
 	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
 
-	for (uint32_t i = 0; i < rank->script.nvns_here; i++)
-		if (rank->loaded[i].rows)
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
+		if (rank->work->loaded[i].rows)
 			memcpy(value_of(rank, i, node->out), s->leaf, s->elems * sizeof *s->leaf);
 }
 
@@ -160,17 +159,17 @@ static void meet(struct hd_rank *rank, const struct hd_sync *s, uint32_t k)
 
 static void begin(struct hd_rank *rank)
 {
-	for (uint32_t i = 0; i < rank->script.nvns_here; i++) {
-		rank->worker->leaf[rank->script.vn[i]] = (struct hd_leaf){ 0 };
-		hd_moments_clear(rank->worker, rank->script.vn[i]);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
+		rank->worker->leaf[rank->work->script.vn[i]] = (struct hd_leaf){ 0 };
+		hd_moments_clear(rank->worker, rank->work->script.vn[i]);
 	}
 }
 
 static void read_all(struct hd_rank *rank)
 {
-	for (uint32_t i = 0; i < rank->script.nvns_here; i++)
-		if (rank->loaded[i].rows)
-			hd_rank_read_out(rank, &(struct hd_bind){ .arena = rank->arena[i] }, rank->script.vn[i], 0);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
+		if (rank->work->loaded[i].rows)
+			hd_rank_read_out(rank, &(struct hd_bind){ .arena = rank->arena[i] }, rank->work->script.vn[i], 0);
 }
 
 enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)
@@ -192,7 +191,7 @@ enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struc
 		return HD_OK;
 	if (phase == HD_RUN_F)
 		read_all(rank);
-	for (uint32_t i = 0; i < rank->script.nvns_here && phase == HD_RUN_B; i++)
-		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->script.vn[i]);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here && phase == HD_RUN_B; i++)
+		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[i]);
 	return HD_OK;
 }

@@ -31,8 +31,8 @@ static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep) { retu
 
 uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns);     /* of the leaves */
 HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);
-/* Arenas of the rank's virtual nodes, when a plan is adopted. */
-HD_MUST_USE enum hd_err hd_lockstep_adopt(struct hd_rank *rank, struct hd_diag *diag);
+/* Arenas for `need` virtual nodes of the rank, when a plan is prepared. */
+HD_MUST_USE enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag);
 void hd_lockstep_give(struct hd_rank *rank);
 /* FL and BL: the phase for all virtual nodes of the rank, which LD has loaded. Every rank calls it. */
 HD_MUST_USE enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag);

@@ -67,7 +67,21 @@ enum hd_err hd_moments_make(struct hd_worker *w, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of %u virtual nodes", m.nvns);
 	for (uint32_t k = 0; k < graph->nrunning; k++)
 		m.at[k + 1] = m.at[k] + KINDS * channels_of(graph, k);
+	m.sum = m.leaf;
 	w->moments = m;
+	return HD_OK;
+}
+
+enum hd_err hd_moments_apart(struct hd_worker *w, struct hd_diag *diag)
+{
+	struct hd_moments *m = &w->moments;
+
+	if (m->elems == 0 || m->sum != m->leaf)
+		return HD_OK;
+	double *sum = hd_arena_take(&w->arena, m->elems * m->nvns, sizeof *sum);
+	if (!sum)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of %u virtual nodes", m->nvns);
+	m->sum = sum;
 	return HD_OK;
 }
 
@@ -87,14 +101,24 @@ void hd_moments_take(struct hd_rank *rank, uint32_t vn, uint32_t ipart, const st
 
 static bool mine(const struct hd_rank *rank, uint32_t record) { return record % rank->worker->spec.ndevices == rank->id; }
 
+static void set_apart(const struct hd_moments *m, uint32_t record)
+{
+	uint64_t at = m->at[record], n = m->at[record + 1] - at;
+
+	for (uint64_t v = 0; v < m->nvns && m->sum != m->leaf; v++)
+		memcpy(m->sum + v * m->elems + at, m->leaf + v * m->elems + at, n * sizeof *m->sum);
+}
+
 void hd_moments_fold(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_graph *graph = w->train.graph;
 
 	for (uint32_t k = 0; k < graph->nrunning; k++)
-		if (mine(rank, k))
-			hd_moments_tree(w->moments.leaf + w->moments.at[k], w->moments.nvns, w->moments.elems, channels_of(graph, k));
+		if (mine(rank, k)) {
+			set_apart(&w->moments, k);
+			hd_moments_tree(w->moments.sum + w->moments.at[k], w->moments.nvns, w->moments.elems, channels_of(graph, k));
+		}
 }
 
 /* The pair of buffers that a record moves. */
@@ -110,7 +134,7 @@ bool hd_moments_finite(const struct hd_worker *w)
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
 		const struct hd_running *r = &graph->running[k];
-		const double *sum = w->moments.leaf + w->moments.at[k];
+		const double *sum = w->moments.sum + w->moments.at[k];
 		uint64_t c = channels_of(graph, k);
 		for (uint64_t i = 0; i < c; i++) {
 			float mean = buffer_of(w, r->mean)[i], var = buffer_of(w, r->variance)[i];
@@ -128,7 +152,7 @@ void hd_moments_move(struct hd_rank *rank)
 
 	for (uint32_t k = 0; k < graph->nrunning; k++) {
 		const struct hd_running *r = &graph->running[k];
-		const double *sum = w->moments.leaf + w->moments.at[k];
+		const double *sum = w->moments.sum + w->moments.at[k];
 		uint64_t c = channels_of(graph, k);
 		for (uint64_t i = 0; mine(rank, k) && i < c; i++)
 			hd_moments_next(sum[i], sum[c + i], sum[2 * c + i], (double)r->momentum, &buffer_of(w, r->mean)[i], &buffer_of(w, r->variance)[i]);

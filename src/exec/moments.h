@@ -28,6 +28,7 @@ struct hd_worker;
 /* One leaf per virtual node: all records of the graph one after the other, [3,C] each. */
 struct hd_moments {
 	double  *leaf;                    /* [nvns][elems] */
+	double  *sum;                     /* where they are folded: `leaf` itself, or apart where other workers may still ask for leaves */
 	uint64_t elems, *at;              /* at[nrunning]: where in a leaf a record begins */
 	uint32_t nvns;
 };
@@ -41,6 +42,7 @@ void hd_moments_next(double n, double mean, double spread, double momentum, floa
 
 uint64_t hd_moments_bytes(const struct hd_graph *graph, uint32_t nvns);       /* of the leaves */
 HD_MUST_USE enum hd_err hd_moments_make(struct hd_worker *worker, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_moments_apart(struct hd_worker *worker, struct hd_diag *diag);    /* from now on folded apart; again: nothing */
 
 void hd_moments_clear(struct hd_worker *worker, uint32_t vn);
 /* After F of virtual node vn (or of a slice of it), which is part `ipart` of what ran. */

@@ -274,7 +274,7 @@ static void a_mean_over_tokens_does_not_depend_on_how_rows_are_dealt(void **stat
 		struct hd_step_record a = hd_rig_step(&whole), b = hd_rig_step(&parts);
 		assert_true(a.weight == b.weight && a.weight > 0 && a.correct == b.correct);
 		CHECK(fabs(a.loss_sum - b.loss_sum) <= 1e-5 * fabs(a.loss_sum), "loss %.9g, %.9g", a.loss_sum, b.loss_sum);
-		const float *x = whole.worker->item[whole.worker->result], *y = parts.worker->item[parts.worker->result];
+		const float *x = whole.worker->share->sum, *y = parts.worker->share->sum;
 		double diff = 0, size = 0;
 		for (uint64_t i = 0; i < whole.task->layout.elems; i++) {
 			diff += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);

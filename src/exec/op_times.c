@@ -61,7 +61,7 @@ static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t
 static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag)
 {
 	const struct hd_program *p = &k->walk.worker->train;
-	uint32_t inode = p->order[phase][place], nslices = k->walk.rank->script.nslices;
+	uint32_t inode = p->order[phase][place], nslices = k->walk.rank->work->script.nslices;
 	bool shared = is_shared(p, inode);
 	enum hd_err err;
 
@@ -90,7 +90,7 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_a
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for the times of %u ops", nnodes);
 	if (!err) {
 		times->wave = k.walk.rank->nwave;
-		k.nwaves = k.walk.rank->wave[k.walk.rank->script.nvns_here - 1] + 1;
+		k.nwaves = k.walk.rank->work->wave[k.walk.rank->work->script.nvns_here - 1] + 1;
 	}
 	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
 		for (uint32_t i = 0; i < w->train.norder[phase] && !err; i++)
@@ -102,13 +102,13 @@ enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_a
 enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag)
 {
 	struct hd_rank *rank = &w->rank[0];
-	const struct hd_fold_script *script = &rank->script;
+	const struct hd_fold_script *script = &rank->work->script;
 	const struct hd_device_ops *ops = rank->device->ops;
 	struct hd_fold_times made = { .nadds = 0 };
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!w->plan)
+	if (!w->share || !w->share->plan)
 		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
 	for (uint32_t i = 0; i < script->first_move[script->nvns_here * script->nslices]; i++)
 		made.nadds += script->move[i].add;

@@ -138,9 +138,9 @@ static enum hd_err is_whole(const struct hd_walk *walk, struct hd_diag *diag)
 	if (hd_job_int(job, HD_JOB_SLICES) > 1)
 		return hd_fail(diag, HD_E_INVAL, "a profile is of whole virtual nodes, and batch.slices is %lld: -s batch.slices=1",
 			(long long)hd_job_int(job, HD_JOB_SLICES));
-	if (walk->rank->loaded[0].rows != job->per_vn)
+	if (walk->rank->work->loaded[0].rows != job->per_vn)
 		return hd_fail(diag, HD_E_INVAL, "a virtual node has %llu samples and this step's first has %llu: the data are too few for batch.global %llu",
-			(unsigned long long)job->per_vn, (unsigned long long)walk->rank->loaded[0].rows, (unsigned long long)job->batch);
+			(unsigned long long)job->per_vn, (unsigned long long)walk->rank->work->loaded[0].rows, (unsigned long long)job->batch);
 	return HD_OK;
 }
 

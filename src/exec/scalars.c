@@ -18,7 +18,7 @@ static double leaf_sum(const struct hd_worker *w, size_t field)
 	uint32_t n = 0;
 
 	/* the canonical tree by a binary counter: after v leaves, one partial per set bit of v */
-	for (uint32_t v = 0; v < w->plan->nvns; v++) {
+	for (uint32_t v = 0; v < w->task->job->nvns; v++) {
 		double x = *(const double *)((const char *)&w->leaf[v] + field);
 		for (uint32_t bit = v; bit & 1; bit >>= 1)
 			x = at[--n] + x;
@@ -89,6 +89,9 @@ void hd_scalars_make(struct hd_rank *rank)
 	if (err)
 		hd_rank_fail(rank, err);
 	if (rank->id == 0) {
+		w->scalars = rank->scalars;
+		w->scalars_step = (uint64_t)w->step;
+		w->scalars_updates = (uint64_t)w->updates;
 		w->record.loss_sum = loss;
 		w->record.weight   = weight;
 		w->record.correct  = correct;

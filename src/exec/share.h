@@ -69,11 +69,13 @@ float *hd_share_place(const struct hd_worker *worker, uint64_t i);
 
 /* ---- a step ---- */
 
+enum { HD_SHARE_PASSES = 16 };            /* of one step, repairs included */
+
 /* Step hd_worker_at(); `digest`: finish() also makes the state digest. */
 HD_MUST_USE enum hd_err hd_share_begin(struct hd_worker *worker, bool digest, struct hd_diag *diag);
 /* Pass 0: LD, F, B of the own leaves, local joins. At most once in a step; a worker without leaves may leave it out. */
 HD_MUST_USE enum hd_err hd_share_compute(struct hd_worker *worker, struct hd_diag *diag);
-/* A further pass over any leaves, ascending, dealt evenly to the local devices; into buffers of its own, so all roots so
+/* A further pass over any leaves not computed here, ascending, dealt evenly to the local devices; into buffers of its own, so all roots so
  * far stay. Its samples are read at once, not ahead. *pass: its number. */
 HD_MUST_USE enum hd_err hd_share_repair(struct hd_worker *worker, const uint32_t *vn, uint32_t n, uint32_t *pass, struct hd_diag *diag);
 
@@ -86,7 +88,7 @@ struct hd_tnode hd_share_root(const struct hd_worker *worker, uint32_t pass, uin
 const float *hd_share_root_at(const struct hd_worker *worker, uint32_t pass, uint32_t i, uint32_t bucket);
 
 /* The roots, of all workers, that the folds to come join: they tile the tree (HD_E_INVAL, with the leaf, if not). Equal to
- * the last ones: costs nothing. */
+ * the last ones: costs nothing. A single root is copied: its fold is the sum already. */
 HD_MUST_USE enum hd_err hd_share_operands(struct hd_worker *worker, const struct hd_tnode *root, uint32_t n, struct hd_diag *diag);
 /* One bucket: operand[i] is its piece of root i of hd_share_operands(), own ones (hd_share_root_at) as well as received ones (any
  * float address; received ones are scratch afterwards). */
@@ -104,12 +106,13 @@ uint32_t hd_share_unsummed(const struct hd_worker *worker);             /* how m
  *	u32 version, u32 n, n x { u32 leaf, u32 0, f64 x k }   little endian, leaves ascending, k of the job */
 uint64_t hd_share_leaves_bytes(const struct hd_worker *worker, uint32_t n);
 void hd_share_leaves_get(const struct hd_worker *worker, uint32_t pass, uint8_t *bytes);         /* a pass that was computed */
+void hd_share_table_get(const struct hd_worker *worker, uint8_t *bytes);                         /* all V leaves, when none is missing */
 /* HD_E_PROTOCOL: not such bytes, nothing was taken. HD_E_INTEGRITY: a leaf that is known here, with other numbers. */
 HD_MUST_USE enum hd_err hd_share_leaves_put(struct hd_worker *worker, const uint8_t *bytes, uint64_t len, struct hd_diag *diag);
 uint32_t hd_share_leaves_missing(const struct hd_worker *worker);       /* of the step's V */
 
 /* XXH3-64 over those of the buckets' sums, in order: `dsum` of a seal. Every bucket is summed. */
-uint64_t hd_share_sums_digest(const struct hd_worker *worker);
+uint64_t hd_share_sums_digest(struct hd_worker *worker);
 /* Every bucket is summed, every leaf known (HD_E_INVAL else): NORM, seal, STEP on all devices, counters. */
 HD_MUST_USE enum hd_err hd_share_finish(struct hd_worker *worker, struct hd_step_record *record, struct hd_diag *diag);
 /* A step that was begun ends without a change: the state is that of its beginning, the step may be begun again. */
@@ -120,7 +123,8 @@ void hd_share_abandon(struct hd_worker *worker);
 /* Snaps are numbered: those of the buckets (parameters and slots), then those of the frozen parameters, which no step changes. */
 uint32_t hd_share_nsnaps(const struct hd_worker *worker);
 uint64_t hd_share_snap_bytes(const struct hd_worker *worker, uint32_t snap);
-/* Snaps [snap, end) change together (optimizers by tensor): take them at one boundary. By element: snap + 1. */
+/* Snaps [snap, end) change together: take them at one boundary. Ask in order: snap 0, then its end, ... By element each
+ * is alone; an optimizer by tensor changes all buckets together. */
 uint32_t hd_share_snap_end(const struct hd_worker *worker, uint32_t snap);
 void hd_share_snap_get(const struct hd_worker *worker, uint32_t snap, uint8_t *bytes);
 HD_MUST_USE enum hd_err hd_share_snap_put(struct hd_worker *worker, uint32_t snap, const uint8_t *bytes, uint64_t len, struct hd_diag *diag);
@@ -131,7 +135,7 @@ void hd_share_rest_get(const struct hd_worker *worker, uint8_t *bytes);
 HD_MUST_USE enum hd_err hd_share_rest_put(struct hd_worker *worker, const uint8_t *bytes, uint64_t len, struct hd_diag *diag);
 
 /* What an update reads besides sums: of the step finished last. `step` comes back to the learner by apply(). */
-enum { HD_SHARE_SCALARS_BYTES = 48 };
+enum { HD_SHARE_SCALARS_BYTES = 40 };
 void hd_share_scalars_get(const struct hd_worker *worker, uint8_t bytes[HD_SHARE_SCALARS_BYTES]);
 HD_MUST_USE enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], uint64_t *step, struct hd_diag *diag);
 /* A learner: the sums of these snaps, put at hd_share_sum_at(), update their parameters and slots by the scalars of that step.

@@ -82,7 +82,7 @@ static void check_gradients(const char *name, const struct hd_worker *w, const s
 		snprintf(want, sizeof want, "grad.%s", hd_graph_text_of(g, g->value[g->param[p].value].name));
 		const struct hd_st_tensor *t = hd_safetensors_find(expect, want);
 		CHECK(t && t->len_bytes == 4 * w->task->layout.len[p], "%s: PyTorch has no %s of this size", name, want);
-		const float *ours = w->item[w->result] + w->task->layout.at[p], *theirs = t->at;
+		const float *ours = w->share->sum + w->task->layout.at[p], *theirs = t->at;
 		for (uint64_t i = 0; i < w->task->layout.len[p]; i++) {
 			double d = (double)ours[i] * scale - (double)theirs[i];
 			diff += d * d;

@@ -14,7 +14,7 @@ static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars
 
 	return (struct hd_update){
 		.kind = w->task->optim.kind,
-		.param = w->params, .grad = w->item[w->result], .slot = { w->slot[0], w->slot[1] },
+		.param = w->params, .grad = w->share->sum, .slot = { w->slot[0], w->slot[1] },
 		.len = w->task->layout.elems, .scalars = scalars,
 	};
 }
@@ -77,25 +77,55 @@ static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *
 	return err ? err : rank->device->ops->wait(rank->device, token, diag);
 }
 
-enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
+/* Every rank calls it, idle or not: those of unit TENSOR meet inside. */
+static enum hd_err update_owned(struct hd_rank *rank, struct hd_diag *diag)
 {
 	struct hd_worker *w = rank->worker;
-	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank);
+	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank) || rank->scalars.skip;
 	enum hd_err err = HD_OK;
 
-	if (tensors && !idle && !rank->scalars.skip)
+	if (tensors && !idle)
 		err = for_runs(rank, measure_run, diag);
 	if (tensors)
 		hd_barrier_wait(&w->barrier);
-	if (idle || rank->scalars.skip)
-		return HD_OK;
-	hd_moments_move(rank);
-	if (!err)
+	if (!idle && !err)
 		err = for_runs(rank, tensors ? update_tensors : update_elements, diag);
+	return err;
+}
+
+enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	bool idle = hd_rank_idle(rank) || rank->scalars.skip;
+
+	if (!idle)
+		hd_moments_move(rank);
+	enum hd_err err = update_owned(rank, diag);
+	if (idle)
+		return HD_OK;
 	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
 	if (!err && error)
 		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
 	if (err)
 		atomic_store(&w->torn, true);
 	return err;
+}
+
+void hd_update_buckets(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	if (hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR) {
+		err = update_owned(rank, &rank->diag);
+	} else {
+		for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices) {
+			const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
+			err = update_span(rank, &rank->scalars, run.at, run.len, &token, &rank->diag);
+		}
+		err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	}
+	if (err)
+		hd_rank_fail(rank, err);
 }

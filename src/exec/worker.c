@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sys/failpoint.h"
-#include "exec/diverge.h"
 
 enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
 
@@ -194,6 +192,8 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 		err = hd_moments_make(w, diag);
 	if (!err)
 		err = first->ops->take(first, HD_ZEROS_ELEMS * sizeof(float), (void **)&w->zeros, diag);
+	if (!err)
+		err = hd_step_tables(w, diag);
 	if (err)
 		return err;
 	w->segment_sumsq = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *w->segment_sumsq);
@@ -244,7 +244,9 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float),
 		.params_bytes = task->layout.held_elems * sizeof(float), .buffer_bytes = task->layout.buffer_elems * sizeof(float) };
 	hd_arena_init(&w->arena, 0);
-	hd_arena_init(&w->plan_arena, 0);
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_init(&w->shares[i].arena, 0);
+	hd_arena_init(&w->repair_arena, 0);
 	hd_clock_real(&w->clock);
 	hd_lock_init(&w->launch_lock);
 	hd_cond_init(&w->launch_cond);
@@ -261,7 +263,6 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	for (uint32_t r = 0; r < spec->ndevices && !err; r++) {
 		w->rank[r].worker = w;
 		w->rank[r].id = r;
-		hd_arena_init(&w->rank[r].memory, 0);
 		err = open_rank(w, &w->rank[r], &cores, diag);
 	}
 	if (!err)
@@ -307,7 +308,6 @@ static void close_rank(struct hd_worker *w, struct hd_rank *rank)
 			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
 		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
 	}
-	hd_arena_finish(&rank->memory);
 }
 
 void hd_worker_destroy(struct hd_worker *w)
@@ -325,12 +325,16 @@ void hd_worker_destroy(struct hd_worker *w)
 			first->ops->give(first, w->slot[s], w->flat_bytes);
 		first->ops->give(first, w->buffers, w->buffer_bytes);
 		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
+		first->ops->give(first, w->sum, w->flat_bytes);
+		first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);
 	}
 	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
 		hd_device_destroy(w->rank[r].device);
 	hd_cond_finish(&w->launch_cond);
 	hd_lock_finish(&w->launch_lock);
-	hd_arena_finish(&w->plan_arena);
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_finish(&w->shares[i].arena);
+	hd_arena_finish(&w->repair_arena);
 	hd_arena_finish(&w->arena);
 	hd_free(w);
 }
@@ -343,62 +347,16 @@ struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fing
 bool hd_worker_computes(const struct hd_worker *w) { return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT); }
 const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
 
-/* Counters follow the commit; a new data epoch begins its sums anew. */
-static void count_step(struct hd_worker *w)
-{
-	struct hd_step_record *r = &w->record;
-	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step + 1);
-
-	if (!r->skipped && !r->empty) {   /* nothing that is not finite reaches the state */
-		w->epoch_loss += r->loss_sum;
-		w->epoch_weight += r->weight;
-		w->epoch_correct += r->correct;
-	}
-	if (next_epoch != r->epoch)
-		w->epoch_loss = w->epoch_weight = w->epoch_correct = 0;
-	w->updates += !r->empty && !r->skipped;
-	w->skips = r->skipped ? w->skips + 1 : r->empty ? w->skips : 0;
-	w->samples += (int64_t)w->step_rows;
-	w->step++;
-	for (uint32_t i = 0; i < w->state.nentries; i++)
-		w->state.entry[i].version = (uint64_t)w->updates;
-	r->samples = (uint64_t)w->samples;
-}
-
 enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record, struct hd_diag *diag)
 {
-	enum hd_err err;
-	int error = HD_FAILPOINT(STEP_BEGIN);
+	enum hd_err err = hd_step_begin(w, digest, diag);
 
-	if (error)
-		return hd_fail_errno(diag, error, "begin", "a step");
-	if (atomic_load(&w->torn))
-		return hd_fail(diag, HD_E_INTEGRITY, "step %lld: an earlier update failed half-way: resume from the newest checkpoint", (long long)w->step);
-	if (!w->plan)
-		return hd_fail(diag, HD_E_INVAL, "step %lld: the worker has no plan: none was adopted, or the last one could not be", (long long)w->step);
-	err = w->again ? hd_worker_reread(w, diag) : HD_OK;
+	if (!err && !w->share->work.whole) {
+		hd_share_abandon(w);
+		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers", (long long)w->step);
+	}
 	if (err)
 		return err;
-	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
-	w->want_digest = digest;
-	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		w->rank[r].wait_data_ns = 0;
-	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->step);
-	err = hd_worker_all(w, hd_interp_run, diag);
-	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, !err);
-	w->again = err;
-	if (err == HD_E_DIVERGED)
-		hd_diverge_explain(w, diag);
-	if (err)
-		return err;
-	count_step(w);
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		if (w->rank[r].wait_data_ns > w->record.wait_data_ns)
-			w->record.wait_data_ns = w->rank[r].wait_data_ns;
-	w->record.has_digest = digest;
-	if (digest)
-		w->record.digest = hd_digest_join(w);
-	*record = w->record;
-	return HD_OK;
+	w->section = HD_SECTION_ALL;
+	return hd_step_end(w, hd_worker_all(w, hd_interp_run, diag), record, diag);
 }

@@ -55,9 +55,9 @@ HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct
 	const struct hd_worker_spec *spec, struct hd_diag *diag);
 void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; takes NULL */
 
-/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first: one that is
- * refused there changes nothing; after any other failure steps are refused until a plan was adopted. The state
- * stays as it is: what invariant 3 refuses is refused under a new plan too. */
+/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first; one that is refused, or
+ * that finds no memory, changes nothing. The state stays as it is: what invariant 3 refuses is refused under a new plan too.
+ * A worker that is one of several adopts shares of a plan instead (share.h). */
 HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan, struct hd_diag *diag);
 
 /* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */
@@ -78,7 +78,7 @@ struct hd_hash hd_worker_digest(struct hd_worker *worker);
 /* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
  * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
 struct hd_memory_terms {
-	uint64_t params, slots, gradients, arenas, inputs;
+	uint64_t params, slots, gradients, arenas, inputs;        /* gradients: with what is exchanged with other workers */
 	uint64_t held;                    /* these five: what a limit of the devices bounds */
 	uint64_t kept;                    /* samples that the data set keeps once it has made them */
 	uint64_t own;                     /* programs, and scratch of their kernels once these are loaded */

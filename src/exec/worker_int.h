@@ -17,6 +17,7 @@
 #include "exec/lockstep.h"
 #include "exec/moments.h"
 #include "exec/seal.h"
+#include "exec/share.h"
 #include "exec/worker.h"
 
 enum { HD_MAX_SKIPS = 25,                 /* in a row: then the job has diverged, whatever on_nonfinite says */
@@ -29,14 +30,59 @@ struct hd_leaf { double loss, weight, correct; };
 
 struct hd_loaded { uint64_t rows, first_row; const void *field[HD_MAX_FIELDS]; };
 
+/* What one rank runs of a pass. */
+struct hd_rank_work {
+	const struct hd_ilist *list;      /* borrowed from the plan, or hd_ends_list */
+	struct hd_fold_script script;
+	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
+	float  **buffer;                  /* [script.nbuffers] of the rank's pool */
+	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank in lockstep */
+};
+
+/* A pass of a step (share.h) for the devices: which leaves each runs, and what becomes of them. */
+struct hd_work {
+	struct hd_rank_work *rank;        /* [ndevices] */
+	uint8_t *has;                     /* [nvns] is it a leaf of this pass? */
+	uint32_t nleaves;
+	uint32_t nroots;                  /* of the worker: those of its ranks, joined as far as both operands are here */
+	struct hd_left *root;             /* [nroots] names; items are flat vectors below */
+	float  **item;                    /* roots of the ranks, then joins, in place of their left operands */
+	struct hd_flat_join *join; uint32_t njoins;       /* the same, as addresses */
+	bool whole;                       /* RED makes the sum: its one root is value(H,0), and nobody else takes part */
+	bool computed;
+};
+
+/* What a worker needs to take part under a view: made by hd_share_prepare(), immutable after. */
+struct hd_share {
+	struct hd_arena arena;
+	const struct hd_plan *plan;       /* borrowed; NULL: none */
+	struct hd_work work;              /* number 0 */
+	uint32_t *owner;                  /* [nchunks] the device that joins, updates and hashes it */
+	float *sum;                       /* flat: where sums come to lie. The root itself when the pass is whole */
+	bool alone;                       /* no rank of another worker */
+	bool needs_sum;                   /* no gradient buffer is free for sums */
+	uint64_t nplaces;
+};
+
+/* The roots of all workers, as hd_share_operands() was told. */
+struct hd_operands {
+	struct hd_tnode *root; uint32_t n, cap;
+	struct hd_join *join; uint32_t njoins, result;
+	struct hd_flat_join *flat_join;   /* [ndevices][cap] of the bucket at hand */
+	float **item;                     /* [ndevices][2 cap] */
+};
+
+/* What the largest of the plans at hand needs of a rank: counted before it is taken. */
+struct hd_rank_need { uint32_t nbuffers, ntemps, narenas; };
+
 struct hd_rank {
 	struct hd_worker *worker;
 	uint32_t id;
 	struct hd_device *device;         /* owned */
 	struct hd_thread thread;          /* ranks above 0 */
-	struct hd_arena memory;           /* of the adopted plan: fold script, pointers */
-	struct hd_fold_script script;
-	float  **buffer;                  /* [buffer_cap] flat gradients, from the device */
+	struct hd_rank_need need;
+	struct hd_rank_work *work;        /* of the pass at hand */
+	float  **buffer;                  /* [buffer_cap] flat gradients, from the device: the pool of all passes */
 	uint32_t buffer_cap;
 	float   *temp;                    /* temporary buffers of the folds */
 	uint64_t temp_bytes;
@@ -44,9 +90,7 @@ struct hd_rank {
 	const void **input;               /* [max inputs] as the graph orders them */
 	uint8_t *eval_input[HD_MAX_FIELDS];       /* rows read by this rank itself (forward passes) */
 	/* the wave at hand: virtual nodes script.vn[first_ivn ..], taken by LD */
-	uint32_t *wave;                   /* [script.nvns_here] number of the wave of each */
 	uint32_t first_ivn, nloaded, nforward, nback, nwave;
-	struct hd_loaded *loaded;         /* [HD_MAX_WAVE], or all virtual nodes of the rank if they are more */
 	uint8_t **arena;                  /* [narenas] in lockstep: activations of each virtual node of the rank */
 	uint32_t narenas;
 	struct hd_fold fold[HD_MAX_WAVE][HD_MAX_FOLDS];
@@ -59,10 +103,13 @@ struct hd_rank {
 /* Outputs of a program that the worker reads; HD_NONE where the graph has none. */
 struct hd_readout { uint32_t loss, weight, correct, logits; };
 
+/* What of a list runs in one go: one worker alone needs no exchange between RED and NORM. */
+enum hd_section { HD_SECTION_ALL, HD_SECTION_COMPUTE, HD_SECTION_FINISH };
+
 struct hd_worker {
 	const struct hd_task *task;       /* borrowed */
 	struct hd_worker_spec spec;
-	struct hd_arena arena, plan_arena;
+	struct hd_arena arena;
 	struct hd_program train, infer;
 	struct hd_readout train_out, infer_out;
 	uint64_t touched_bytes[2][HD_MAX_VARIANTS];       /* of F and of B, for the recorder */
@@ -86,17 +133,35 @@ struct hd_worker {
 	int64_t step, samples, updates, skips;    /* entries of the state table; skips: in a row */
 	double  epoch_loss, epoch_weight, epoch_correct;
 
-	/* the adopted plan */
-	const struct hd_plan *plan;       /* borrowed; NULL: none, or the last one could not be adopted */
-	struct hd_join *join;
-	struct hd_flat_join *flat_join;   /* [njoins] the same, as addresses */
-	uint32_t njoins, nitems, result;
-	float **item;                     /* [nitems] roots, then joins (in place of their left operand) */
+	/* shares: the adopted one, and the one made beside it */
+	struct hd_share shares[2];
+	struct hd_share *share, *next;    /* NULL: none */
+	float *sum;                       /* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
+	float *places; uint64_t nplaces;  /* for roots of other workers */
+	uint64_t need_places; bool need_sum, need_moments;        /* by the shares at hand */
+
+	/* the step at hand */
+	bool begun;
+	struct hd_work *work;             /* being computed: the share's, or the last of repair[] */
+	struct hd_arena repair_arena;
+	struct hd_work repair[HD_SHARE_PASSES - 1];
+	uint32_t nrepairs;
+	struct hd_operands operands;
+	struct hd_segment *bucket_segment;        /* [nsegments] counted from the beginning of their bucket */
+	uint8_t *summed; uint32_t nbuckets, nsummed;     /* [nbuckets] */
+	const struct hd_share_fold *fold; const uint32_t *arrived; uint32_t nfolds;      /* while ranks work on them */
+	uint64_t *bucket_digest;          /* [nbuckets] */
+	struct hd_step_scalars scalars;   /* of the step finished last */
+	uint64_t scalars_step, scalars_updates;
+
 	struct hd_leaf *leaf;             /* [nvns] */
+	uint8_t *known; uint32_t nknown;  /* [nvns] which of them belong to the step */
 	double *segment_sumsq;            /* [nsegments] of the gradient */
 	double *unit_sumsq[2];            /* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
 	struct hd_prefetch *prefetch;
 	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
+
+	enum hd_section section;          /* of the lists, to run */
 
 	/* one activity of all ranks between two meetings */
 	void (*activity)(struct hd_rank *rank);
@@ -135,6 +200,21 @@ struct hd_room {
 };
 HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
+/* work.c: what the ranks `rank[]` of a plan run, one for each device, into buffers of their pools from `first` on. NULL: a list
+ * without virtual nodes. Nothing is taken yet. */
+HD_MUST_USE enum hd_err hd_work_make(struct hd_worker *worker, struct hd_work *work, const struct hd_plan *plan, const uint32_t *rank,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Makes the pools large enough for the needs of the ranks. */
+HD_MUST_USE enum hd_err hd_work_take(struct hd_worker *worker, struct hd_diag *diag);
+/* Buffers of rank r's pool from first[r] on are the pass's; its local joins. first NULL: all from 0. */
+HD_MUST_USE enum hd_err hd_work_place(struct hd_worker *worker, struct hd_work *work, const uint32_t *first, struct hd_arena *arena,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_operands_cap(struct hd_worker *worker, uint32_t n, struct hd_diag *diag);        /* step.c: room for joins of n roots */
+void hd_step_work(struct hd_worker *worker, struct hd_work *work);         /* step.c: what the ranks run next */
+HD_MUST_USE enum hd_err hd_step_tables(struct hd_worker *worker, struct hd_diag *diag);      /* step.c: when a worker is made */
+/* step.c: the beginning and the end of every step. */
+HD_MUST_USE enum hd_err hd_step_begin(struct hd_worker *worker, bool digest, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_step_end(struct hd_worker *worker, enum hd_err err, struct hd_step_record *record, struct hd_diag *diag);
 /* adopt.c: how the rows are read: ahead if a core is left for that or a disk may be waited for, else by the devices. */
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *worker);
 /* A reader at the step of the state, which stays as it is: a torn one stays torn. */
@@ -147,10 +227,12 @@ void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t sl
 uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS]);
 void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart);      /* loss, weight, hits, moments */
 void hd_reduce_chunks(struct hd_rank *rank);                       /* reduce.c: RED for the chunks it owns */
+void hd_sum_buckets(struct hd_rank *rank);                         /* reduce.c: w->fold or w->arrived */
 bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run);      /* reduce.c */
 void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c: NORM, after the meeting */
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
+void hd_update_buckets(struct hd_rank *rank);                      /* of a learner: w->arrived, by the rank's scalars */
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
 void hd_digest_frozen(struct hd_worker *worker);                   /* after the parameters came from outside */
 struct hd_hash hd_digest_join(struct hd_worker *worker);

@@ -1,0 +1,398 @@
+#include "exec/worker_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/le.h"
+#include "sys/failpoint.h"
+#include "plan/check.h"
+#include "exec/diverge.h"
+
+/* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of several
+ * computes, has its buckets summed, and finishes: the same lists in two sections. */
+
+enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &w->task->layout;
+	uint32_t nvns = w->task->job->nvns;
+
+	w->nbuckets = hd_layout_nbuckets(layout);
+	w->summed = hd_arena_take(&w->arena, w->nbuckets, 1);
+	w->bucket_digest = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_digest);
+	w->bucket_segment = hd_arena_take(&w->arena, layout->nsegments, sizeof *w->bucket_segment);
+	w->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->leaf);
+	w->known = hd_arena_take(&w->arena, nvns, 1);
+	if (!w->summed || !w->bucket_digest || !w->bucket_segment || !w->leaf || !w->known)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
+	for (uint32_t b = 0; b < w->nbuckets; b++) {
+		const struct hd_chunk run = hd_layout_bucket(layout, b);
+		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
+			w->bucket_segment[i] = layout->segment[i];
+			w->bucket_segment[i].at -= run.at;
+		}
+	}
+	return HD_OK;
+}
+
+void hd_step_work(struct hd_worker *w, struct hd_work *work)
+{
+	w->work = work;
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		w->rank[r].work = &work->rank[r];
+}
+
+enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag)
+{
+	int error = HD_FAILPOINT(STEP_BEGIN);
+
+	assert(!w->begun);
+	if (error)
+		return hd_fail_errno(diag, error, "begin", "a step");
+	if (atomic_load(&w->torn))
+		return hd_fail(diag, HD_E_INTEGRITY, "step %lld: an earlier update failed half-way: resume from the newest checkpoint", (long long)w->step);
+	if (!w->share || !w->share->plan)
+		return hd_fail(diag, HD_E_INVAL, "step %lld: the worker has no plan: none was adopted, or the last one could not be", (long long)w->step);
+	enum hd_err err = w->again ? hd_worker_reread(w, diag) : HD_OK;
+	if (err)
+		return err;
+	w->begun = w->again = true;
+	w->step_rows = hd_sampler_rows(&w->task->sampler, (uint64_t)w->step);
+	w->want_digest = digest;
+	w->record = (struct hd_step_record){ .step = (uint64_t)w->step, .epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step) };
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		w->rank[r].wait_data_ns = 0;
+	memset(w->summed, 0, w->nbuckets);
+	memset(w->known, 0, w->task->job->nvns);
+	w->nsummed = w->nknown = 0;
+	if (w->nrepairs)
+		hd_arena_reset(&w->repair_arena);
+	w->nrepairs = 0;
+	w->share->work.computed = false;
+	hd_step_work(w, &w->share->work);
+	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->step);
+	return HD_OK;
+}
+
+/* Counters follow the commit; a new data epoch begins its sums anew. */
+static void count_step(struct hd_worker *w)
+{
+	struct hd_step_record *r = &w->record;
+	uint64_t next_epoch = hd_sampler_epoch(&w->task->sampler, (uint64_t)w->step + 1);
+
+	if (!r->skipped && !r->empty) {   /* nothing that is not finite reaches the state */
+		w->epoch_loss += r->loss_sum;
+		w->epoch_weight += r->weight;
+		w->epoch_correct += r->correct;
+	}
+	if (next_epoch != r->epoch)
+		w->epoch_loss = w->epoch_weight = w->epoch_correct = 0;
+	w->updates += !r->empty && !r->skipped;
+	w->skips = r->skipped ? w->skips + 1 : r->empty ? w->skips : 0;
+	w->samples += (int64_t)w->step_rows;
+	w->step++;
+	for (uint32_t i = 0; i < w->state.nentries; i++)
+		w->state.entry[i].version = (uint64_t)w->updates;
+	r->samples = (uint64_t)w->samples;
+}
+
+enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_record *record, struct hd_diag *diag)
+{
+	hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, !err);
+	w->begun = false;
+	w->again = err;
+	if (err == HD_E_DIVERGED)
+		hd_diverge_explain(w, diag);
+	if (err)
+		return err;
+	count_step(w);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		if (w->rank[r].wait_data_ns > w->record.wait_data_ns)
+			w->record.wait_data_ns = w->rank[r].wait_data_ns;
+	w->record.has_digest = w->want_digest;
+	if (w->want_digest)
+		w->record.digest = hd_digest_join(w);
+	*record = w->record;
+	return HD_OK;
+}
+
+enum hd_err hd_share_begin(struct hd_worker *w, bool digest, struct hd_diag *diag) { return hd_step_begin(w, digest, diag); }
+
+void hd_share_abandon(struct hd_worker *w)
+{
+	if (w->begun)
+		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, false);
+	w->begun = false;
+}
+
+static bool computed_here(const struct hd_worker *w, uint32_t vn)
+{
+	bool is = w->share->work.computed && w->share->work.has[vn];
+
+	for (uint32_t i = 0; i < w->nrepairs; i++)
+		is |= w->repair[i].has[vn];
+	return is;
+}
+
+static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
+{
+	hd_step_work(w, work);
+	w->section = HD_SECTION_COMPUTE;
+	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
+	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
+		if (work->has[v]) {
+			w->nknown += !w->known[v];
+			w->known[v] = 1;
+		}
+	work->computed = !err;
+	return err;
+}
+
+enum hd_err hd_share_compute(struct hd_worker *w, struct hd_diag *diag)
+{
+	assert(w->begun && !w->share->work.computed);
+	for (uint32_t v = 0; v < w->task->job->nvns; v++)
+		if (w->share->work.has[v] && computed_here(w, v))
+			return hd_fail(diag, HD_E_INVAL, "step %lld: virtual node %u was computed already, as a repair", (long long)w->step, v);
+	return compute(w, &w->share->work, diag);
+}
+
+/* As a plan of the devices and of one more, which stands for everybody else. */
+static enum hd_err plan_repair(struct hd_worker *w, struct hd_plan *plan, const uint32_t *vn, uint32_t n, struct hd_diag *diag)
+{
+	uint32_t nvns = w->task->job->nvns, d = w->spec.ndevices, *map = hd_arena_take(&w->repair_arena, nvns, sizeof *map);
+	const struct hd_plan_job job = { .nvns = nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true, .wave = w->train.max_parts };
+
+	if (!map)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);
+	for (uint32_t v = 0; v < nvns; v++)
+		map[v] = d;
+	for (uint32_t i = 0; i < n; i++) {
+		if (vn[i] >= nvns || (i && vn[i] <= vn[i - 1]) || computed_here(w, vn[i]))
+			return hd_fail(diag, HD_E_INVAL, "step %lld: virtual node %u cannot be repaired here: there are %u, they ascend, and none is "
+				"computed twice", (long long)w->step, vn[i], nvns);
+		map[vn[i]] = (uint32_t)((uint64_t)i * d / n);
+	}
+	return hd_plan_of_map(plan, &job, d + 1, map, &w->repair_arena, diag);
+}
+
+/* Behind the buffers of all passes so far. */
+static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
+{
+	uint32_t *first = hd_arena_take(&w->repair_arena, w->spec.ndevices, sizeof *first);
+
+	if (!first)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		struct hd_rank_need *need = &w->rank[r].need;
+		first[r] = w->share->work.rank[r].script.nbuffers ? w->share->work.rank[r].script.nbuffers : 1;
+		for (uint32_t i = 0; i < w->nrepairs; i++)
+			first[r] += w->repair[i].rank[r].script.nbuffers;
+		uint32_t end = first[r] + work->rank[r].script.nbuffers;
+		need->nbuffers = end > need->nbuffers ? end : need->nbuffers;
+		need->ntemps = work->rank[r].script.ntemps > need->ntemps ? work->rank[r].script.ntemps : need->ntemps;
+	}
+	enum hd_err err = hd_worker_fits(w, diag);
+	if (!err)
+		err = hd_work_take(w, diag);
+	return err ? err : hd_work_place(w, work, first, &w->repair_arena, diag);
+}
+
+enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, uint32_t *pass, struct hd_diag *diag)
+{
+	struct hd_work *work = &w->repair[w->nrepairs];
+	struct hd_plan *plan = hd_arena_take(&w->repair_arena, 1, sizeof *plan);
+	uint32_t *rank = hd_arena_take(&w->repair_arena, w->spec.ndevices, sizeof *rank);
+
+	assert(w->begun);
+	if (w->share->work.whole || hd_lockstep_needed(&w->lockstep))
+		return hd_fail(diag, HD_E_INVAL, "step %lld: one worker alone has nothing to repair", (long long)w->step);
+	if (w->nrepairs + 1 == HD_SHARE_PASSES)
+		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step", (long long)w->step, HD_SHARE_PASSES);
+	if (!plan || !rank)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
+	enum hd_err err = plan_repair(w, plan, vn, n, diag);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		rank[r] = r;
+	if (!err)
+		err = hd_work_make(w, work, plan, rank, &w->repair_arena, diag);
+	if (!err)
+		err = give_place(w, work, diag);
+	if (!err)
+		err = compute(w, work, diag);
+	if (err)
+		return err;
+	*pass = ++w->nrepairs;
+	return HD_OK;
+}
+
+/* ---- roots ---- */
+
+static const struct hd_work *work_of(const struct hd_worker *w, uint32_t pass)
+{
+	assert(pass <= w->nrepairs);
+	return pass ? &w->repair[pass - 1] : &w->share->work;
+}
+
+uint32_t hd_share_npasses(const struct hd_worker *w) { return w->nrepairs + 1; }
+uint32_t hd_share_nleaves(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->nleaves; }
+uint32_t hd_share_nroots(const struct hd_worker *w, uint32_t pass) { return work_of(w, pass)->computed ? work_of(w, pass)->nroots : 0; }
+struct hd_tnode hd_share_root(const struct hd_worker *w, uint32_t pass, uint32_t i) { return work_of(w, pass)->root[i].node; }
+
+const float *hd_share_root_at(const struct hd_worker *w, uint32_t pass, uint32_t i, uint32_t bucket)
+{
+	const struct hd_work *work = work_of(w, pass);
+
+	assert(i < work->nroots);
+	return work->item[work->root[i].item] + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at;
+}
+
+/* ---- sums ---- */
+
+/* Room for the joins of n roots. */
+enum hd_err hd_operands_cap(struct hd_worker *w, uint32_t n, struct hd_diag *diag)
+{
+	struct hd_operands o = { .cap = n };
+
+	if (n <= w->operands.cap)
+		return HD_OK;
+	o.root = hd_arena_take(&w->arena, n, sizeof *o.root);
+	o.join = hd_arena_take(&w->arena, n, sizeof *o.join);
+	o.flat_join = hd_arena_take(&w->arena, (size_t)n * w->spec.ndevices, sizeof *o.flat_join);
+	o.item = hd_arena_take(&w->arena, (size_t)2 * n * w->spec.ndevices, sizeof *o.item);
+	if (!o.root || !o.join || !o.flat_join || !o.item)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the joins of %u roots", n);
+	w->operands = o;
+	return HD_OK;
+}
+
+enum hd_err hd_share_operands(struct hd_worker *w, const struct hd_tnode *root, uint32_t n, struct hd_diag *diag)
+{
+	struct hd_operands *o = &w->operands;
+	bool same = n == o->n;
+
+	for (uint32_t i = 0; i < n && same; i++)
+		same = hd_tnode_same(root[i], o->root[i]);
+	if (same && n)
+		return HD_OK;
+	enum hd_err err = hd_operands_cap(w, n, diag);
+	if (err)
+		return err;
+	o->n = 0;
+	err = hd_join_make(w->task->job->nvns, root, n, o->join, o->cap, &o->njoins, &o->result, diag);
+	if (err)
+		return err;
+	o->n = n;
+	for (uint32_t i = 0; i < n; i++)
+		o->root[i] = root[i];
+	return HD_OK;
+}
+
+/* One bucket is not worth waking the other devices. */
+static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_rank *rank), struct hd_diag *diag)
+{
+	struct hd_rank *first = &w->rank[0];
+
+	if (w->nfolds > 1)
+		return hd_worker_all(w, activity, diag);
+	first->err = HD_OK;
+	first->diag.text[0] = 0;
+	activity(first);
+	return first->err ? hd_fail(diag, first->err, "%s", first->diag.text[0] ? first->diag.text : hd_err_text(first->err)) : HD_OK;
+}
+
+static void mark(struct hd_worker *w, uint32_t bucket)
+{
+	w->nsummed += !w->summed[bucket];
+	w->summed[bucket] = 1;
+}
+
+enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold, uint32_t n, struct hd_diag *diag)
+{
+	assert(w->begun && w->operands.n);
+	w->fold = fold;
+	w->nfolds = n;
+	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
+	for (uint32_t i = 0; i < n && !err; i++)
+		mark(w, fold[i].bucket);
+	w->fold = NULL;
+	return err;
+}
+
+float *hd_share_sum_at(const struct hd_worker *w, uint32_t bucket) { return w->share->sum + w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
+
+enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
+{
+	assert(w->begun);
+	w->arrived = bucket;
+	w->nfolds = n;
+	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
+	for (uint32_t i = 0; i < n && !err; i++)
+		mark(w, bucket[i]);
+	w->arrived = NULL;
+	return err;
+}
+
+bool hd_share_summed(const struct hd_worker *w, uint32_t bucket) { return w->summed[bucket]; }
+uint32_t hd_share_unsummed(const struct hd_worker *w) { return w->nbuckets - w->nsummed; }
+
+static void digest_buckets(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+
+	for (uint32_t b = rank->id; b < w->nbuckets; b += w->spec.ndevices) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
+		uint8_t bytes[8];
+		hd_put64(bytes, hd_hash64(w->share->sum + run.at, run.len * sizeof(float)));
+		memcpy(&w->bucket_digest[b], bytes, sizeof bytes);
+	}
+}
+
+uint64_t hd_share_sums_digest(struct hd_worker *w)
+{
+	enum hd_err err = hd_worker_all(w, digest_buckets, NULL);
+
+	assert(!err && w->nsummed == w->nbuckets);
+	(void)err;
+	return hd_hash64(w->bucket_digest, w->nbuckets * sizeof *w->bucket_digest);
+}
+
+enum hd_err hd_share_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
+{
+	struct hd_work *work = &w->share->work;
+	const bool untaken = !work->computed && work->nleaves;
+
+	assert(w->begun);
+	if (hd_share_unsummed(w) || hd_share_leaves_missing(w))
+		return hd_fail(diag, HD_E_INVAL, "step %lld: %u buckets have no sum, %u virtual nodes have said nothing", (long long)w->step,
+			hd_share_unsummed(w), hd_share_leaves_missing(w));
+	hd_step_work(w, work);
+	w->section = HD_SECTION_FINISH;
+	enum hd_err err = hd_step_end(w, hd_worker_all(w, hd_interp_run, diag), record, diag);
+	if (!err && untaken)              /* others computed it: its rows were not taken */
+		hd_prefetch_want(w->prefetch, (uint64_t)w->step, work->has);
+	return err;
+}
+
+/* ---- memory for what others send ---- */
+
+enum hd_err hd_share_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag)
+{
+	struct hd_device *first = w->rank[0].device;
+	float *places;
+
+	if (n <= w->nplaces)
+		return HD_OK;
+	enum hd_err err = first->ops->take(first, n * HD_BUCKET_BYTES, (void **)&places, diag);
+	if (err)
+		return err;
+	first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);
+	w->places = places;
+	w->nplaces = n;
+	return HD_OK;
+}
+
+float *hd_share_place(const struct hd_worker *w, uint64_t i)
+{
+	assert(i < w->nplaces);
+	return w->places + i * (HD_BUCKET_BYTES / sizeof(float));
+}
