@@ -9,6 +9,14 @@ static const struct hd_ins_row rows[HD_INS_END] = {
 #undef X
 };
 
+/* No op has more than four. */
+#define AT(fields, i) HD_INS_FIELD((fields)[(i) < sizeof (fields) ? (i) : sizeof (fields) - 1])
+const uint8_t hd_ins_fields[HD_INS_END] = {
+#define X(id, number, text, fields, about) [number] = AT(fields, 0) | AT(fields, 1) | AT(fields, 2) | AT(fields, 3),
+	HD_INS(X)
+#undef X
+};
+
 static const struct { uint8_t bit; char letter; const char *on; } flags[] = {
 #define X(id, bit, letter, on, about) { bit, letter, on },
 	HD_INS_FLAGS(X)
@@ -17,8 +25,6 @@ static const struct { uint8_t bit; char letter; const char *on; } flags[] = {
 enum { NFLAGS = sizeof flags / sizeof flags[0] };
 
 const struct hd_ins_row *hd_ins_row(uint8_t op) { return op < HD_INS_END && rows[op].text ? &rows[op] : NULL; }
-
-bool hd_ins_uses(uint8_t op, char field) { return strchr(hd_ins_row(op)->fields, field) != NULL; }
 
 bool hd_ins_versioned(const struct hd_ins *ins)
 {
@@ -94,7 +100,7 @@ enum hd_err hd_ins_verify(const struct hd_ins *ins, struct hd_diag *diag)
 
 	if (!row)
 		return hd_fail(diag, HD_E_INPUT, "instruction: there is no op number %u", ins->op);
-	if (ins->flags & ~hd_ins_flags_of(ins->op))
+	if (ins->flags && ins->flags & ~hd_ins_flags_of(ins->op))
 		return hd_fail(diag, HD_E_INPUT, "instruction %s: flags %u do not belong to it", row->text, ins->flags);
 	const struct { char field; uint32_t value; const char *name; } unused[] = {
 		{ 's', ins->stage, "stage" }, { 'v', ins->vn, "vn" }, { '@', ins->ver, "version" }, { '#', ins->slot, "slot" },

@@ -85,7 +85,10 @@ enum { HD_INS_BYTES = 16 };
 
 struct hd_ins_row { const char *text, *fields, *about; };
 const struct hd_ins_row *hd_ins_row(uint8_t op);                     /* NULL: no such op */
-bool hd_ins_uses(uint8_t op, char field);                            /* of a row that exists */
+/* `fields` as bits: the checker and the simulators ask for every instruction. */
+#define HD_INS_FIELD(c) ((c) == 's' ? 1 : (c) == 'v' ? 2 : (c) == '@' ? 4 : (c) == '#' ? 8 : (c) == '>' ? 16 : (c) == '<' ? 32 : 0)
+extern const uint8_t hd_ins_fields[HD_INS_END];
+static inline bool hd_ins_uses(uint8_t op, char field) { return hd_ins_fields[op] & HD_INS_FIELD(field); }      /* of a row that exists */
 bool hd_ins_versioned(const struct hd_ins *ins);                     /* ver names a version, not the rule's */
 uint8_t hd_ins_flags_of(uint8_t op);                                 /* all that it may carry */
 uint8_t hd_ins_flag_bit(char letter);                                /* of the letters in texts; 0: no such flag */

@@ -47,6 +47,19 @@ static void op_numbers_never_change(void **state)
 	}
 }
 
+static void the_fields_of_an_op_are_the_letters_of_its_row(void **state)
+{
+	static const char letters[] = "sv@#><";
+
+	(void)state;
+	for (uint8_t op = 0; op < HD_INS_END; op++) {
+		const struct hd_ins_row *row = hd_ins_row(op);
+		for (const char *f = letters; row && *f; f++)
+			CHECK(hd_ins_uses(op, *f) == (strchr(row->fields, *f) != NULL), "%s and %c", row->text, *f);
+		CHECK(!row || strspn(row->fields, letters) == strlen(row->fields), "%s has a field of no letter", row->text);
+	}
+}
+
 static void what_is_not_understood_is_refused(void **state)
 {
 	static const struct { struct hd_ins ins; const char *want; } cases[] = {
@@ -150,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_instruction_is_these_sixteen_bytes),
 		cmocka_unit_test(op_numbers_never_change),
+		cmocka_unit_test(the_fields_of_an_op_are_the_letters_of_its_row),
 		cmocka_unit_test(what_is_not_understood_is_refused),
 		cmocka_unit_test(texts_mean_what_the_document_says),
 		cmocka_unit_test(a_wrong_text_is_refused_at_its_byte),

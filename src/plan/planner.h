@@ -10,13 +10,14 @@
  * 2. For each shape the cuts are those of steady.h: fill and steady state together, under the memory of each rank's device
  *    with the schedule's own number of virtual nodes in flight. A stage computes again (recompute) only if it does not fit otherwise.
  * 3. The virtual nodes are shared out over pipelines in proportion to their speed, by largest remainder; ties: the lower pipeline.
- * 4. The HD_AUTO_KEEP best estimates (ties: the earlier shape) are made into schedules with updates, checked, and
- *    simulated with links, the buffers of a run (HD_CREDITS of a channel) and sums of gradients, fewer where they are very long. What
- *    does not fit then is cut again for less memory, a few times, then with all stages computing again; and where something did not
- *    fit, all shapes are gone through a second time with all stages computing again. The boundaries of the five best move by up to four
- *    cuts while that is better. They are ordered by makespan, devices used, worst peak memory, place in
- *    the enumeration. One device and data parallel on all devices are among them: the best is never slower than these.
- *    What takes more than the simulator counts (2^62 ps, 53 days) is left out and counted; so is a t whose sums alone take that.
+ * 4. The HD_AUTO_KEEP best estimates (ties: the earlier shape) are made into schedules with updates, checked, and simulated
+ *    with links, the buffers of a run (HD_CREDITS of a channel) and sums of gradients, fewer where they are very long. What
+ *    does not fit then is cut again for less memory, a few times, then with all stages computing again; and where something did
+ *    not fit, all shapes are gone through a second time with all stages computing again. The boundaries of the five best move
+ *    by up to four cuts while that is better (not simulated where one rank's work alone takes longer). They are ordered by
+ *    makespan, devices used, worst peak memory, place in the enumeration. One device and data parallel on all devices are among
+ *    them: the best is never slower than these. What takes more than the simulator counts (2^62 ps, 53 days) is left out and
+ *    counted; so is a t whose sums alone take that.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.
  *
  * Not here: clusters whose pipelines differ in depth; the search for other virtual nodes (a job's matter).

@@ -107,6 +107,7 @@ struct solver {
 	uint32_t nlogs;
 	double *slowest; int64_t *tightest;       /* [nlogs][nsites] over 2^log sites: of clusters of several kinds */
 	double cap, best;
+	struct spot *spots;               /* [nsites] straight: of each site */
 	double *rest;                     /* [n] of the fill, at least, behind each cut */
 	struct { double fill; uint32_t stages, k, r; } *at;      /* [n][nsites + 1] */
 	uint32_t *open, *nopen;           /* [n][nsites + 1] site counts with a finite fill, ascending */
@@ -147,7 +148,13 @@ static struct spot spot_straight(const struct solver *s, uint32_t x)
 		.copies = s->how->copies };
 }
 
-static struct spot spot_of(const struct solver *s, uint32_t x, uint32_t r) { return s->straight ? spot_straight(s, x) : spot_of_devices(s, x, r); }
+static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r, struct spot *room)
+{
+	if (s->straight)
+		return &s->spots[x];
+	*room = spot_of_devices(s, x, r);
+	return room;
+}
 
 struct price { double fill, slow; bool fits, recompute; };
 
@@ -220,8 +227,10 @@ static uint32_t least_copies(const struct solver *s, const struct hd_stage_cost 
 /* One number of copies behind `from`. */
 static void offer(struct solver *s, uint32_t k, uint32_t j, uint32_t from, uint32_t r)
 {
-	struct spot spot = spot_of(s, from, r);
-	struct price p = price_of(s, &s->t->range[hd_steady_at(k, j)], &spot, k == 0);
+	if (k && !(s->at[state(s, k - 1, from)].fill + s->rest[j] < s->best))
+		return;                           /* whatever it costs */
+	struct spot room;
+	struct price p = price_of(s, &s->t->range[hd_steady_at(k, j)], spot_of(s, from, r, &room), k == 0);
 
 	relax(s, k, j, from, r, &p);
 }
@@ -355,10 +364,11 @@ static void walk_back(const struct solver *s, uint32_t x, struct hd_steady *out)
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t k = s->at[state(s, j, x)].k, r = s->at[state(s, j, x)].r;
 		const struct hd_stage_cost *cost = &s->t->range[hd_steady_at(k, j)];
-		struct spot spot = spot_of(s, x - r, r);
-		struct price p = price_of(s, cost, &spot, k == 0);
+		struct spot room;
+		const struct spot *spot = spot_of(s, x - r, r, &room);
+		struct price p = price_of(s, cost, spot, k == 0);
 		out->stage[i] = (struct hd_steady_stage){ k ? s->t->cut[k - 1] + 1 : 0, s->t->cut[j], r, p.recompute,
-			hd_steady_bytes(cost, spot.n, spot.inflight, s->versions, p.recompute) };
+			hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, p.recompute) };
 		if (p.slow >= out->steady_ps) {
 			out->steady_ps = p.slow;
 			out->slowest = i;
@@ -384,8 +394,12 @@ static bool prepare(struct solver *s, struct hd_arena *scratch)
 		s->top_speed = speed > s->top_speed ? speed : s->top_speed;
 	}
 	find_rest(s);
-	if (s->straight)
-		return true;
+	if (s->straight) {
+		s->spots = hd_arena_take(scratch, s->nsites, sizeof *s->spots);
+		for (uint32_t x = 0; s->spots && x < s->nsites; x++)
+			s->spots[x] = spot_straight(s, x);
+		return s->spots != NULL;
+	}
 	s->nlogs = log_of(s->nsites) + 1;
 	s->slowest = hd_arena_take(scratch, (size_t)s->nlogs * s->nsites, sizeof *s->slowest);
 	s->tightest = hd_arena_take(scratch, (size_t)s->nlogs * s->nsites, sizeof *s->tightest);
@@ -525,10 +539,11 @@ enum hd_err hd_steady_solve(struct hd_steady *out, const struct hd_steady_table 
 
 static int64_t least_of(const struct solver *s, const struct hd_stage_cost *cost, uint32_t x, uint32_t r)
 {
-	struct spot spot = spot_of(s, x, r);
+	struct spot room;
+	const struct spot *spot = spot_of(s, x, r, &room);
 	bool may = s->how->recompute != HD_STEADY_NEVER;
-	int64_t plain = hd_steady_bytes(cost, spot.n, spot.inflight, s->versions, s->how->recompute == HD_STEADY_ALWAYS);
-	int64_t again = may ? hd_steady_bytes(cost, spot.n, spot.inflight, s->versions, true) : plain;
+	int64_t plain = hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, s->how->recompute == HD_STEADY_ALWAYS);
+	int64_t again = may ? hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, true) : plain;
 
 	return plain < again ? plain : again;
 }

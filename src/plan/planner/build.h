@@ -12,9 +12,10 @@ uint64_t hd_auto_nins(const struct hd_auto_cand *cand, uint32_t vns);
 /* Everything of the plan but the times. */
 HD_MUST_USE enum hd_err hd_auto_build(struct hd_auto_plan *plan, const struct hd_auto_space *space, const struct hd_auto_cand *cand,
 	struct hd_arena *arena, struct hd_diag *diag);
+enum hd_auto_proof { HD_AUTO_TO_PROVE, HD_AUTO_PROVED };      /* proved: the same lists were checked with other cuts */
 /* Checks, and simulates with the transfers of a run: buffered, HD_CREDITS of a channel. HD_E_NOTFOUND: a rank needs more memory than its
  * device has (its peak says how much), or more buffers; or, `late`, it takes more than the simulator counts. */
-HD_MUST_USE enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, bool *late, struct hd_arena *scratch,
-	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_auto_judge(struct hd_auto_plan *plan, const struct hd_auto_space *space, enum hd_auto_proof how, bool *late,
+	struct hd_arena *scratch, struct hd_diag *diag);
 
 #endif

@@ -305,7 +305,7 @@ static void remember(struct search *s, const struct hd_auto_plan *plan)
 }
 
 /* Simulated in scratch memory. */
-static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struct hd_auto_plan *plan)
+static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, enum hd_auto_proof how, struct hd_auto_plan *plan)
 {
 	bool late = false;
 
@@ -314,10 +314,11 @@ static enum hd_err try_out(struct search *s, const struct hd_auto_cand *c, struc
 
 	s->out.nsimulated++;
 	if (!err)
-		err = hd_auto_judge(plan, &s->space, &late, s->space.scratch, s->space.diag);
+		err = hd_auto_judge(plan, &s->space, how, &late, s->space.scratch, s->space.diag);
 	if (err == HD_E_NOTFOUND)
 		remember(s, plan);
 	s->out.nlate += late;
+	assert(err || hd_auto_busiest_ps(&s->space, c) <= (double)plan->makespan_ps);
 	return err;
 }
 
@@ -330,7 +331,7 @@ static enum hd_err shard_as(struct search *s, const struct hd_auto_cand *c)
 /* The estimate does not know all that is kept: what does not fit is cut again. */
 static enum hd_err try_to_fit(struct search *s, struct hd_auto_cand *c, struct hd_auto_plan *plan)
 {
-	enum hd_err err = try_out(s, c, plan);
+	enum hd_err err = try_out(s, c, HD_AUTO_TO_PROVE, plan);
 
 	for (int tries = 0; err == HD_E_NOTFOUND && tries < RETRIES; tries++) {
 		struct hd_auto_rank *rank = hd_arena_take(s->space.work, plan->nranks, sizeof *rank);
@@ -342,7 +343,7 @@ static enum hd_err try_to_fit(struct search *s, struct hd_auto_cand *c, struct h
 		err = err ? err : hd_auto_tighten(&s->space, c, &judged);
 		if (err)
 			return err;
-		err = try_out(s, c, plan);
+		err = try_out(s, c, HD_AUTO_TO_PROVE, plan);
 	}
 	return err;
 }
@@ -444,8 +445,11 @@ static enum hd_err polish(struct search *s, struct judged *j, uint64_t *left)
 				struct hd_auto_plan plan = { 0 };
 				if (!move(s, &c->stages, stage, steps[k]))
 					continue;
-				enum hd_err err = try_out(s, c, &plan);
-				*left -= nins;
+				enum hd_err err = HD_E_NOTFOUND;
+				if (hd_auto_busiest_ps(&s->space, c) <= (double)j->plan.makespan_ps) {
+					err = try_out(s, c, HD_AUTO_PROVED, &plan);
+					*left -= nins;
+				}
 				if (err && err != HD_E_NOTFOUND)
 					return err;
 				if (!err && better(&plan, &j->plan)) {
@@ -491,7 +495,7 @@ static enum hd_err hand_out(struct search *s, const struct judged *list, uint32_
 		hd_arena_reset(s->space.scratch);
 		err = hd_auto_build(to, &s->space, list[i].cand, i < 3 ? arena : s->space.scratch, s->space.diag);
 		if (!err && i < 3)
-			err = hd_auto_judge(to, &s->space, &late, s->space.scratch, s->space.diag);
+			err = hd_auto_judge(to, &s->space, HD_AUTO_TO_PROVE, &late, s->space.scratch, s->space.diag);
 		if (!err && i >= 3) {
 			*to = (struct hd_auto_plan){ .shape = list[i].plan.shape, .order = list[i].plan.order, .nstages = list[i].plan.nstages,
 				.nranks = list[i].plan.nranks, .estimate_ps = list[i].plan.estimate_ps, .makespan_ps = list[i].plan.makespan_ps,

@@ -402,6 +402,43 @@ enum hd_err hd_auto_replicate(struct hd_auto_space *s, struct hd_auto_cand *c)
 	return HD_OK;
 }
 
+static double stage_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t stage)
+{
+	uint32_t end = stage + 1 < c->stages.nstages ? c->stages.stage[stage + 1].first : s->sums->cuts->n;
+	const struct hd_stage_cost x = hd_cut_sums_range(s->sums, c->stages.stage[stage].first, end);
+
+	return (double)(x.f + x.i + x.w + (c->stages.stage[stage].recompute ? x.r : 0));
+}
+
+/* The simulator rounds what each instruction takes on a device of another speed, by half a picosecond. */
+static double surely(double work_ps, double speed, double nins) { return fmax(0, work_ps / speed * (1 - 1e-9) - nins); }
+
+double hd_auto_busiest_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c)
+{
+	double most = 0;
+	uint32_t rank = 0;
+
+	if (s->ask->update != HD_UPDATE_FLUSH || c->shape.t > 1)
+		return 0;
+	for (uint32_t stage = 0; !c->row && stage < c->stages.nstages; stage++) {
+		uint32_t replicas = c->stages.stage[stage].replicas, vns = s->ask->vns / replicas;
+		double work = stage_ps(s, c, stage) * vns;
+		for (uint32_t i = 0; i < replicas; i++, rank++)
+			most = fmax(most, surely(work, hd_cluster_kind_of(s->cluster, rank)->speed, 4. * vns));
+	}
+	for (uint32_t r = 0; c->row && r < c->shape.p; r++) {
+		double work = 0, nins = 0;
+		for (uint32_t stage = 0; stage < c->stages.nstages; stage++)
+			if (hd_auto_rank_of(c->row, c->shape.p, stage) == r) {
+				work += stage_ps(s, c, stage);
+				nins += 4;
+			}
+		for (uint32_t q = 0; q < c->shape.d; q++)
+			most = fmax(most, surely(work * c->share[q], speed_at(s, c, q, r), nins * c->share[q]));
+	}
+	return most;
+}
+
 /* Where leaving all that was too much leaves no way, half of it may, or a quarter: other cuts need something else. */
 enum { HALVES = 4 };
 

@@ -26,16 +26,12 @@ const struct hd_schedule_kind hd_schedule_kinds[] = {
 
 static bool named(const struct hd_schedule_kind *k, const char *name) { return !strcmp(k->name, name) || (k->other && !strcmp(k->other, name)); }
 
-enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name, struct hd_diag *diag)
+static enum hd_err there_is_none(const char *name, struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(name);
 	char all[320] = "";
 
 	for (const struct hd_schedule_kind *k = hd_schedule_kinds; k->name; k++) {
-		if (named(k, name)) {
-			*kind = k;
-			return HD_OK;
-		}
 		hd_near_offer(&near, k->name);
 		if (k->other)
 			hd_near_offer(&near, k->other);
@@ -44,6 +40,18 @@ enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const ch
 	}
 	return hd_fail(diag, HD_E_INVAL, "there is no schedule \"%.40s\"%s%s%s there are %s", name,
 		near.best ? "; did you mean " : ";", near.best ? near.best : "", near.best ? "?" : "", all);
+}
+
+enum hd_err hd_schedule_kind_find(const struct hd_schedule_kind **kind, const char *name, struct hd_diag *diag)
+{
+	const struct hd_schedule_kind *k = hd_schedule_kinds;
+
+	while (k->name && !named(k, name))
+		k++;
+	if (!k->name)
+		return there_is_none(name, diag);
+	*kind = k;
+	return HD_OK;
 }
 
 enum hd_err hd_no_limits(const struct hd_emit *e)
