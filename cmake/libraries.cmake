@@ -5,6 +5,7 @@ set(HD_LIBRARIES
   "fyaml|libfyaml.h|libfyaml-dev|required"
   "z|zlib.h|zlib1g-dev|required"
   "xxhash|xxhash.h|libxxhash-dev|required"
+  "ssl|openssl/ssl.h|libssl-dev|required"
   "crypto|openssl/evp.h|libssl-dev|required"
   "protobuf-c|protobuf-c/protobuf-c.h|libprotobuf-c-dev|required"
   "sqlite3|sqlite3.h|libsqlite3-dev|required"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/cgroup.h"
@@ -85,6 +86,47 @@ enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *me
 	}
 	*memory = (struct hd_memory){ at, bytes };
 	return HD_OK;
+}
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static enum hd_err map_pair(int id, size_t bytes, struct hd_memory *memory, struct hd_diag *diag)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, id, 0);
+
+	if (at == MAP_FAILED)
+		return hd_fail_errno(diag, errno, "map", "memory between processes");
+	*memory = (struct hd_memory){ at, bytes };
+	return HD_OK;
+}
+
+enum hd_err hd_memory_pair(size_t bytes, struct hd_memory *memory, int *id, struct hd_diag *diag)
+{
+	int fd = memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int error = fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) ? errno : 0;
+
+	enum hd_err err = error ? hd_fail_errno(diag, error, "make", "memory between processes") : map_pair(fd, bytes, memory, diag);
+	if (!err)
+		*id = fd;
+	else if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory, struct hd_diag *diag)
+{
+	int seals = fcntl(id, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || (seals & SEALS) != SEALS || seals & ~(SEALS) || fstat(id, &st) || st.st_size != (off_t)bytes)
+		return hd_fail(diag, HD_E_PROTOCOL, "the other process did not give %zu sealed bytes of memory", bytes);
+	return map_pair(id, bytes, memory, diag);
+}
+
+void hd_memory_id_close(int id)
+{
+	if (id >= 0)
+		close(id);
 }
 
 void hd_memory_give(struct hd_memory *memory)

@@ -29,6 +29,12 @@ HD_MUST_USE enum hd_err hd_memory_take(size_t bytes, enum hd_memory_how how, str
 /* A new file at `path` (0600, of `bytes` zeros, its blocks reserved so that no store meets a full disk).
  * HD_E_EXISTS: there is one. Always the system's files: other processes are to find it. */
 HD_MUST_USE enum hd_err hd_memory_share(const char *path, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
+/* A block between processes without a name: `id` is given to the other one (hd_sock_give) and closed by hd_memory_id_close(). Its
+ * length is sealed: neither end can take away what the other has mapped. */
+HD_MUST_USE enum hd_err hd_memory_pair(size_t bytes, struct hd_memory *memory, int *id, struct hd_diag *diag);
+/* Maps what was taken. HD_E_PROTOCOL: not a block of exactly that length, sealed. */
+HD_MUST_USE enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
+void hd_memory_id_close(int id);
 void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and given ones */
 
 struct hd_memory_info {

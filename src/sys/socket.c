@@ -79,6 +79,18 @@ bool hd_sock_is_private(struct hd_net *net, const char *addr) { return net->ops-
 bool hd_sock_is_same_user(struct hd_sock *sock) { return sock->net->ops->is_same_user(sock->net, sock); }
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value) { sock->net->ops->tune(sock->net, sock, knob, value); }
 
+enum hd_err hd_sock_give(struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag)
+{
+	assert(n >= 1 && n <= HD_SOCK_IDS);
+	return sock->net->ops->give(sock->net, sock, ids, n, diag);
+}
+
+enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag)
+{
+	assert(n >= 1 && n <= HD_SOCK_IDS);
+	return sock->net->ops->take(sock->net, sock, ids, n, diag);
+}
+
 void hd_sock_close(struct hd_sock *sock)
 {
 	if (!sock->net)

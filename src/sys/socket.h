@@ -29,7 +29,8 @@ struct hd_clock;
 struct hd_vec { void *at; size_t len; };   /* a piece of memory, written to or read from */
 
 enum { HD_ADDR_CAP = 128,                 /* the kernel's Unix paths end at 108 */
-       HD_VEC_MAX = 64 };
+       HD_VEC_MAX = 64,
+       HD_SOCK_IDS = 4 };
 
 struct hd_sock {
 	struct hd_net *net;               /* borrowed; NULL: not open */
@@ -56,6 +57,8 @@ struct hd_net_ops {
 	bool (*is_private)(struct hd_net *net, const char *addr);         /* only processes of this user can reach a listener there */
 	bool (*is_same_user)(struct hd_net *net, struct hd_sock *sock);   /* the other end is a process of this user */
 	void (*tune)(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
+	enum hd_err (*give)(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag);
+	enum hd_err (*take)(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
 	void (*close)(struct hd_net *net, struct hd_sock *sock);
 };
 
@@ -78,6 +81,10 @@ HD_MUST_USE enum hd_err hd_sock_read_vec(struct hd_sock *sock, const struct hd_v
 HD_MUST_USE enum hd_err hd_sock_write_vec(struct hd_sock *sock, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag);
 bool hd_sock_is_private(struct hd_net *net, const char *addr);
 bool hd_sock_is_same_user(struct hd_sock *sock);
+/* Over a real Unix socket: n descriptors (1..HD_SOCK_IDS) and one byte that carries them; they stay the giver's too. The taker owns
+ * its copies, which do not block. HD_E_PROTOCOL: what came is not n descriptors; none is kept then. */
+HD_MUST_USE enum hd_err hd_sock_give(struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
 void hd_sock_close(struct hd_sock *sock);                 /* takes zeroed and closed ones */
 

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
@@ -285,6 +286,65 @@ static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_kno
 	(void)setsockopt(sock->id, IPPROTO_TCP, names[knob], &value, sizeof value);
 }
 
+union ids { struct cmsghdr head; char room[CMSG_SPACE(HD_SOCK_IDS * sizeof(int))]; };
+
+static enum hd_err real_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag)
+{
+	char byte = 0;
+	struct iovec piece = { &byte, 1 };
+	union ids control = { .room = { 0 } };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof *ids) };
+	ssize_t r;
+
+	(void)net;
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof *ids), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(head), ids, n * sizeof *ids);
+	do {
+		r = sendmsg(sock->id, &message, MSG_NOSIGNAL);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? lost(diag, errno, "write to", sock->addr) : HD_OK;
+}
+
+static enum hd_err real_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag)
+{
+	char byte;
+	struct iovec piece = { &byte, 1 };
+	union ids control = { .room = { 0 } };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	int got[HD_SOCK_IDS];
+	size_t n_got = 0;
+	ssize_t r;
+
+	(void)net;
+	do {
+		r = recvmsg(sock->id, &message, MSG_CMSG_CLOEXEC);
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return lost(diag, errno, "read from", sock->addr);
+	struct cmsghdr *head = r ? CMSG_FIRSTHDR(&message) : NULL;
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+		n_got = (head->cmsg_len - CMSG_LEN(0)) / sizeof *got;
+		n_got = n_got < HD_SOCK_IDS ? n_got : HD_SOCK_IDS;
+		memcpy(got, CMSG_DATA(head), n_got * sizeof *got);
+	}
+	bool right = n_got == n && !(message.msg_flags & MSG_CTRUNC);
+	for (size_t i = 0; i < n_got; i++)
+		if (!right || fcntl(got[i], F_SETFL, fcntl(got[i], F_GETFL) | O_NONBLOCK)) {
+			right = false;
+			close(got[i]);
+			got[i] = -1;
+		}
+	for (size_t i = 0; i < n_got && !right; i++)
+		if (got[i] >= 0)
+			close(got[i]);
+	if (!right)
+		return r ? hd_fail(diag, HD_E_PROTOCOL, "%s: the other process did not give %zu descriptors", sock->addr, n) :
+			hd_fail(diag, HD_E_PEERLOST, "%s: the other process has ended", sock->addr);
+	memcpy(ids, got, n * sizeof *ids);
+	return HD_OK;
+}
+
 static void real_close(struct hd_net *net, struct hd_sock *sock)
 {
 	(void)net;
@@ -296,7 +356,7 @@ static void real_close(struct hd_net *net, struct hd_sock *sock)
 static const struct hd_net_ops real_ops = {
 	.name = "real", .listen = real_listen, .accept = real_accept, .connect = real_connect, .connected = real_connected,
 	.read = real_read, .write = real_write, .is_private = real_is_private, .is_same_user = real_is_same_user, .tune = real_tune,
-	.close = real_close,
+	.give = real_give, .take = real_take, .close = real_close,
 };
 
 void hd_net_real(struct hd_net *net) { *net = (struct hd_net){ &real_ops, false }; }

@@ -317,9 +317,30 @@ static void sim_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob
 	(void)value;
 }
 
+static enum hd_err no_ids(struct hd_diag *diag) { return hd_fail(diag, HD_E_REFUSED, "a simulated net carries no descriptors; use sim instead of shm"); }
+
+static enum hd_err sim_give(struct hd_net *net, struct hd_sock *sock, const int *ids, size_t n, struct hd_diag *diag)
+{
+	(void)net;
+	(void)sock;
+	(void)ids;
+	(void)n;
+	return no_ids(diag);
+}
+
+static enum hd_err sim_take(struct hd_net *net, struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag)
+{
+	(void)net;
+	(void)sock;
+	(void)ids;
+	(void)n;
+	return no_ids(diag);
+}
+
 static const struct hd_net_ops sim_ops = {
 	.name = "simulated", .listen = sim_listen, .accept = sim_accept, .connect = sim_connect, .connected = sim_connected,
-	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user, .tune = sim_tune, .close = sim_close,
+	.read = sim_read, .write = sim_write, .is_private = sim_is_private, .is_same_user = sim_is_same_user, .tune = sim_tune,
+	.give = sim_give, .take = sim_take, .close = sim_close,
 };
 
 enum hd_err hd_net_sim_init(struct hd_net_sim *sim, struct hd_clock *clock, struct hd_loop *loop, struct hd_diag *diag)

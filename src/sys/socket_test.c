@@ -1,14 +1,17 @@
 /* One conformance suite for every row of hd_net, each with its loop; then what only one row has. */
 #include "sys/socket.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/bell.h"
 #include "sys/file.h"
 #include "sys/loop.h"
+#include "sys/memory.h"
 #include "tests/check.h"
 
 struct world {
@@ -474,6 +477,80 @@ static void the_fate_of_hosts_is_scripted(void **state)
 	leave(&world);
 }
 
+static size_t open_ids(void)
+{
+	size_t n = 0;
+
+	for (int id = 0; id < 256; id++)
+		n += fcntl(id, F_GETFD) >= 0;
+	return n;
+}
+
+static void memory_and_bells_go_to_another_process(void **state)
+{
+	struct world world;
+	struct hd_sock listener, near, far;
+	struct hd_memory mine, theirs, no;
+	struct hd_bell bell, taken;
+	struct hd_loop_event event;
+	int id, ids[3] = { -1, -1, -1 };
+	size_t n;
+
+	(void)state;
+	enter(&world, UNIX);
+	meet(&world, &listener, &near, &far);
+	size_t before = open_ids();
+	assert_int_equal(hd_sock_take(&far, ids, 2, &world.diag), HD_E_AGAIN);
+	assert_int_equal(hd_memory_pair(8192, &mine, &id, &world.diag), HD_OK);
+	assert_int_equal(hd_bell_make(&bell, &world.diag), HD_OK);
+	assert_int_equal(hd_sock_give(&near, (int[]){ id, bell.id }, 2, &world.diag), HD_OK);
+	await(&world, far.id, HD_LOOP_READ);
+	assert_int_equal(hd_sock_take(&far, ids, 2, &world.diag), HD_OK);
+	assert_int_equal(hd_memory_pair_map(ids[0], 4096, &no, NULL), HD_E_PROTOCOL);
+	assert_int_equal(hd_memory_pair_map(ids[1], 8192, &no, NULL), HD_E_PROTOCOL);
+	assert_int_equal(hd_memory_pair_map(ids[0], 8192, &theirs, &world.diag), HD_OK);
+	((char *)mine.at)[8191] = 'x';
+	assert_int_equal(((char *)theirs.at)[8191], 'x');
+	assert_int_not_equal(ftruncate(ids[0], 0), 0);    /* nobody can take it away under the other */
+	taken.id = ids[1];
+	assert_int_equal(hd_loop_watch(&world.loop, bell.id, HD_LOOP_READ, 5, &world.diag), HD_OK);
+	hd_bell_ring(&taken);
+	hd_bell_ring(&taken);
+	assert_int_equal(hd_loop_poll(&world.loop, INT64_MAX, &event, 1, &n, &world.diag), HD_OK);
+	assert_true(n == 1 && event.tag == 5);
+	hd_bell_hush(&bell);
+	hd_bell_hush(&bell);
+	assert_int_equal(hd_loop_poll(&world.loop, 0, &event, 1, &n, &world.diag), HD_OK);
+	assert_int_equal(n, 0);
+	hd_loop_unwatch(&world.loop, bell.id);
+	hd_memory_give(&mine);
+	hd_memory_give(&theirs);
+	hd_memory_id_close(id);
+	hd_memory_id_close(ids[0]);
+	hd_bell_close(&taken);
+	/* Another number of them than was agreed, or none: refused, and none stays open. */
+	for (size_t sent = 0; sent < 4; sent++) {
+		if (sent)
+			assert_int_equal(hd_sock_give(&near, (int[]){ bell.id, bell.id, bell.id }, sent, &world.diag), HD_OK);
+		else
+			assert_int_equal(hd_sock_write(&near, "x", 1, &n, &world.diag), HD_OK);
+		await(&world, far.id, HD_LOOP_READ);
+		CHECK(hd_sock_take(&far, ids, 2, NULL) == (sent == 2 ? HD_OK : HD_E_PROTOCOL), "%zu descriptors", sent);
+		if (sent == 2) {
+			hd_memory_id_close(ids[0]);
+			hd_memory_id_close(ids[1]);
+		}
+	}
+	hd_bell_close(&bell);
+	hd_bell_close(&bell);
+	assert_int_equal(open_ids(), before);
+	hd_sock_close(&near);
+	assert_int_equal(hd_sock_take(&far, ids, 2, NULL), HD_E_PEERLOST);
+	hd_sock_close(&far);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +564,7 @@ int main(void)
 		cmocka_unit_test(a_unix_listener_is_private_by_its_folder),
 		cmocka_unit_test(other_hosts_are_named_only_where_that_is_allowed),
 		cmocka_unit_test(the_fate_of_hosts_is_scripted),
+		cmocka_unit_test(memory_and_bells_go_to_another_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "base/le.h"
-#include "sys/thread.h"
+#include "sys/bell.h"
+#include "sys/memory.h"
 #include "wire/testing.h"
 #include "wire/transport.h"
 
@@ -28,7 +29,7 @@ struct world {
 };
 
 static const struct hd_hash plan = { { 7 } };
-static const char *const rows[] = { "sim", "unix", "tcp" };
+static const char *const rows[] = { "sim", "unix", "tcp", "shm", "tls" };
 static const uint8_t job_key[32] = "a key of the job, thirty-two by.";
 
 static struct hd_net *net_of(struct world *w, int i) { return w->simulated ? &w->hosts[i].net : &w->real; }
@@ -128,7 +129,8 @@ static void run_until(struct world *w, const uint32_t *what, uint32_t n, const c
 	int64_t until = hd_clock_now_ns(w->clock) + 10 * HD_NS_PER_S;
 
 	while (*(const volatile uint32_t *)what < n)
-		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n, "%s: waited too long for %s", w->row, name);
+		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n, "%s: waited too long for %s; lost: %s", w->row, name,
+			w->heard[0].n_losts ? w->heard[0].losts[0].text : w->heard[1].n_losts ? w->heard[1].losts[0].text : "nobody");
 }
 
 static void meet(struct world *w, int a, int b)
@@ -271,16 +273,17 @@ static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
 			w->config[1].worker = 0;
 		start_hub(w, 1);
 		uint32_t losts = w->heard[1].n_losts;
-		uint64_t counted = closed(w, 0, cases[i].why);
+		/* Where a key is proven, job and id are part of what is proven. By an open way another job learns nothing. */
+		unsigned powers = hd_transport_find(w->row)->powers;
+		enum hd_close here = powers & HD_WIRE_PROVES && cases[i].field % 3 == 0 ? HD_CLOSE_KEY : cases[i].why;
+		enum hd_close there = cases[i].field == 0 && powers & HD_WIRE_OPEN ? HD_CLOSE_GONE : here;
+		uint64_t counted = closed(w, 0, here);
 		/* Under its own id hub 1 would not call 0: it calls somebody who is not there. */
 		assert_int_equal(hd_hub_connect(&w->hubs[1], cases[i].field < 3 ? 0 : 5, w->row, w->addr[0], &w->diag), HD_OK);
 		run_until(w, &w->heard[1].n_losts, losts + 1, cases[i].name);
-		enum hd_close why = w->heard[1].losts[losts % KEEP].why;
-		/* By an open way another job learns nothing. */
-		bool silent = cases[i].field == 0 && hd_transport_find(w->row)->powers & HD_WIRE_OPEN;
-		CHECK(why == (silent ? HD_CLOSE_GONE : cases[i].why), "%s, %s: %s", w->row, cases[i].name, w->heard[1].losts[losts % KEEP].text);
+		CHECK(w->heard[1].losts[losts % KEEP].why == there, "%s, %s: %s", w->row, cases[i].name, w->heard[1].losts[losts % KEEP].text);
 		run_for(w, 50);
-		CHECK(closed(w, 0, cases[i].why) == counted + 1, "%s, %s: not counted", w->row, cases[i].name);
+		CHECK(closed(w, 0, here) == counted + 1, "%s, %s: not counted", w->row, cases[i].name);
 		assert_int_equal(w->heard[0].n_ups, 0);
 		w->config[1] = was;
 	}
@@ -406,6 +409,117 @@ static void a_folder_that_others_enter_is_not_listened_in(void **state)
 	memcpy(addr, "tcp:127.0.0.1:0", 16);
 	assert_int_equal(hd_hub_listen(&w->hubs[0], "unix", addr, NULL), HD_E_INVAL);
 	leave(w);
+}
+
+static void a_wrong_key_is_refused_on_both_sides(void **state)
+{
+	static const uint8_t other_key[32] = "another key, of thirty-two byte";
+	struct world *w = enter("tls", 2);
+
+	(void)state;
+	hd_hub_finish(&w->hubs[1]);
+	w->config[1].key = other_key;
+	start_hub(w, 1);
+	for (int a = 0; a < 2; a++) {
+		uint32_t losts = w->heard[a].n_losts;
+		uint64_t counted = closed(w, 1 - a, HD_CLOSE_KEY);
+		assert_int_equal(hd_hub_connect(&w->hubs[a], (uint32_t)(1 - a), "tls", w->addr[1 - a], &w->diag), HD_OK);
+		run_until(w, &w->heard[a].n_losts, losts + 1, "refusal");
+		assert_int_equal(w->heard[a].losts[losts].why, HD_CLOSE_KEY);
+		assert_non_null(strstr(w->heard[a].losts[losts].text, "do both sides have the same key"));
+		run_for(w, 30);
+		assert_int_equal(closed(w, 1 - a, HD_CLOSE_KEY), counted + 1);
+		assert_int_equal(w->heard[1 - a].n_ups, 0);
+	}
+	leave(w);
+}
+
+/* The id in the greeting must be the one that was proven: hub 2 proves itself as 2 and says it is 1. */
+static void who_proved_one_id_cannot_greet_as_another(void **state)
+{
+	struct world *w = enter("tls", 1);
+	struct hd_transport const *tls = hd_transport_find("tls");
+	struct hd_conn conn = { .ops = tls, .second_id = -1, .ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
+		.key_len = 32 } };
+	struct hd_greeting_payload hello = { 1, 1, 1, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
+	uint8_t bytes[HD_FRAME_HEADER + 80];
+	enum hd_err err = HD_E_AGAIN;
+	size_t put;
+
+	(void)state;
+	assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &conn.sock, &w->diag), HD_OK);
+	for (int i = 0; i < 1000 && err == HD_E_AGAIN; i++) {
+		err = tls->ready(&conn, &w->diag);
+		run_for(w, 1);
+	}
+	CHECK(err == HD_OK, "%s", w->diag.text);
+	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);
+	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_HELLO, .len = 80 }, bytes);
+	assert_int_equal(tls->write(&conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &put, &w->diag), HD_OK);
+	run_for(w, 30);
+	tls->close(&conn);
+	run_for(w, 30);
+	assert_int_equal(closed(w, 0, HD_CLOSE_IDENTITY), 1);
+	assert_int_equal(w->heard[0].n_ups, 0);
+	leave(w);
+}
+
+static void a_stranger_at_the_door_of_tls_is_counted_and_gone(void **state)
+{
+	static const char *const says[] = { "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x00\x05hello", "" };
+	struct world *w = enter("tls", 1);
+	struct hd_sock sock;
+	size_t put;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &sock, &w->diag), HD_OK);
+		run_for(w, 20);
+		if (*says[i])
+			assert_int_equal(hd_sock_write(&sock, says[i], strlen(says[i]), &put, &w->diag), HD_OK);
+		run_for(w, 20);
+		hd_sock_close(&sock);
+		run_for(w, 20);
+		assert_int_equal(closed(w, 0, HD_CLOSE_KEY) + closed(w, 0, HD_CLOSE_GONE), i + 1);
+	}
+	assert_int_equal(w->heard[0].n_ups + w->heard[0].n_losts, 0);
+	leave(w);
+}
+
+/* Bytes on the liveness socket, words that cannot be, a block of another length: the ring's peer is not believed. */
+static void who_breaks_the_shared_ring_is_closed(void **state)
+{
+	struct world *w;
+
+	(void)state;
+	for (int how = 0; how < 2; how++) {
+		w = enter("shm", 1);
+		struct hd_sock sock;
+		struct hd_memory memory = { 0 };
+		struct hd_bell bells[2] = { { -1 }, { -1 } };
+		int id = -1;
+		size_t put;
+		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &sock, &w->diag), HD_OK);
+		assert_int_equal(hd_memory_pair(how ? (2 << 20) + 4096 : 1 << 20, &memory, &id, &w->diag), HD_OK);
+		assert_int_equal(hd_bell_make(&bells[0], &w->diag), HD_OK);
+		assert_int_equal(hd_bell_make(&bells[1], &w->diag), HD_OK);
+		assert_int_equal(hd_sock_give(&sock, (int[]){ id, bells[0].id, bells[1].id }, 3, &w->diag), HD_OK);
+		run_for(w, 20);
+		assert_int_equal(closed(w, 0, HD_CLOSE_FRAME), !how);
+		if (how) {
+			*(uint64_t *)memory.at = (2 << 20) + 1;           /* head of the first ring: more than it holds */
+			hd_bell_ring(&bells[1]);
+			run_for(w, 20);
+			assert_int_equal(closed(w, 0, HD_CLOSE_FRAME), 1);
+		}
+		(void)!hd_sock_write(&sock, "x", 1, &put, NULL);
+		hd_memory_id_close(id);
+		hd_memory_give(&memory);
+		hd_bell_close(&bells[0]);
+		hd_bell_close(&bells[1]);
+		hd_sock_close(&sock);
+		leave(w);
+	}
 }
 
 /* ---- time, simulated ---- */
@@ -622,6 +736,10 @@ int main(void)
 		cmocka_unit_test(every_transport_keeps_the_contract),
 		cmocka_unit_test(tcp_without_a_key_asks_for_a_word),
 		cmocka_unit_test(a_folder_that_others_enter_is_not_listened_in),
+		cmocka_unit_test(a_wrong_key_is_refused_on_both_sides),
+		cmocka_unit_test(who_proved_one_id_cannot_greet_as_another),
+		cmocka_unit_test(a_stranger_at_the_door_of_tls_is_counted_and_gone),
+		cmocka_unit_test(who_breaks_the_shared_ring_is_closed),
 		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
 		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),

@@ -36,17 +36,29 @@ static void set_state(struct hd_peer *peer, enum hd_peer_state state)
 
 static uint64_t tag_of(const struct hd_peer *peer) { return HD_HUB_TAG | (uint64_t)peer->generation << 16 | peer->index; }
 
-/* The loop is asked for what the row wants; a loop that cannot is a connection that cannot. */
+/* The loop is asked for what the row wants; a loop that cannot is a connection that cannot. A second id goes with the first. */
 static void watch(struct hd_peer *peer, unsigned wish)
 {
 	unsigned interest = peer->conn.ops->wants(&peer->conn, wish);
+	struct hd_loop *loop = peer->peers->loop;
+	int second = peer->conn.second_id;
+	enum hd_err err = HD_OK;
 
-	if (interest == peer->interest)
+	if (interest == peer->interest && (second < 0 || peer->second_watched == (interest != 0)))
 		return;
 	peer->interest = interest;
-	if (!interest)
-		hd_loop_unwatch(peer->peers->loop, peer->conn.sock.id);
-	else if (hd_loop_watch(peer->peers->loop, peer->conn.sock.id, interest, tag_of(peer), NULL))
+	if (interest)
+		err = hd_loop_watch(loop, peer->conn.sock.id, interest, tag_of(peer), NULL);
+	else
+		hd_loop_unwatch(loop, peer->conn.sock.id);
+	if (second >= 0 && !err) {
+		peer->second_watched = interest != 0;
+		if (interest)
+			err = hd_loop_watch(loop, second, HD_LOOP_READ, tag_of(peer), NULL);
+		else
+			hd_loop_unwatch(loop, second);
+	}
+	if (err)
 		hd_peer_close(peer, HD_CLOSE_GONE, "the loop watches as many descriptors as it can", true);
 }
 
@@ -82,6 +94,12 @@ void hd_peer_close(struct hd_peer *peer, enum hd_close why, const char *text, bo
 static void fail(struct hd_peer *peer, enum hd_close why, const struct hd_diag *diag)
 {
 	hd_peer_close(peer, why, diag && diag->text[0] ? diag->text : hd_close_text(why), true);
+}
+
+/* An error of the transport, as a reason. */
+static enum hd_close reason_of(enum hd_err err)
+{
+	return err == HD_E_REFUSED ? HD_CLOSE_KEY : err == HD_E_PROTOCOL ? HD_CLOSE_FRAME : HD_CLOSE_GONE;
 }
 
 void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text)
@@ -248,7 +266,7 @@ static bool read_greeting(struct hd_peer *peer)
 		if (err == HD_E_AGAIN)
 			return false;
 		if (err || !got) {
-			fail(peer, HD_CLOSE_GONE, &diag);
+			fail(peer, reason_of(err), &diag);
 			return false;
 		}
 		peer->in_len += got;
@@ -278,7 +296,7 @@ static bool write_out(struct hd_peer *peer)
 			return false;
 		}
 		if (err) {
-			fail(peer, HD_CLOSE_GONE, &diag);
+			fail(peer, reason_of(err), &diag);
 			return false;
 		}
 		peer->out_at += put;
@@ -305,7 +323,7 @@ static bool write_some(struct hd_peer *peer)
 		return false;
 	}
 	if (err) {
-		fail(peer, HD_CLOSE_GONE, &diag);
+		fail(peer, reason_of(err), &diag);
 		return false;
 	}
 	peer->sent_ns = now_ns(peer);
@@ -357,7 +375,7 @@ static bool read_some(struct hd_peer *peer)
 	if (err == HD_E_AGAIN)
 		return false;
 	if (err || !got) {
-		fail(peer, peer->state == HD_PEER_CLOSING ? peer->bye : HD_CLOSE_GONE, &diag);
+		fail(peer, peer->state == HD_PEER_CLOSING ? peer->bye : reason_of(err), &diag);
 		return false;
 	}
 	uint32_t generation = peer->generation;
@@ -394,7 +412,7 @@ static void go_on(struct hd_peer *peer)
 		if (err == HD_E_AGAIN)
 			return;
 		if (err) {
-			fail(peer, err == HD_E_REFUSED ? HD_CLOSE_KEY : HD_CLOSE_GONE, &diag);
+			fail(peer, reason_of(err), &diag);
 			return;
 		}
 		set_state(peer, HD_PEER_GREETING);
@@ -412,6 +430,7 @@ void hd_peer_move(struct hd_peer *peer)
 	int moves = 0;
 
 	peer->blocked = peer->more = false;
+	peer->conn.ops->seen(&peer->conn);
 	go_on(peer);
 	if (peer->generation == generation && peer->state >= HD_PEER_UP && (!peer->stream || turn(peer)))
 		for (bool moved = true; moved && peer->generation == generation && moves < MOVES; moves++) {

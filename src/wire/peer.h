@@ -51,7 +51,7 @@ struct hd_peer {
 	struct hd_peers *peers;           /* borrowed */
 	struct hd_conn conn;
 	struct hd_stream *stream;         /* owned; from UP on */
-	bool outgoing, connected, suspected, asked, more, blocked;
+	bool outgoing, suspected, asked, more, blocked, second_watched;
 	uint32_t worker;                  /* whom we call, or who it said it is */
 	uint32_t detect_ms;
 	enum hd_role role;

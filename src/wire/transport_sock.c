@@ -30,6 +30,8 @@ unsigned sock_wants(struct hd_conn *conn, unsigned wish)
 	return conn->is_ready ? wish : HD_LOOP_READ | HD_LOOP_WRITE;
 }
 
+void sock_seen(struct hd_conn *conn) { (void)conn; }
+
 /* Two chunks may wait in the kernel: one goes while the next is chosen. What waits there cannot be overtaken. */
 void sock_chunk(struct hd_conn *conn, uint32_t bytes) { hd_sock_tune(&conn->sock, HD_SOCK_UNSENT_BYTES, 2 * bytes); }
 
