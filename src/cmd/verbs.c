@@ -161,6 +161,13 @@ const struct hd_verb hd_verbs[] = {
 	  "that of the simulated schedule. Nothing fits: exit 2, with the least memory that would do.",
 	  OPTS(HD_OPT_MODEL, HD_OPT_DEVICES, HD_OPT_BATCH, HD_OPT_VN_SIZE, HD_OPT_MEMORY, HD_OPT_SEQUENCE, HD_OPT_RULES, HD_OPT_AT,
 		  HD_OPT_PUBLISHED), hd_cmd_plan_ptdp, "program_ptdp.sh" },
+	{ "plan order", "FILE|JOB", 1, 1, "in which order a step should receive what it waits for",
+	  "FILE: {\"recv\": {NAME: TIME}, \"ops\": {NAME: {\"time\": T, \"inputs\": [NAME, ...]}}}, or {\"cases\": [...]} of such: one channel, one\n"
+	  "compute unit. JOB: its parameters over the slowest link of the cluster, and its forward pass; costs as for `heddle plan JOB`.\n"
+	  "fifo as declared, random by --seed, tic and tic+ without times (receives that share a priority come as declared), tac by times\n"
+	  "(TicTac), search by moves from the best of these. efficiency: 100 % is all beside everything, 0 % nothing beside anything.",
+	  OPTS(HD_OPT_ORDER, HD_OPT_SEED, HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_SET), hd_cmd_plan_order,
+	  "program_plan_order.sh" },
 	{ "plan", "JOB", 1, 1, "make the plan of a job: where its stages run and what a step will take; runs nothing",
 	  "JOB has a . or a / in its name (./check is a file). Costs are those of --profile FILE, else modelled from counts of\n"
 	  "operations on a nominal core; devices those of --cluster FILE, else --workers N equal ones. The table parallel of the job\n"
