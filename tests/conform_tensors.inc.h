@@ -72,6 +72,11 @@
 	{ HD_OP_REDUCE_MAX, A(2, 2), EXACT, 0, 1, { F(-1, 70, 3) } },
 	{ HD_OP_REDUCE_MIN, A(4), EXACT, 0, 1, { F(-1, 3, 21) } },
 	{ HD_OP_REDUCE_MIN, A(2), EXACT, 0, 1, { F(-1, 5, 21) } },
+	/* n factors, n roundings of half a unit: PEAK's share of each is 8 at least */
+	{ HD_OP_REDUCE_PROD, A(2), PEAK, 19, 3, { F(-1, 37) } },
+	{ HD_OP_REDUCE_PROD, A(2, 2), PEAK, 8, 3, { F(-1, 13, 19) } },
+	{ HD_OP_REDUCE_PROD, A(0xa, 2), PEAK, 11, 3, { F(-1, 3, 5, 7) } },
+	{ HD_OP_REDUCE_PROD, A(2), PEAK, 35, 3, { F(-1, 70, 3) } },
 	{ HD_OP_ARGMAX, A(1), EXACT, 0, 1, { F(-1, 33) } },
 	{ HD_OP_ARGMAX, A(1), EXACT, 0, 1, { F(-1, 5, 7) } },
 	{ HD_OP_CUMSUM, A(1), LINEAR, 4, 1, { F(-1, 33) } },

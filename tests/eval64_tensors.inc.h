@@ -53,14 +53,14 @@ static void reduce64(const struct hd_node *n, const struct shape64 *x, const str
 	for (int d = 0; d < x->rank; d++)
 		full.dim[d] = n->attr.i[0] >> d & 1 ? 1 : x->dim[d];
 	for (int64_t e = 0; e < y->elems && n->op >= HD_OP_REDUCE_MAX; e++)
-		out[0][e] = (double)-INFINITY * sign;
+		out[0][e] = n->op == HD_OP_REDUCE_PROD ? 1 : (double)-INFINITY * sign;
 	for (int64_t e = 0; e < x->elems; e++) {
 		place64(x, e, at);
 		for (int d = 0; d < x->rank; d++)
 			at[d] %= full.dim[d];
 		double *to = &out[0][index64(&full, at)];
 		*to = n->op == HD_OP_REDUCE_SUM ? *to + in[0][e] : n->op == HD_OP_REDUCE_MEAN ? *to + in[0][e] / (double)per :
-			sign * fmax(sign * *to, sign * in[0][e]);
+			n->op == HD_OP_REDUCE_PROD ? *to * in[0][e] : sign * fmax(sign * *to, sign * in[0][e]);
 	}
 }
 
@@ -190,7 +190,7 @@ static bool tensors64(const struct eval64 *ev, const struct hd_node *n, const st
 		for (int64_t e = 0; e < y->elems; e++)
 			out[0][e] = in[0][under64(y, &s[0], e)];
 		return true;
-	case HD_OP_REDUCE_SUM: case HD_OP_REDUCE_MEAN: case HD_OP_REDUCE_MAX: case HD_OP_REDUCE_MIN:
+	case HD_OP_REDUCE_SUM: case HD_OP_REDUCE_MEAN: case HD_OP_REDUCE_MAX: case HD_OP_REDUCE_MIN: case HD_OP_REDUCE_PROD:
 		reduce64(n, &s[0], y, in, out);
 		return true;
 	case HD_OP_SOFTMAX: case HD_OP_LOG_SOFTMAX:

@@ -34,6 +34,8 @@
 	{ HD_OP_REDUCE_MEAN, A(6), 1, { F(3, 4, 2) } },
 	{ HD_OP_REDUCE_MAX, A(2), 1, { F(3, 5) } },
 	{ HD_OP_REDUCE_MIN, A(1, 1), 1, { F(5, 3) } },
+	{ HD_OP_REDUCE_PROD, A(2), 1, { F(3, 5) } },
+	{ HD_OP_REDUCE_PROD, A(6, 2), 1, { F(2, 3, 2) } },
 	{ HD_OP_CUMSUM, A(1), 1, { F(2, 5, 2) } },
 	{ HD_OP_CUMSUM, A(1, 1), 1, { F(2, 5) } },
 	{ HD_OP_SOFTMAX, A(0), 1, { F(3, 5) } },

@@ -124,6 +124,7 @@ while read -r columns node; do tensors "$node" "$columns"; done <<'END'
 6 reduce_mean x axes=2 keep=2
 1 reduce_max x axes=6
 4 reduce_min x axes=4 keep=4
+1 reduce_prod x axes=6
 24 cumsum x axis=1
 24 cumsum x axis=2 back=1
 24 softmax x

@@ -247,6 +247,30 @@ static void every_op_with_a_gradient_agrees_with_differences(void **state)
 	}
 }
 
+/* No zero, one, two, and nothing else. */
+static void a_product_with_zeros_has_the_gradient_of_its_other_factors(void **state)
+{
+	static const float rows[4][3] = { { 1.5f, -2, 0.5f }, { 3, 0, -1.25f }, { 0, 2, 0 }, { 0, 0, 0 } };
+	static const struct grad_case product = { HD_OP_REDUCE_PROD, A(2), 1, { F(4, 3) } };
+	struct hd_device *device = hd_stage_device("reference", 1);
+	struct hd_stage stage;
+
+	(void)state;
+	memset(&stage, 0, sizeof stage);
+	hd_arena_init(&stage.arena, 0);
+	hd_graph_init(&stage.graph, &stage.arena);
+	build(&stage.graph, &product);
+	hd_stage_set(&stage, &(uint64_t){ 1 }, 1, 7);
+	memcpy(stage.params + stage.layout.at[0], rows, sizeof rows);
+	hd_stage_load(&stage, device);
+	hd_stage_run(&stage, device, HD_RUN_F);
+	hd_stage_run(&stage, device, HD_RUN_B);
+	assert_true(stage.grad[stage.layout.at[0] + 4] != 0);      /* of the zero that is alone */
+	differentiate(&stage, "reduce_prod with zeros");
+	hd_device_destroy(device);
+	hd_stage_finish(&stage);
+}
+
 static void every_model_agrees_with_differences(void **state)
 {
 	(void)state;
@@ -282,6 +306,7 @@ int main(void)
 		cmocka_unit_test(every_op_with_a_gradient_has_a_case),
 		cmocka_unit_test(every_op_with_a_gradient_agrees_with_differences),
 		cmocka_unit_test(adapters_agree_with_differences_and_frozen_parameters_have_no_gradient),
+		cmocka_unit_test(a_product_with_zeros_has_the_gradient_of_its_other_factors),
 		cmocka_unit_test(every_model_agrees_with_differences),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

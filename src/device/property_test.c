@@ -151,7 +151,7 @@ static uint32_t gen_where(struct maker *m, uint32_t x)
 
 static uint32_t gen_reduce(struct maker *m, uint32_t x)
 {
-	static const uint16_t ops[] = { HD_OP_REDUCE_SUM, HD_OP_REDUCE_MEAN, HD_OP_REDUCE_MAX, HD_OP_REDUCE_MIN };
+	static const uint16_t ops[] = { HD_OP_REDUCE_SUM, HD_OP_REDUCE_MEAN, HD_OP_REDUCE_MAX, HD_OP_REDUCE_MIN, HD_OP_REDUCE_PROD };
 	int32_t axes = 0, keep = 0;
 
 	for (int d = 0; d < shape(m, x)->rank; d++)
@@ -159,7 +159,7 @@ static uint32_t gen_reduce(struct maker *m, uint32_t x)
 			axes |= 1 << d;
 			keep |= coin(m) << d;
 		}
-	return axes ? node1(m, ops[draw(m, 4)], x, (struct hd_attr){ .i = { axes, keep } }) : HD_NONE;
+	return axes ? node1(m, ops[draw(m, 5)], x, (struct hd_attr){ .i = { axes, keep } }) : HD_NONE;
 }
 
 static uint32_t gen_softmax(struct maker *m, uint32_t x)

@@ -260,7 +260,7 @@ enum hd_err hd_grad_minimum(struct hd_autodiff *ad, uint32_t node, struct hd_dia
 	return err == HD_OK ? greater_side(ad, node, n.in[1], dy, n.in[1], n.in[0], diag) : err;
 }
 
-static enum hd_err scalar(struct hd_autodiff *ad, float x, uint32_t *value, struct hd_diag *diag)
+enum hd_err hd_grad_scalar(struct hd_autodiff *ad, float x, uint32_t *value, struct hd_diag *diag)
 {
 	return hd_graph_const(hd_grad_graph(ad), HD_F32, 1, (int64_t[]){ 1 }, &x, value, diag);
 }
@@ -273,7 +273,7 @@ enum hd_err hd_grad_power(struct hd_autodiff *ad, uint32_t node, struct hd_diag 
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK && hd_grad_wanted(ad, a)) {
-		err = scalar(ad, 1.0f, &one, diag);
+		err = hd_grad_scalar(ad, 1.0f, &one, diag);
 		if (err == HD_OK)
 			err = hd_grad_make(ad, node, a, HD_OP_SUB, 2, (uint32_t[]){ b, one }, NULL, &part, diag);
 		if (err == HD_OK)
@@ -299,7 +299,7 @@ enum hd_err hd_grad_where(struct hd_autodiff *ad, uint32_t node, struct hd_diag 
 	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
 
 	if (err == HD_OK)
-		err = scalar(ad, 0.0f, &none, diag);
+		err = hd_grad_scalar(ad, 0.0f, &none, diag);
 	if (err == HD_OK)
 		err = hd_grad_add_summed(ad, node, n.in[1], HD_OP_WHERE, 3, (uint32_t[]){ n.in[0], dy, none }, NULL, diag);
 	return err == HD_OK ? hd_grad_add_summed(ad, node, n.in[2], HD_OP_WHERE, 3, (uint32_t[]){ n.in[0], none, dy }, NULL, diag) : err;

@@ -127,6 +127,37 @@ enum hd_err hd_grad_reduce_most(struct hd_autodiff *ad, uint32_t node, struct hd
 	return err == HD_OK ? hd_grad_add(ad, node, x, HD_OP_MUL, 2, (uint32_t[]){ mask, dy }, NULL, diag) : err;
 }
 
+/* dx = dy times the product of the others: that of all, over x, where nothing is 0; with zeros it is 0 for all but a zero that
+ * is alone, which gets the product of the rest. So with z = (x == 0), u = x + z and c zeros in all: the product of the u, over
+ * u, where c = z, and else 0. */
+enum hd_err hd_grad_reduce_prod(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	const struct hd_attr kept = { .i = { n.attr.i[0], n.attr.i[0] } };
+	uint32_t x = n.in[0], dy = HD_NONE, none, z, u, c, dx;
+	enum hd_err err = hd_grad_full(ad, node, n.out, &dy, diag);
+
+	if (err == HD_OK)
+		err = regrow(ad, node, x, dy, n.attr.i[0], &dy, diag);
+	if (err == HD_OK)
+		err = hd_grad_scalar(ad, 0.0f, &none, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_EQUAL, 2, (uint32_t[]){ x, none }, NULL, &z, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_ADD, 2, (uint32_t[]){ x, z }, NULL, &u, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_REDUCE_PROD, 1, &u, &kept, &dx, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_REDUCE_SUM, 1, &z, &kept, &c, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_EQUAL, 2, (uint32_t[]){ c, z }, NULL, &c, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_DIV, 2, (uint32_t[]){ dx, u }, NULL, &dx, diag);
+	if (err == HD_OK)
+		err = hd_grad_make(ad, node, x, HD_OP_MUL, 2, (uint32_t[]){ dy, dx }, NULL, &dx, diag);
+	return err == HD_OK ? hd_grad_add(ad, node, x, HD_OP_WHERE, 3, (uint32_t[]){ c, dx, none }, NULL, diag) : err;
+}
+
 enum hd_err hd_shape_argmax(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out, struct hd_diag *diag)
 {
 	const struct hd_value *x = hd_rule_in(graph, node, 0);

@@ -4,7 +4,7 @@
  * 1. Broadcasting is numpy's: extents are paired from the last one; 1 stretches to whatever it
  *    meets, and what is missing counts as 1. An extent of rows meets the same or 1, never a number.
  * 2. Comparisons give f32 0 or 1: "and" is mul, "or" is maximum, "not" is 1 - m.
- * 3. What would mix rows is refused: slices, joins, gathers, running sums, means and maxima along the
+ * 3. What would mix rows is refused: slices, joins, gathers, running sums, means, maxima and products along the
  *    extent of rows. reduce_sum may: the gradient of what is repeated over the rows is such a sum.
  * 4. Ids below 0 or past the end read zeros and receive no gradient. */
 #ifndef HD_GRAPH_OP_TENSORS_H
@@ -27,6 +27,7 @@
 	X(REDUCE_MEAN,   "reduce_mean",   1, 1, REDUCTION, "axes keep", "mean over the axes in the bit mask")                        \
 	X(REDUCE_MAX,    "reduce_max",    1, 1, REDUCTION, "axes keep", "maximum over the axes in the bit mask; equals share the gradient") \
 	X(REDUCE_MIN,    "reduce_min",    1, 1, REDUCTION, "axes keep", "minimum over the axes in the bit mask; equals share the gradient") \
+	X(REDUCE_PROD,   "reduce_prod",   1, 1, REDUCTION, "axes keep", "product over the axes in the bit mask")                     \
 	X(ARGMAX,        "argmax",        1, 1, REDUCTION, "axis",   "x -> i32 without the axis: where the first maximum lies")      \
 	X(CUMSUM,        "cumsum",        1, 1, REDUCTION, "axis back", "running sums along the axis; back = 1: from the end")       \
 	X(SOFTMAX,       "softmax",       1, 1, REDUCTION, "",       "over the last extent")                                         \

@@ -43,6 +43,12 @@ def reduce(how):
     return run
 
 
+def product(x, axes):
+    for d in axes:
+        x = x.prod(d, keepdim=True)
+    return x
+
+
 def gather(at, x, ids):
     axis = at.get('axis', 0)
     flat = ids.reshape(-1)
@@ -162,6 +168,7 @@ OPS = {
     'slice': cut, 'concat': lambda at, a, b: torch.cat([a, b], at.get('axis', 0)), 'pad': pad, 'gather': gather, 'cumsum': cumsum,
     'reduce_sum': reduce(lambda x, axes: x.sum(axes)), 'reduce_mean': reduce(lambda x, axes: x.mean(axes)),
     'reduce_max': reduce(lambda x, axes: x.amax(axes)), 'reduce_min': reduce(lambda x, axes: x.amin(axes)),
+    'reduce_prod': reduce(product),
     'contract': lambda at, a, b: turned(a, at.get('ta')) @ turned(b, at.get('tb')), 'matmul': matmul, 'bias': bias, 'bias_act': bias_act,
     'layernorm': layernorm, 'add_layernorm': add_layernorm, 'reshape': lambda at, x: x, 'expand': lambda at, x: x,
     'sum64': lambda at, x: x.sum().reshape(1),

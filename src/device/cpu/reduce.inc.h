@@ -1,9 +1,9 @@
-/* reduce.inc.h -- sums, means, maxima over any axes; running sums, softmax, batched products.
+/* reduce.inc.h -- sums, means, maxima, products over any axes; running sums, softmax, batched products.
  * One source for all paths.
  *
  * 1. x is seen as groups of neighbouring extents, kept or reduced in turn. Where the innermost
  *    group is reduced, an element of the result has 16 lanes over all its terms in order of memory,
- *    joined by vf_sum(). Where it is kept, each column is its own chain: 64 terms at a time, the
+ *    joined by vf_sum(), or as it does: lane j with j + 8, then 4, 2, 1. Where it is kept, each column is its own chain: 64 terms at a time, the
  *    partial sums added in order. No sum is split between tiles.
  * 2. A product of matrices is that of gemm.inc.h, one grid per member of the batch. */
 #ifndef HD_DEVICE_CPU_REDUCE_INC_H
@@ -12,7 +12,7 @@
 #include "device/cpu/matmul.inc.h"
 #include "device/cpu/tensors.inc.h"
 
-enum { FOLD_SUM, FOLD_MAX, FOLD_MIN };
+enum { FOLD_SUM, FOLD_MAX, FOLD_MIN, FOLD_PROD };
 
 /* Groups of extents, outermost first; at most three of a kind, as they take turns. */
 struct spans { int n; int64_t dim[3], step[3]; };
@@ -61,9 +61,12 @@ HD_INLINE int64_t group_at(const struct spans *g, int n, int64_t i)
 
 HD_INLINE struct vf fold_join(int kind, struct vf acc, struct vf x)
 {
-	return kind == FOLD_SUM ? vf_add(acc, x) : kind == FOLD_MAX ? vf_larger(x, acc) : vf_smaller(x, acc);
+	return kind == FOLD_SUM ? vf_add(acc, x) : kind == FOLD_PROD ? vf_mul(acc, x) : kind == FOLD_MAX ? vf_larger(x, acc) : vf_smaller(x, acc);
 }
-HD_INLINE float fold_none(int kind) { return kind == FOLD_SUM ? 0.0f : kind == FOLD_MAX ? -__builtin_inff() : __builtin_inff(); }
+HD_INLINE float fold_none(int kind)
+{
+	return kind == FOLD_SUM ? 0.0f : kind == FOLD_PROD ? 1.0f : kind == FOLD_MAX ? -__builtin_inff() : __builtin_inff();
+}
 
 HD_INLINE float fold_lanes(int kind, struct vf a)
 {
@@ -75,7 +78,7 @@ HD_INLINE float fold_lanes(int kind, struct vf a)
 	for (int half = HD_UNIT / 2; half > 0; half /= 2)
 		for (int j = 0; j < half; j++) {
 			float x = lane[j], y = lane[j + half];
-			lane[j] = x != x || (kind == FOLD_MAX ? x > y : x < y) ? x : y;
+			lane[j] = kind == FOLD_PROD ? x * y : x != x || (kind == FOLD_MAX ? x > y : x < y) ? x : y;
 		}
 	return lane[0];
 }
@@ -142,6 +145,7 @@ HD_INLINE void reduce_run(int kind, const struct hd_call *call, uint32_t tile, f
 static inline void reduce_sum_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_SUM, call, tile, 1.0f); }
 static inline void reduce_max_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_MAX, call, tile, 1.0f); }
 static inline void reduce_min_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_MIN, call, tile, 1.0f); }
+static inline void reduce_prod_tile(const struct hd_call *call, uint32_t tile, void *scratch) { (void)scratch; reduce_run(FOLD_PROD, call, tile, 1.0f); }
 static inline void reduce_mean_tile(const struct hd_call *call, uint32_t tile, void *scratch)
 {
 	(void)scratch;

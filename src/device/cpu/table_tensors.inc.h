@@ -18,6 +18,7 @@
 	X(REDUCE_MEAN,     ROWS, reduce_ntiles,       scratch_none,         reduce_mean_tile)     \
 	X(REDUCE_MAX,      ROWS, reduce_ntiles,       scratch_none,         reduce_max_tile)      \
 	X(REDUCE_MIN,      ROWS, reduce_ntiles,       scratch_none,         reduce_min_tile)      \
+	X(REDUCE_PROD,     ROWS, reduce_ntiles,       scratch_none,         reduce_prod_tile)     \
 	X(ARGMAX,          ROWS, argmax_ntiles,       scratch_none,         argmax_tile)          \
 	X(CUMSUM,          ROWS, blocks_ntiles,       scratch_none,         cumsum_tile)          \
 	X(SOFTMAX,         ROWS, norm_ntiles,         scratch_none,         softmax_tile)         \

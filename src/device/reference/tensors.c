@@ -249,7 +249,8 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 
 	(void)scratch;
 	for (uint64_t e = first; e < last; e++) {
-		double acc = call->op == HD_OP_REDUCE_MAX ? (double)-INFINITY : call->op == HD_OP_REDUCE_MIN ? (double)INFINITY : 0;
+		double acc = call->op == HD_OP_REDUCE_MAX ? (double)-INFINITY : call->op == HD_OP_REDUCE_MIN ? (double)INFINITY :
+			call->op == HD_OP_REDUCE_PROD ? 1 : 0;
 		uint64_t count = 0;
 		for (uint64_t i = 0; i < x->elems; i++) {
 			uint64_t falls_on = 0;
@@ -260,7 +261,8 @@ static void reduce(const struct hd_call *call, uint64_t first, uint64_t last, vo
 				continue;
 			double v = (double)hd_ref_in(call, 0)[i];
 			acc = call->op == HD_OP_REDUCE_MAX ? pair_of(HD_OP_MAXIMUM, v, acc) :
-				call->op == HD_OP_REDUCE_MIN ? pair_of(HD_OP_MINIMUM, v, acc) : acc + v;
+				call->op == HD_OP_REDUCE_MIN ? pair_of(HD_OP_MINIMUM, v, acc) :
+				call->op == HD_OP_REDUCE_PROD ? acc * v : acc + v;
 			count++;
 		}
 		hd_ref_out(call, 0)[e] = (float)(call->op == HD_OP_REDUCE_MEAN ? acc / (double)count : acc);
@@ -386,6 +388,7 @@ static const struct hd_ref_op rows[HD_NOPS] = {
 	[HD_OP_REDUCE_MEAN]    = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_REDUCE_MAX]     = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_REDUCE_MIN]     = { hd_ref_elems, hd_ref_no_scratch, reduce },
+	[HD_OP_REDUCE_PROD]    = { hd_ref_elems, hd_ref_no_scratch, reduce },
 	[HD_OP_ARGMAX]         = { hd_ref_elems, hd_ref_no_scratch, argmax },
 	[HD_OP_CUMSUM]         = { lines, hd_ref_no_scratch, cumsum },
 	[HD_OP_SOFTMAX]        = { hd_ref_rows, hd_ref_no_scratch, softmax },

@@ -54,6 +54,7 @@ static void w_expand(struct hd_ox *w)
 
 static const char *const reductions[HD_NOPS] = {
 	[HD_OP_REDUCE_SUM] = "ReduceSum", [HD_OP_REDUCE_MEAN] = "ReduceMean", [HD_OP_REDUCE_MAX] = "ReduceMax", [HD_OP_REDUCE_MIN] = "ReduceMin",
+	[HD_OP_REDUCE_PROD] = "ReduceProd",
 };
 
 /* Extents stay as 1, then those that do not stay go. */
@@ -156,7 +157,8 @@ hd_ox_writes *const hd_ox_tensors[HD_NOPS] = {
 	[HD_OP_DIV] = w_pair,           [HD_OP_MAXIMUM] = w_pair,       [HD_OP_MINIMUM] = w_pair,      [HD_OP_POWER] = w_pair,
 	[HD_OP_LESS] = w_compare,       [HD_OP_LESS_EQ] = w_compare,    [HD_OP_EQUAL] = w_compare,     [HD_OP_WHERE] = w_where,
 	[HD_OP_EXPAND] = w_expand,      [HD_OP_REDUCE_SUM] = w_reduce,  [HD_OP_REDUCE_MEAN] = w_reduce, [HD_OP_REDUCE_MAX] = w_reduce,
-	[HD_OP_REDUCE_MIN] = w_reduce,  [HD_OP_ARGMAX] = w_argmax,      [HD_OP_CUMSUM] = w_cumsum,     [HD_OP_SOFTMAX] = w_softmax,
+	[HD_OP_REDUCE_MIN] = w_reduce,  [HD_OP_REDUCE_PROD] = w_reduce, [HD_OP_ARGMAX] = w_argmax,     [HD_OP_CUMSUM] = w_cumsum,
+	[HD_OP_SOFTMAX] = w_softmax,
 	[HD_OP_LOG_SOFTMAX] = w_softmax, [HD_OP_PERMUTE] = w_permute,   [HD_OP_SLICE] = w_slice,       [HD_OP_CONCAT] = w_concat,
 	[HD_OP_PAD] = w_pad,            [HD_OP_GATHER] = w_gather,      [HD_OP_ONE_HOT] = w_one_hot,   [HD_OP_CAST] = w_cast,
 	[HD_OP_CONTRACT] = w_contract,

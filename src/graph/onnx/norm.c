@@ -11,8 +11,13 @@ static const struct hd_attr none;
 
 static enum hd_op reduction(const struct hd_onnx_call *call)
 {
-	return is(call, "ReduceSum") ? HD_OP_REDUCE_SUM : is(call, "ReduceMean") ? HD_OP_REDUCE_MEAN : is(call, "ReduceMax") ? HD_OP_REDUCE_MAX :
-		HD_OP_REDUCE_MIN;
+	static const struct { const char *name; enum hd_op op; } ops[] = { { "ReduceSum", HD_OP_REDUCE_SUM }, { "ReduceMean", HD_OP_REDUCE_MEAN },
+		{ "ReduceMax", HD_OP_REDUCE_MAX }, { "ReduceMin", HD_OP_REDUCE_MIN }, { "ReduceProd", HD_OP_REDUCE_PROD } };
+	size_t i = 0;
+
+	while (!is(call, ops[i].name))
+		i++;
+	return ops[i].op;
 }
 
 /* Over `set` of x, which stay as extents of 1 if `keep`. */
