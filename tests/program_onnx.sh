@@ -197,6 +197,10 @@ fi
 python=/opt/torchvenv/bin/python
 [ -x $python ] || python=$(command -v python3)
 "$python" -c 'import onnx.reference, numpy' 2>/dev/null || { echo "skip: Python without onnx.reference: exports are not evaluated by others"; exit 0; }
+"$python" "$fixtures/scatter_cases.py" >cases.log 2>&1 || failed "the cases of scatter cannot be made: $(tail -n 3 cases.log)"
+HD_ONNX_CASES=$PWD/scatter expect 0 "$BUILD_DIR/program_onnx_nodes_test"
+says 'node cases: 25, pass 25, refused 0, fail 0'
+passed "updates are scattered as ONNX's evaluator does"
 for name in $exported; do
 	heddle data cat $name.yaml --split train --count 4000 >$name.ndjson 2>err || failed "data cat $name"
 	"$python" - $name.ndjson $name.in.npy $name.npy <<-'END' 2>err || failed "$name: inputs"

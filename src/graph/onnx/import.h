@@ -122,7 +122,8 @@ hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsq
 hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm, hd_onnx_argmax, hd_onnx_cumsum, hd_onnx_xent,
 	hd_onnx_nll;                                                          /* norm.c */
 hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax, hd_onnx_one_hot,
-	hd_onnx_gather_elements, hd_onnx_tile, hd_onnx_depth_space, hd_onnx_mean, hd_onnx_einsum, hd_onnx_eye, hd_onnx_mvn;      /* made.c */
+	hd_onnx_gather_elements, hd_onnx_scatter_elements, hd_onnx_scatter_nd, hd_onnx_tile, hd_onnx_depth_space, hd_onnx_mean, hd_onnx_einsum,
+	hd_onnx_eye, hd_onnx_mvn;                                             /* made.c */
 hd_onnx_lower hd_onnx_recurrent;                                              /* recurrent.c */
 
 /* ends.c: inputs before, outputs and loss after the nodes. */

@@ -305,6 +305,9 @@ static void refusals_name_the_place(void **state)
 		{ "Relu x -> a\n", "the graph has no output that depends on its input" },
 		{ "ReduceMean x -> out keepdims=0\n", "write model.loss: none" },
 		{ "ReduceMean x -> out axes=0\n", "reduces over the rows of the batch" },
+		{ "ReduceProd x -> out axes=0\n", "reduces over the rows of the batch" },
+		{ "i: 0,1\nScatterND x,i,x -> out\n", "it addresses by more than one index" },
+		{ "i: 0\nScatterElements x,i,i -> out\n", "an input is missing, or its axis" },
 		{ "Shape x -> s\nCast s -> f to=1\nMul x,f -> out\n", "Cast 'f': the result depends on the number of rows" },
 	};
 	static struct model m;

@@ -348,6 +348,110 @@ enum hd_err hd_onnx_gather_elements(struct hd_onnx_call *call)
 	return put(call, &m, y, ids->rank, ids->dim);
 }
 
+/* What an element of `data` becomes by the updates that fall on it, which lie along `axis` of `u`; `hot` says which do. None: the
+ * one that does, for ONNX forbids several. */
+struct scatter { const char *reduction; enum hd_op among, with; double none; };
+static const struct scatter scatters[] = {
+	{ "none", HD_OP_REDUCE_SUM,  HD_NOPS,       0 },
+	{ "add",  HD_OP_REDUCE_SUM,  HD_OP_ADD,     0 },
+	{ "mul",  HD_OP_REDUCE_PROD, HD_OP_MUL,     1 },
+	{ "max",  HD_OP_REDUCE_MAX,  HD_OP_MAXIMUM, -INFINITY },
+	{ "min",  HD_OP_REDUCE_MIN,  HD_OP_MINIMUM, INFINITY },
+};
+
+static const struct scatter *scatter_of(const struct hd_onnx_call *call)
+{
+	for (size_t i = 0; i < sizeof scatters / sizeof *scatters; i++)
+		if (hd_onnx_attr_is(call->node, "reduction", scatters[i].reduction, i == 0))
+			return &scatters[i];
+	return NULL;
+}
+
+static uint32_t scatter(struct hd_maker *m, const struct scatter *how, uint32_t data, uint32_t u, uint32_t hot, uint32_t axis)
+{
+	uint32_t s = reduced(m, how->among, where(m, hot, u, number(m, how->none)), 1u << axis, false);
+
+	return how->with != HD_NOPS ? hd_make2(m, (uint16_t)how->with, data, s, none) :
+		where(m, reduced(m, HD_OP_REDUCE_MAX, hot, 1u << axis, false), s, data);
+}
+
+/* As gather, a choice over the axis, which goes last: an element of work per index and element of the axis. */
+enum hd_err hd_onnx_scatter_elements(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1), *updates = hd_onnx_in(call, 2);
+	const struct scatter *how = scatter_of(call);
+	struct hd_maker m = maker(call);
+	int64_t dim[HD_ONNX_DIMS];
+	uint32_t x, u, index, axis;
+
+	if (!v || !ids || !updates || v->rank != ids->rank || updates->rank != ids->rank || v->rank >= HD_MAX_DIMS || !how ||
+	    !hd_onnx_axis(hd_onnx_attr_int(call->node, "axis", 0), v->rank, &axis))
+		return hd_onnx_no(call, "an input is missing, or its axis, or there are more than %d extents", HD_MAX_DIMS - 1);
+	for (uint32_t d = 0; d < v->rank; d++)
+		if (updates->dim[d] != ids->dim[d] || (d != axis && ids->dim[d] != v->dim[d]) || (d == axis && (v->dim[d] < 0 || ids->dim[d] < 1)))
+			return hd_onnx_no(call, "the indices have other extents beside the axis, or the axis is the rows");
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+	if (!err)
+		err = hd_onnx_indices(call, 1, v->dim[axis], &index);
+	if (!err)
+		err = hd_onnx_value(call, 2, &u);
+	if (!err)
+		err = hd_onnx_axis_last(call, x, v->rank, axis, false, &x);
+	memcpy(dim, ids->dim, sizeof dim);
+	dim[ids->rank] = 1;
+	if (!err)
+		err = hd_onnx_reshape(call, u, ids->rank + 1u, dim, &u);
+	if (err)
+		return err;
+	if (hd_onnx_shape(call, x)->dtype != HD_F32 || hd_onnx_shape(call, u)->dtype != HD_F32)
+		return hd_onnx_no(call, "of integers");
+	uint32_t hot = hd_make1(&m, HD_OP_ONE_HOT, index, (struct hd_attr){ .i = { (int32_t)v->dim[axis] } });
+	uint32_t y = scatter(&m, how, x, u, hot, axis);
+	if (!m.err)
+		err = hd_onnx_axis_last(call, y, v->rank, axis, true, &y);
+	return err ? err : put(call, &m, y, v->rank, v->dim);
+}
+
+/* Whole slices of the first axis. */
+enum hd_err hd_onnx_scatter_nd(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0), *ids = hd_onnx_in(call, 1), *updates = hd_onnx_in(call, 2);
+	const struct scatter *how = scatter_of(call);
+	struct hd_maker m = maker(call);
+	uint32_t x, u, index;
+
+	if (!v || !ids || !updates || !how || v->rank < 1 || ids->rank < 1 || ids->dim[ids->rank - 1] != 1)
+		return hd_onnx_no(call, "an input is missing, or it addresses by more than one index");
+	int64_t n = hd_dims_product(ids->dim, ids->rank), inner = hd_dims_product(v->dim + 1, v->rank - 1u);
+	for (uint32_t d = 0; d < v->rank; d++)
+		if (v->dim[d] < 1)
+			return hd_onnx_no(call, "the data have rows, or nothing");
+	if (n < 1 || hd_dims_product(updates->dim, updates->rank) != n * inner)
+		return hd_onnx_no(call, "there is not one slice of updates for each index, or they are of the rows");
+	enum hd_err err = hd_onnx_value(call, 0, &x);
+	if (!err)
+		err = hd_onnx_indices(call, 1, v->dim[0], &index);
+	if (!err)
+		err = hd_onnx_value(call, 2, &u);
+	if (!err)
+		err = hd_onnx_reshape(call, x, 2, (int64_t[]){ v->dim[0], inner }, &x);
+	if (!err)
+		err = hd_onnx_axis_last(call, x, 2, 0, false, &x);
+	if (!err)
+		err = hd_onnx_reshape(call, u, 3, (int64_t[]){ n, inner, 1 }, &u);
+	if (!err)
+		err = hd_onnx_reshape(call, index, 2, (int64_t[]){ n, 1 }, &index);
+	if (err)
+		return err;
+	if (hd_onnx_shape(call, x)->dtype != HD_F32 || hd_onnx_shape(call, u)->dtype != HD_F32)
+		return hd_onnx_no(call, "of integers");
+	uint32_t hot = hd_make1(&m, HD_OP_ONE_HOT, index, (struct hd_attr){ .i = { (int32_t)v->dim[0] } });
+	uint32_t y = scatter(&m, how, x, u, hot, 0);
+	if (!m.err)
+		err = hd_onnx_axis_last(call, y, 2, 0, true, &y);
+	return err ? err : put(call, &m, y, v->rank, v->dim);
+}
+
 /* ---- moving */
 
 enum hd_err hd_onnx_tile(struct hd_onnx_call *call)

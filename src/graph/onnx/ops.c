@@ -33,6 +33,7 @@ const struct hd_onnx_op hd_onnx_ops[] = {
 	OP("Mod", hd_onnx_mod), OP("ReduceL1", hd_onnx_reduce_of), OP("ReduceL2", hd_onnx_reduce_of),
 	OP("ReduceLogSum", hd_onnx_reduce_of), OP("ReduceLogSumExp", hd_onnx_reduce_of), OP("ReduceSumSquare", hd_onnx_reduce_of),
 	OP("Hardmax", hd_onnx_hardmax), OP("OneHot", hd_onnx_one_hot), OP("GatherElements", hd_onnx_gather_elements),
+	OP("ScatterElements", hd_onnx_scatter_elements), OP("Scatter", hd_onnx_scatter_elements), OP("ScatterND", hd_onnx_scatter_nd),
 	OP("Tile", hd_onnx_tile), OP("DepthToSpace", hd_onnx_depth_space), OP("SpaceToDepth", hd_onnx_depth_space),
 	OP("Mean", hd_onnx_mean), OP("Einsum", hd_onnx_einsum), OP("EyeLike", hd_onnx_eye), OP("ArgMin", hd_onnx_argmax),
 	OP("LSTM", hd_onnx_recurrent), OP("GRU", hd_onnx_recurrent), OP("ConstantOfShape", hd_onnx_filled),
