@@ -73,6 +73,88 @@ static void a_recorder_allocates_nothing_either(void **state)
 	assert_int_equal(n, 0);
 }
 
+enum { MOST_ROOTS = 16 };
+
+/* One step of two workers, bytes moved by memcpy: the first sums all buckets. */
+static enum hd_err step_of_two(struct hd_worker *w[2], const struct hd_layout *layout, uint8_t *bytes, struct hd_diag *diag)
+{
+	struct hd_tnode root[MOST_ROOTS];
+	struct hd_step_record record;
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < 2 && !err; k++)
+		err = hd_share_begin(w[k], true, diag);
+	for (uint32_t k = 0; k < 2 && !err; k++)
+		err = hd_share_compute(w[k], diag);
+	for (uint32_t k = 0; k < 2 && !err; k++) {
+		hd_share_leaves_get(w[k], 0, bytes);
+		err = hd_share_leaves_put(w[!k], bytes, hd_share_leaves_bytes(w[k], hd_share_nleaves(w[k], 0)), diag);
+		for (uint32_t i = 0; i < hd_share_nroots(w[k], 0); i++)
+			root[n++] = hd_share_root(w[k], 0, i);
+	}
+	if (!err)
+		err = hd_share_operands(w[0], root, n, diag);
+	for (uint32_t b = 0; b < hd_layout_nbuckets(layout) && !err; b++) {
+		uint64_t len = hd_layout_bucket(layout, b).len * sizeof(float);
+		const float *operand[MOST_ROOTS];
+		uint32_t own = hd_share_nroots(w[0], 0);
+		for (uint32_t i = 0; i < n; i++) {
+			operand[i] = i < own ? hd_share_root_at(w[0], 0, i, b) : hd_share_place(w[0], i);
+			if (i >= own)
+				memcpy(hd_share_place(w[0], i), hd_share_root_at(w[1], 0, i - own, b), len);
+		}
+		err = hd_share_fold(w[0], &(struct hd_share_fold){ b, operand }, 1, diag);
+		memcpy(hd_share_sum_at(w[1], b), hd_share_sum_at(w[0], b), len);
+		if (!err)
+			err = hd_share_arrived(w[1], &b, 1, diag);
+	}
+	for (uint32_t k = 0; k < 2 && !err; k++) {
+		(void)hd_share_sums_digest(w[k]);
+		err = hd_share_finish(w[k], &record, diag);
+	}
+	return err;
+}
+
+/* Also right after a change of the view. */
+static void no_step_of_two_workers_allocates(void **state)
+{
+	static const uint32_t counts[2][4] = { { 3, 4, 5, 1 }, { 0, 6, 3, 4 } };
+
+	(void)state;
+	for (size_t m = 0; m < 3; m++) {
+		struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+		struct hd_plan *plan[2];
+		struct hd_diag diag = { "" };
+		struct hd_worker *w[2];
+		struct hd_rig rig;
+		enum hd_err err = HD_OK;
+		hd_rig_open_on(&rig, models[m].model, 26, 13, "optim: {kind: lamb}", &spec);
+		w[0] = rig.worker;
+		assert_int_equal(hd_worker_create(&w[1], rig.task, &spec, &diag), HD_OK);
+		struct hd_plan_job pj = { .nvns = 13, .nchunks = rig.task->layout.nchunks, .nstages = 1, .clips = true, .wave = hd_worker_wave(w[0]) };
+		uint8_t *bytes = hd_arena_take(&rig.arena, hd_share_leaves_bytes(w[0], 13), 1);
+		for (uint32_t i = 0; i < 2; i++) {
+			plan[i] = hd_arena_take(&rig.arena, 1, sizeof **plan);
+			CHECK(hd_plan_data(plan[i], &pj, 4, counts[i], &rig.arena, &diag) == HD_OK, "%s", diag.text);
+			plan[i]->worker[2] = plan[i]->worker[3] = 1;
+			for (uint16_t k = 0; k < 2; k++)
+				CHECK(hd_share_prepare(w[k], &(struct hd_share_view){ plan[i], k, MOST_ROOTS }, &diag) == HD_OK, "%s", diag.text);
+			hd_guard_arm();
+			hd_share_adopt(w[0]);
+			hd_share_adopt(w[1]);
+			for (int s = 0; s < NSTEPS && !err; s++)
+				err = step_of_two(w, &rig.task->layout, bytes, &diag);
+			uint64_t n = hd_guard_disarm();
+			CHECK(!err, "%s", diag.text);
+			CHECK(n == 0, "%s, plan %u: %llu calls of the allocator in %d steps", models[m].name, i, (unsigned long long)n, NSTEPS);
+			assert_true(hd_hash_same(hd_worker_digest(w[0]), hd_worker_digest(w[1])));
+		}
+		hd_worker_destroy(w[1]);
+		hd_rig_close(&rig);
+	}
+}
+
 static void the_guard_counts(void **state)
 {
 	(void)state;
@@ -87,6 +169,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_guard_counts),
 		cmocka_unit_test(no_step_with_portable_kernels_allocates),
+		cmocka_unit_test(no_step_of_two_workers_allocates),
 		cmocka_unit_test(with_library_kernels_only_the_library_allocates),
 		cmocka_unit_test(a_recorder_allocates_nothing_either),
 	};

@@ -1,5 +1,7 @@
 #include "exec/share.h"
 
+#include <math.h>
+
 #include "exec/testing.h"
 
 /* Several workers in one process, bytes between them moved by memcpy in any order. The oracle is one device of
@@ -67,7 +69,8 @@ static void open_cluster(struct cluster *c, const char *model, uint32_t batch, u
 	c->one = worker_of(c, 1, 1, 1);
 	c->nbuckets = hd_layout_nbuckets(&c->task->layout);
 	assert_in_range(c->nbuckets, 1, MOST_BUCKETS);
-	struct hd_plan_job pj = { .nvns = vns, .nchunks = c->task->layout.nchunks, .nstages = 1, .clips = true, .wave = 1 };
+	struct hd_plan_job pj = { .nvns = vns, .nchunks = c->task->layout.nchunks, .nstages = 1, .clips = true, .wave = 1,
+		.lockstep = hd_worker_lockstep(c->one) };
 	plan = hd_arena_take(&c->arena, 1, sizeof *plan);
 	CHECK(hd_plan_data(plan, &pj, 1, NULL, &c->arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(c->one, plan, &diag) == HD_OK, "%s", diag.text);
@@ -517,12 +520,301 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 	}
 }
 
+/* Two members of one device each, begun; both computed. */
+static void open_two(struct cluster *c, const char *model, const char *more)
+{
+	open_cluster(c, model, 32, 8, more, 5);
+	add_member(c, 1);
+	add_member(c, 1);
+	seed = 0;                                 /* an even map */
+	do {
+		prepare(c, plan_of(c));
+		adopt(c);
+	} while (hd_share_nleaves(c->at[0].worker, 0) != 4);
+	begin(c);
+	compute(&c->at[0]);
+	compute(&c->at[1]);
+}
+
+static void entries_that_are_no_leaves_are_refused_and_change_nothing(void **state)
+{
+	struct cluster c;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	open_two(&c, hd_rig_bn(), optims[0]);
+	struct hd_worker *a = c.at[0].worker, *b = c.at[1].worker;
+	uint64_t len = hd_share_leaves_bytes(a, 4), entry = (len - 8) / 4;
+	uint8_t *bytes = malloc(len + 8);
+	for (uint32_t how = 0; how < 8; how++) {
+		uint64_t said = len;
+		hd_share_leaves_get(a, 0, bytes);
+		switch (how) {
+		case 0: said = len - 1; break;
+		case 1: said = len + 8; break;
+		case 2: said = 7; break;
+		case 3: bytes[0]++; break;                        /* another version */
+		case 4: bytes[4] = 3; break;                      /* three of four */
+		case 5: memcpy(bytes + 8 + entry, bytes + 8, 4); break;  /* a leaf twice */
+		case 6: bytes[8 + 3 * entry] = 8; break;          /* there are 8 */
+		default: bytes[8 + 2 * entry + 4] = 1; break;     /* what must be 0 */
+		}
+		diag.text[0] = 0;
+		CHECK(hd_share_leaves_put(b, bytes, said, &diag) == HD_E_PROTOCOL, "case %u: %s", how, diag.text);
+		assert_int_equal(hd_share_leaves_missing(b), 4);
+	}
+	hd_share_leaves_get(a, 0, bytes);
+	assert_int_equal(hd_share_leaves_put(b, bytes, len, &diag), HD_OK);
+	assert_int_equal(hd_share_leaves_missing(b), 0);
+	for (uint64_t at = 16; at < entry; at += 8) {     /* any number of an entry that is known already */
+		bytes[8 + at] ^= 1;
+		assert_int_equal(hd_share_leaves_put(b, bytes, len, &diag), HD_E_INTEGRITY);
+		bytes[8 + at] ^= 1;
+	}
+	free(bytes);
+	hd_share_abandon(a);
+	hd_share_abandon(b);
+	close_cluster(&c);
+}
+
+/* After a step a worker can still tell the table to one that lacks it, and its sums. */
+static void what_a_step_summed_can_be_told_after_it(void **state)
+{
+	struct cluster c;
+	struct hd_step_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	open_two(&c, resnet, optims[0]);
+	struct hd_worker *a = c.at[0].worker, *b = c.at[1].worker;
+	uint64_t len = hd_share_leaves_bytes(a, 4), all = hd_share_leaves_bytes(a, 8);
+	uint8_t *bytes = malloc(all);
+	hd_share_leaves_get(b, 0, bytes);
+	assert_int_equal(hd_share_leaves_put(a, bytes, len, &diag), HD_OK);
+	for (uint32_t k = 0; k < c.nbuckets; k++)
+		fold(&c, 0, &k, 1);
+	assert_int_equal(hd_share_finish(a, &r, &diag), HD_OK);
+	assert_true(hd_hash_same(r.digest, c.want.digest));
+	hd_share_table_get(a, bytes);
+	assert_int_equal(hd_share_leaves_put(b, bytes, all, &diag), HD_OK);
+	for (uint32_t k = 0; k < c.nbuckets; k++)
+		send_sums(&c, 0, 1, &k, 1);
+	assert_int_equal(hd_share_finish(b, &r, &diag), HD_OK);
+	assert_true(hd_hash_same(r.digest, c.want.digest));
+	free(bytes);
+	step(&c, "after it");
+	close_cluster(&c);
+}
+
+/* What is missing is said; what was begun and given up, or failed before the update, is begun again. */
+static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void **state)
+{
+	struct cluster c;
+	struct hd_step_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	open_two(&c, wide, optims[0]);
+	struct hd_hash before = hd_worker_digest(c.at[0].worker);
+	exchange_leaves(&c);
+	assert_int_equal(hd_share_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "buckets have no sum, 0 virtual nodes"), "%s", diag.text);
+	exchange_sums(&c, 1);
+	for (uint32_t m = 0; m < 2; m++) {
+		hd_share_abandon(c.at[m].worker);
+		assert_true(hd_hash_same(hd_worker_digest(c.at[m].worker), before));
+		assert_int_equal(hd_share_begin(c.at[m].worker, true, &diag), HD_OK);
+		assert_int_equal(hd_share_unsummed(c.at[m].worker), c.nbuckets);
+		assert_int_equal(hd_share_leaves_missing(c.at[m].worker), 8);
+		compute(&c.at[m]);
+	}
+	exchange_sums(&c, UINT32_MAX);
+	diag.text[0] = 0;
+	assert_int_equal(hd_share_finish(c.at[0].worker, &r, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "0 buckets have no sum, 4 virtual nodes"), "%s", diag.text);
+	exchange_leaves(&c);
+	finish(&c, "begun again");
+	close_cluster(&c);
+}
+
+/* Each worker ends the step alike; only who computed the leaf can name the op. */
+static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
+{
+	struct cluster c;
+	struct hd_step_record r;
+	uint32_t named = 0;
+
+	(void)state;
+	open_cluster(&c, hd_rig_mlp, 32, 8, "", 9);
+	add_member(&c, 2);
+	add_member(&c, 1);
+	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
+	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1, .clips = true };
+	assert_int_equal(hd_plan_data(plan, &pj, 3, (uint32_t[]){ 5, 3, 0 }, &c.arena, NULL), HD_OK);
+	plan->worker[2] = 1;
+	prepare(&c, plan);
+	adopt(&c);
+	struct hd_hash before[2];
+	for (uint32_t m = 0; m < 2; m++) {
+		struct hd_diag diag = { "" };
+		c.at[m].worker->params[0] = INFINITY;
+		before[m] = hd_worker_digest(c.at[m].worker);
+		assert_int_equal(hd_share_begin(c.at[m].worker, true, &diag), HD_OK);
+		compute(&c.at[m]);
+	}
+	exchange_leaves(&c);
+	exchange_sums(&c, UINT32_MAX);
+	for (uint32_t m = 0; m < 2; m++) {
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_share_finish(c.at[m].worker, &r, &diag), HD_E_DIVERGED);
+		named += strstr(diag.text, "made by op") != NULL;
+		CHECK(m == 0 || strstr(diag.text, "every virtual node of this worker is finite; another one's is not"), "%s", diag.text);
+		assert_true(hd_hash_same(hd_worker_digest(c.at[m].worker), before[m]));
+	}
+	assert_int_equal(named, 1);
+	close_cluster(&c);
+}
+
+static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
+{
+	struct cluster c;
+	struct hd_memory_terms had, has;
+	struct hd_step_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	open_two(&c, wide, optims[0]);
+	struct hd_worker *a = c.at[0].worker;
+	const struct hd_plan *plan = a->share->plan;
+	hd_share_abandon(a);
+	hd_share_abandon(c.at[1].worker);
+
+	/* a plan with ranks of others is no plan for a worker alone */
+	assert_int_equal(hd_worker_adopt(a, plan, &diag), HD_E_BADPLAN);
+	diag.text[0] = 0;
+	assert_int_equal(hd_worker_step(a, false, &r, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "ranks of other workers"), "%s", diag.text);
+
+	/* other devices than it has */
+	plan->worker[1] = c.at[0].id;
+	diag.text[0] = 0;
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0 }, &diag), HD_E_BADPLAN);
+	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
+	plan->worker[1] = c.at[1].id;
+	assert_false(hd_share_prepared(a));
+
+	/* places are counted before they are taken */
+	hd_worker_memory(a, &had);
+	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10 }, &diag), HD_OK);
+	hd_worker_memory(a, &has);
+	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
+	hd_share_forget(a);
+	close_cluster(&c);
+}
+
+static void norms_over_the_global_batch_want_one_worker(void **state)
+{
+	static const char global[] = "model: {use: builtin:resnet18, bn: global, args: {stem: small, channels: 1, height: 9, width: 6, base: 16, "
+		"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
+	struct hd_diag diag = { "" };
+	struct cluster c;
+
+	(void)state;
+	open_cluster(&c, global, 52, 8, NULL, 1);
+	add_member(&c, 1);
+	add_member(&c, 1);
+	struct hd_plan *plan = hd_arena_take(&c.arena, 1, sizeof *plan);
+	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1, .clips = true, .lockstep = true };
+	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
+	plan->worker[1] = 1;
+	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0 }, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
+	close_cluster(&c);
+}
+
+/* What others expect of a worker is what it has. */
+static void roots_follow_from_the_plan(void **state)
+{
+	struct hd_tnode root[16];
+	struct cluster c;
+	uint8_t has[16];
+	uint32_t n;
+
+	(void)state;
+	for (uint32_t k = 0; k < 8; k++) {
+		open_cluster(&c, hd_rig_mlp, 46, 16, "", 40 + k);
+		for (uint32_t m = 0; m < 3; m++)
+			add_member(&c, 1 + draw(3));
+		prepare(&c, plan_of(&c));
+		adopt(&c);
+		begin(&c);
+		for (uint32_t m = 0; m < 3; m++) {
+			const struct hd_worker *w = c.at[m].worker;
+			assert_int_equal(hd_share_nroots(w, 0), 0);
+			compute(&c.at[m]);
+			assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, root, 16, &n), HD_OK);
+			assert_int_equal(hd_share_nroots(w, 0), n);
+			for (uint32_t i = 0; i < n; i++)
+				assert_true(hd_tnode_same(hd_share_root(w, 0, i), root[i]));
+			assert_true(n < 2 || hd_share_roots_of(w->share->plan, c.at[m].id, has, root, n - 1, &n) == HD_E_NOSPACE);
+			hd_share_abandon(c.at[m].worker);
+		}
+		close_cluster(&c);
+	}
+}
+
+static void state_that_is_not_this_jobs_is_refused(void **state)
+{
+	struct cluster c;
+	struct hd_diag diag = { "" };
+	uint8_t scalars[HD_SHARE_SCALARS_BYTES], *bytes;
+	uint64_t at;
+
+	(void)state;
+	open_two(&c, wide, "optim: {kind: lamb, lr: 0.01}");
+	exchange_leaves(&c);
+	exchange_sums(&c, UINT32_MAX);
+	finish(&c, "before it");
+	struct hd_worker *a = c.at[0].worker;
+	struct hd_hash before = hd_worker_digest(a);
+	bytes = malloc(hd_share_snap_bytes(a, 0) + hd_share_rest_bytes(a));
+	hd_share_snap_get(a, 0, bytes);
+	assert_int_equal(hd_share_snap_put(a, 0, bytes, hd_share_snap_bytes(a, 0) - 4, &diag), HD_E_PROTOCOL);
+	assert_int_equal(hd_share_snap_put(a, hd_share_nsnaps(a), bytes, 4, &diag), HD_E_PROTOCOL);
+	hd_share_rest_get(a, bytes);
+	assert_int_equal(hd_share_rest_put(a, bytes, hd_share_rest_bytes(a) + 8, &diag), HD_E_PROTOCOL);
+	bytes[0]++;
+	assert_int_equal(hd_share_rest_put(a, bytes, hd_share_rest_bytes(a), &diag), HD_E_PROTOCOL);
+	hd_share_scalars_get(a, scalars);
+	assert_int_equal(hd_share_scalars_step(scalars, &at, &diag), HD_OK);
+	assert_int_equal(at, 0);
+	diag.text[0] = 0;
+	assert_int_equal(hd_share_apply(a, (uint32_t[]){ 0 }, 1, scalars, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "optimizer lamb changes whole tensors"), "%s", diag.text);
+	assert_int_equal(hd_share_apply(a, (uint32_t[]){ 0, 0 }, 2, scalars, &diag), HD_E_INVAL);
+	scalars[0]++;
+	assert_int_equal(hd_share_scalars_step(scalars, &at, &diag), HD_E_PROTOCOL);
+	assert_true(hd_hash_same(hd_worker_digest(a), before));
+	free(bytes);
+	close_cluster(&c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_give_the_bits_of_one_device),
 		cmocka_unit_test(a_loss_in_the_middle_of_a_step_changes_no_bit),
 		cmocka_unit_test(who_learns_while_others_step_comes_to_the_same_state),
+		cmocka_unit_test(entries_that_are_no_leaves_are_refused_and_change_nothing),
+		cmocka_unit_test(what_a_step_summed_can_be_told_after_it),
+		cmocka_unit_test(a_step_that_is_not_finished_leaves_the_state_of_its_beginning),
+		cmocka_unit_test(a_number_that_is_not_finite_ends_the_step_everywhere),
+		cmocka_unit_test(views_that_a_worker_cannot_join_are_refused_by_name),
+		cmocka_unit_test(norms_over_the_global_batch_want_one_worker),
+		cmocka_unit_test(roots_follow_from_the_plan),
+		cmocka_unit_test(state_that_is_not_this_jobs_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
