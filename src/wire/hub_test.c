@@ -7,6 +7,7 @@
 #include "base/le.h"
 #include "sys/bell.h"
 #include "sys/memory.h"
+#include "sys/thread.h"
 #include "wire/testing.h"
 #include "wire/transport.h"
 
@@ -351,6 +352,71 @@ static void a_probe_is_answered(struct world *w)
 	assert_true(p->worker == 1 && p->t1 <= p->t2 && p->t2 <= p->t3 && p->t3 <= p->t4);
 }
 
+/* ---- callbacks that act ---- */
+
+static struct world *acting;
+static uint8_t act_bytes[70000], act_into[70000];
+static const struct hd_transfer act_rows[] = { { 1, 0, sizeof act_bytes } };
+
+/* Hub 0, told to go: a new epoch and its channel out of the message, and a transfer at once. */
+static void go_on_message(void *self, const struct hd_message *message)
+{
+	hear_message(self, message);
+	if (message->id != 60)
+		return;
+	hd_hub_epoch(&acting->hubs[0], 2, plan);
+	assert_int_equal(hd_hub_channel(&acting->hubs[0], 1, NULL, 0, act_rows, 1, &acting->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&acting->hubs[0], 1, &(struct hd_send){ 1, 0, 3, act_bytes, sizeof act_bytes, 7 }, &acting->diag), HD_OK);
+}
+
+/* Hub 1: a transfer that has come is answered by a word, and by the good-bye. */
+static void end_on_arrival(void *self, const struct hd_arrival *arrival)
+{
+	hear_arrived(self, arrival);
+	assert_int_equal(hd_hub_tell(&acting->hubs[1], 0, 61, 0, "thanks", 6, &acting->diag), HD_OK);
+	hd_hub_drop(&acting->hubs[1], 0, HD_CLOSE_DONE, "that was all");
+	hd_hub_drop(&acting->hubs[1], 0, HD_CLOSE_DONE, "twice");
+	assert_int_equal(hd_hub_post(&acting->hubs[1], 0, 1, act_into, NULL), HD_E_PEERLOST);
+}
+
+/* Hub 0: who is lost is called again. */
+static void call_again(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	hear_lost(self, worker, why, text);
+	assert_int_equal(hd_hub_connect(&acting->hubs[0], worker, acting->row, acting->addr[1], &acting->diag), HD_OK);
+}
+
+static void callbacks_may_ask_for_more(struct world *w)
+{
+	acting = w;
+	for (int i = 0; i < 2; i++) {
+		struct hd_wire_events events = hear_with(&w->heard[i]);
+		events.message = go_on_message;
+		events.arrived = end_on_arrival;
+		if (i == 0)
+			events.lost = call_again;
+		hd_hub_finish(&w->hubs[i]);
+		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
+		assert_int_equal(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag), HD_OK);
+	}
+	fill(act_bytes, sizeof act_bytes, 2);
+	memset(act_into, 0, sizeof act_into);
+	meet(w, 0, 1);
+	hd_hub_decided(&w->hubs[0], 2);
+	hd_hub_epoch(&w->hubs[1], 2, plan);
+	assert_int_equal(hd_hub_channel(&w->hubs[1], 0, act_rows, 1, NULL, 0, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_post(&w->hubs[1], 0, 1, act_into, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 60, 0, NULL, 0, &w->diag), HD_OK);
+	run_until(w, &w->heard[0].n_ups, 2, "up again");
+	run_until(w, &w->heard[1].n_ups, 2, "up again");
+	assert_memory_equal(act_into, act_bytes, sizeof act_bytes);
+	assert_int_equal(w->heard[0].n_messages, 2);
+	assert_memory_equal(w->heard[0].messages[1].first, "thanks", 6);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_DONE);
+	assert_non_null(strstr(w->heard[0].losts[0].text, "that was all"));
+	assert_int_equal(w->heard[0].n_sents, 1);
+}
+
 static const struct { const char *name; void (*run)(struct world *w); } suite[] = {
 	{ "two workers say everything to each other", two_workers_say_everything_to_each_other },
 	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
@@ -361,6 +427,7 @@ static const struct { const char *name; void (*run)(struct world *w); } suite[] 
 	{ "who has no id yet is a guest", who_has_no_id_yet_is_a_guest },
 	{ "three meet and a wake ends a poll", three_meet_and_a_wake_ends_a_poll },
 	{ "a probe is answered", a_probe_is_answered },
+	{ "callbacks may ask for more", callbacks_may_ask_for_more },
 };
 
 /* HD_TEST_WIRE=ROW runs the suite for one row. */
@@ -604,6 +671,79 @@ static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 	}
 }
 
+/* A hash of all that three hubs hear, with its time, when writes are late by dice. */
+static struct hd_net_fate dice(void *user, const struct hd_net_trip *trip)
+{
+	uint64_t *random = user;
+
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	return (struct hd_net_fate){ .delay_ns = (int64_t)(*random >> 40) * (trip->from + 1), .cut = trip->len && *random >> 59 == 0 };
+}
+
+static uint64_t history(uint64_t seed)
+{
+	struct world *w = enter("sim", 3);
+	struct hd_hasher hasher;
+
+	hd_hasher_init(&hasher);
+	w->sim.fate = dice;
+	w->sim.user = &seed;
+	for (uint32_t round = 0; round < 40; round++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t to = (i + 1) % 3;
+			(void)!hd_hub_connect(&w->hubs[i], to, "sim", w->addr[to], NULL);
+			for (uint32_t k = 0; k < 3; k++)
+				(void)!hd_hub_tell(&w->hubs[i], k, 20 + round, i, act_bytes, k * 40, NULL);
+		}
+		run_for(w, 100);
+		for (int i = 0; i < 3; i++) {
+			const struct heard *h = &w->heard[i];
+			const uint64_t seen[] = { h->n_messages, h->n_ups, h->n_losts, h->n_suspects, (uint64_t)h->losts[(h->n_losts + KEEP - 1) % KEEP].at_ns,
+				h->messages[(h->n_messages + HEARD - 1) % HEARD].crc, h->n_probes };
+			hd_hasher_add(&hasher, seen, sizeof seen);
+		}
+	}
+	CHECK(w->heard[0].n_messages > 10 && w->heard[0].n_losts > 0, "%u messages, %u losts", w->heard[0].n_messages, w->heard[0].n_losts);
+	leave(w);
+	struct hd_hash hash = hd_hasher_end(&hasher);
+	return hd_get64(hash.byte);
+}
+
+static void a_simulation_repeats_itself_by_its_seed(void **state)
+{
+	(void)state;
+	uint64_t once = history(1);
+	assert_true(history(1) == once);
+	assert_true(history(2) != once);
+}
+
+/* ---- another thread ---- */
+
+static void wake_many(void *user)
+{
+	for (int i = 0; i < 1000; i++)
+		hd_hub_wake(user);
+}
+
+static void any_thread_may_wake_a_hub(void **state)
+{
+	struct world *w = enter("unix", 2);
+	struct hd_thread thread = { 0 };
+	struct hd_loop_event other[4];
+	size_t n = 0, wakes = 0;
+
+	(void)state;
+	meet(w, 0, 1);
+	assert_int_equal(hd_thread_start(&thread, "waker", -1, wake_many, &w->hubs[0], &w->diag), HD_OK);
+	for (int64_t until = hd_clock_now_ns(w->clock) + 10 * HD_NS_PER_S; !wakes && hd_clock_now_ns(w->clock) < until;) {
+		assert_int_equal(hd_hub_poll(&w->hubs[0], until, other, 4, &n, &w->diag), HD_OK);
+		wakes += n;
+	}
+	hd_thread_join(&thread);
+	assert_true(wakes > 0);
+	leave(w);
+}
+
 /* ---- strangers ---- */
 
 static void put_hello(const struct world *w, uint32_t worker, uint8_t bytes[HD_FRAME_HEADER + 80])
@@ -743,6 +883,8 @@ int main(void)
 		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
 		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
+		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
+		cmocka_unit_test(any_thread_may_wake_a_hub),
 		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),

@@ -334,6 +334,89 @@ static void messages_of_any_length_come_whole_and_in_order(void **state)
 	pair_free(p);
 }
 
+static void a_grant_serves_one_transfer(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 2, 100 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t bytes[100] = { 0 }, into[3][100];
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[0], 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[1], 0, NULL), HD_OK);
+	pair_run(p);                                      /* both are granted before the first is sent */
+	for (uint64_t step = 1; step <= 3; step++)
+		assert_int_equal(send(p, 0, 1, 0, step, bytes, 100, step), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->closed[0] | p->closed[1], 0);
+	assert_int_equal(p->heard[1].n_arrivals, 2);
+	hd_stream_cancel(p->stream[0], 3);                /* it waits: its end gives no grant to anybody */
+	pair_run(p);
+	assert_int_equal(p->heard[0].n_sents, 3);
+	assert_int_equal(send(p, 0, 1, 0, 4, bytes, 100, 4), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 2);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into[2], 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 3);
+	assert_int_equal(p->heard[1].arrivals[2].step, 4);
+	pair_free(p);
+}
+
+static void a_cancelled_send_passes_its_unused_grant_on(void **state)
+{
+	static const struct hd_transfer rows[] = { { 1, 1, 100 } };
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t bytes[100] = { 0 }, into[100];
+
+	(void)state;
+	enter(p, 1, rows, 1);
+	assert_int_equal(hd_stream_post(p->stream[1], 1, into, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(send(p, 0, 1, 0, 1, bytes, 100, 1), HD_OK);
+	assert_int_equal(send(p, 0, 1, 0, 2, bytes, 100, 2), HD_OK);
+	hd_stream_cancel(p->stream[0], 1);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_int_equal(p->heard[1].arrivals[0].step, 2);
+	assert_int_equal(p->heard[0].sents[0].err, HD_E_STALE);
+	assert_int_equal(p->heard[0].sents[1].err, HD_OK);
+	pair_free(p);
+}
+
+/* The ring of told messages wraps hundreds of times, at every fill. */
+static void messages_survive_the_turns_of_their_ring(void **state)
+{
+	enum { N = 3000 };
+	struct pair *p = pair_make(true, false, 7);
+	uint8_t *bytes = malloc(HD_TELL_MAX + 256);
+	static uint32_t crcs[N];
+	uint32_t told = 0, again = 0, checked = 0;
+
+	(void)state;
+	fill(bytes, HD_TELL_MAX + 256, 9);
+	while (checked < N) {
+		uint32_t len = (uint32_t)(pair_random(p) % (pair_random(p) % 40 == 0 ? HD_TELL_MAX : 60000)), at = (uint32_t)(pair_random(p) % 256);
+		enum hd_err err = told < N ? hd_stream_tell(p->stream[0], 16, told, bytes + at, len, NULL) : HD_E_AGAIN;
+		if (!err)
+			crcs[told++] = hd_crc32c(0, bytes + at, len);
+		again += err != 0;
+		if (err || pair_random(p) % 16 == 0) {
+			for (uint64_t k = pair_random(p) % 6; k || told == N; k -= k > 0) {
+				size_t moved = pair_write(p, 0, 1 + pair_random(p) % 200000) + pair_read(p, 1, SIZE_MAX) + pair_write(p, 1, SIZE_MAX) +
+					pair_read(p, 0, SIZE_MAX);
+				if (!moved)
+					break;
+			}
+		}
+		for (; checked < p->heard[1].n_messages; checked++)
+			CHECK(p->heard[1].messages[checked].crc == crcs[checked] && p->heard[1].messages[checked].message.step == checked, "message %u", checked);
+	}
+	CHECK(again > 100, "the ring was full %u times", again);
+	free(bytes);
+	pair_free(p);
+}
+
 static void a_full_queue_says_again(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 10 } };
@@ -670,6 +753,9 @@ int main(void)
 		cmocka_unit_test(no_more_than_four_buffers_of_a_transfer_are_posted),
 		cmocka_unit_test(a_promised_slot_without_its_buffer_stops_reading_until_it_is_posted),
 		cmocka_unit_test(messages_of_any_length_come_whole_and_in_order),
+		cmocka_unit_test(a_grant_serves_one_transfer),
+		cmocka_unit_test(a_cancelled_send_passes_its_unused_grant_on),
+		cmocka_unit_test(messages_survive_the_turns_of_their_ring),
 		cmocka_unit_test(a_full_queue_says_again),
 		cmocka_unit_test(a_cancelled_transfer_gives_its_slot_back),
 		cmocka_unit_test(an_epoch_ends_all_transfers_and_none_comes_after_it),
