@@ -16,9 +16,10 @@
  *     An event of an earlier epoch (`epoch` of the event) changes nothing. Work is named by (step, worker, pass), not by epoch.
  *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
  *  5. The scribe is the member of the lowest id. One that becomes it in a VIEW gets BOUNDARY again, before it contributes.
- *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members, TAKE_OVER
- *     each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
- *  7. Every answer awaited from the coordinator is asked for again each T while it is missing.
+ *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others
+ *     after them), TAKE_OVER each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
+ *  7. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
+ *     between members are mended by the coordinator's new epoch.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
  * is taken when a view or a redone step needs more, never otherwise. Time is an argument, in ns, never going back. */
@@ -64,11 +65,11 @@ struct hd_member_config {
 	X(TABLE,     "epoch, worker",                "the whole table came")                                                    \
 	X(FOLDED,    "step, bucket",                 "FOLD is done: the sum is here")                                           \
 	X(UPDATED,   "step, news, digests",          "FINISH is done: X_{step+1} is here; the sums still are")                  \
-	X(READY,     "step, halt",                   "the work of BOUNDARY(step) is done; halt: step must not be run")          \
+	X(READY,     "step, halt",                   "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)")          \
 	X(PREPARED,  "epoch",                        "PREPARE of that view is done")                                            \
 	X(FAILED,    "code, text",                   "the step cannot be finished, anywhere: a number that is not finite")      \
 	X(DRAIN,     "code, text",                   "this worker shall go (a signal, a notice)")                               \
-	X(TELL,      "kind, text",                   "a line for events.ndjson; kept until there is a coordinator, the oldest fall") \
+	X(TELL,      "kind, text",                   "a line for events.ndjson; without a coordinator it is dropped") \
 	X(TICK,      "done, longest_ns, busy",       "time went by; at least each T/4")
 
 enum hd_member_event_kind {
@@ -101,7 +102,7 @@ struct hd_member_event {
 	X(ADMITTED,  "worker",                   "close the link to the coordinator, call again under this id")                  \
 	X(WARM,      "",                         "build, allocate, touch; then WARMED")                                          \
 	X(LEARN,     "worker, step",             "forget what was learned; take the state from that donor (HD_NOBODY: X_step from disk)") \
-	X(DONATE,    "worker, flag",             "at boundaries: give the state to that learner; flag false: stop")              \
+	X(DONATE,    "worker, flag",             "at boundaries: give the state to that learner (again: go on); flag false: stop")              \
 	X(PREPARE,   "view",                     "prepare for it; then PREPARED")                                                \
 	X(DECIDED,   "epoch",                    "accept frames of it beside the present one's")                                 \
 	X(EPOCH,     "epoch",                    "end all transfers; only frames of this epoch from now on")                     \
@@ -115,8 +116,8 @@ struct hd_member_event {
 	X(PUBLISH,   "step, bucket, mask",       "send the sum to those members (bits of indices)")                              \
 	X(TABLE,     "step, mask",               "send the whole table to those members")                                        \
 	X(FINISH,    "step",                     "scalars, update in place; then UPDATED")                                       \
-	X(BOUNDARY,  "step, flag, final",        "between steps: donate; flag: as scribe evaluate and save; final: nothing follows; then READY") \
-	X(CANCEL,    "step",                     "that step is not run: forget its passes and its exchange; the state is X_step") \
+	X(BOUNDARY,  "step, flag, final",        "between steps: donate; flag: as scribe evaluate and save X_step, if it is here; final: nothing follows; then READY") \
+	X(CANCEL,    "step",                     "that step is not run: forget its passes and its exchange; the state is X_step; nothing more of it is reported") \
 	X(EXIT,      "code, text",               "leave, with this exit code; what was sent goes out first")                     \
 	X(FENCED,    "text",                     "drop all, join as a new worker")
 

@@ -89,26 +89,30 @@ struct hd_step_news {
 /* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements. Types: u8 flag (0 or 1), u8, u32, u64, f64, hash, news;
  * of elements also text (bytes), vrank, vrange, pass (a worker, a number, how many ranges), have. */
 #define HD_FIELDS_none(F, A)
-#define HD_FIELDS_join(F, A) F(u32, worker) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) F(u64, nonce) F(hash, job) F(hash, kernels) \
-	A(text, address, HD_MSG_ADDR) A(text, host, HD_MSG_KIND_NAME)
+/* member: it takes itself for a member, of the epoch in the head */
+#define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) \
+	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) A(text, host, HD_MSG_KIND_NAME)
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
 #define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, step)
 #define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
 #define HD_FIELDS_learned(F, A) F(u64, step)
-#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
+/* old: members of the view in force, whose seals tell when to switch */
+#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
-#define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(u64, sum_digest) F(u64, state_digest) F(news, news)
+/* ran: it took part in the step: `news` holds. A learner's says only that it has X_{step+1} */
+#define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) F(news, news)
 #define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
-/* begun: it passed the gate of `at`; halted: `at` must not be run; passes: done or running, of `at`, numbered from 0, with their ranges;
- * sum: a bit for each bucket whose sum of step at (sealed) it holds; prev: it still holds all sums and the table of at - 1 */
-#define HD_FIELDS_status(F, A) F(u64, at) F(flag, begun) F(flag, halted) F(flag, prev) F(flag, table) \
-	A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS)
-/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: do not begin k + 1;
- * halt: k must not be run; passes of k (none: nobody began it, ranks count from k on); table: holders of k's table */
-#define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(flag, halt) F(u64, table) \
+/* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be run;
+ * passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose sum of step `at` it holds;
+ * prev: it still holds all sums and the table of at - 1 */
+#define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
+	F(flag, halted) F(flag, prev) F(flag, table) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS)
+/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin no step;
+ * halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks count from k on); table: holders of k's table */
+#define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
 	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)

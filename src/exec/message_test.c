@@ -83,7 +83,7 @@ static void fields_arrive_in_their_places(void **state)
 	hd_arena_init(&arena, 1 << 20);
 	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
 	assert_int_equal(hd_msg_decode(&msg, HD_MSG_VIEW, bytes, len, &arena, NULL), HD_OK);
-	assert_true(msg.term == 1 && msg.epoch == 2 && msg.view.step == 4 && msg.view.hold && !msg.view.halt && msg.view.table == 1);
+	assert_true(msg.term == 1 && msg.epoch == 2 && msg.view.step == 4 && msg.view.hold && msg.view.halt == 0 && msg.view.table == 1);
 	assert_true(msg.view.member[1] == 2 && msg.view.at[1] == UINT64_MAX && msg.view.rank[0].nvns == 4 && msg.view.range[2].first == 5);
 	assert_true(msg.view.pass[1].worker == 2 && msg.view.pass[1].first_range == 2 && msg.view.have[1].first == 7);
 	hd_arena_finish(&arena);

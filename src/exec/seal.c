@@ -1,15 +1,57 @@
 #include "exec/seal.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stddef.h>
+
+static uint64_t slowest(const struct hd_seals *seals)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < seals->nmembers; i++) {
+		uint64_t next = seals->by[i].next == HD_SEAL_UNKNOWN ? 0 : seals->by[i].next;
+		least = next < least ? next : least;
+	}
+	return least;
+}
+
+void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, const uint64_t *next, uint64_t step, uint32_t nmembers)
+{
+	assert(nmembers >= 1 && nmembers <= HD_MAX_MEMBERS);
+	*seals = (struct hd_seals){ .epoch = epoch, .nmembers = nmembers, .n = nmembers };
+	for (uint32_t i = 0; i < nmembers; i++)
+		seals->by[i] = (struct hd_sealer){ .worker = worker ? worker[i] : i, .next = next ? next[i] : step };
+	seals->committed = slowest(seals);
+}
 
 void hd_seals_init(struct hd_seals *seals, uint32_t epoch, uint32_t nmembers, uint64_t step)
 {
-	*seals = (struct hd_seals){ .epoch = epoch, .nmembers = nmembers, .committed = step };
+	hd_seals_of(seals, epoch, NULL, NULL, step, nmembers);
 }
 
-static uint64_t everybody(const struct hd_seals *seals)
+/* Is it known where every member is? Before, nobody can be too far ahead. */
+static bool all_placed(const struct hd_seals *seals)
 {
-	return seals->nmembers == 64 ? UINT64_MAX : (UINT64_C(1) << seals->nmembers) - 1;
+	for (uint32_t i = 0; i < seals->nmembers; i++)
+		if (seals->by[i].next == HD_SEAL_UNKNOWN)
+			return false;
+	return true;
+}
+
+static struct hd_sealer *find(const struct hd_seals *seals, uint32_t worker)
+{
+	for (uint32_t i = 0; i < seals->n; i++)
+		if (seals->by[i].worker == worker)
+			return (struct hd_sealer *)&seals->by[i];
+	return NULL;
+}
+
+void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, uint32_t n)
+{
+	seals->also = epoch;
+	seals->n = seals->nmembers;
+	for (uint32_t i = 0; i < n; i++)
+		if (!find(seals, worker[i]))
+			seals->by[seals->n++] = (struct hd_sealer){ .worker = worker[i], .next = HD_SEAL_UNKNOWN };
 }
 
 static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal, struct hd_diag *diag)
@@ -24,34 +66,69 @@ static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal
 		(unsigned long long)(sums ? seal->state_digest : seal->sum_digest));
 }
 
+/* Who sealed the step has sent it under `knows`, or was never heard of it. */
+static uint32_t least_known(const struct hd_seals *seals, uint64_t step)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < seals->nmembers; i++)
+		least = seals->by[i].knows[step & 1] < least ? seals->by[i].knows[step & 1] : least;
+	return least;
+}
+
+static uint32_t advance(struct hd_seals *seals)
+{
+	uint64_t to = slowest(seals);
+	uint32_t n = 0;
+
+	if (to > seals->committed + 2)                    /* a place became known: nothing before is asked for */
+		seals->committed = to - 2;
+	for (; seals->committed < to; n++) {
+		seals->known = least_known(seals, seals->committed);
+		if (seals->first[seals->committed & 1].step == seals->committed)
+			seals->has_first[seals->committed & 1] = false;
+		seals->committed++;
+	}
+	return n;
+}
+
 enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed, struct hd_diag *diag)
 {
-	if (seal->epoch != seals->epoch)
+	struct hd_sealer *by = find(seals, seal->member);
+	bool member = by && by < seals->by + seals->nmembers;
+
+	if (seal->epoch != (member || !by ? seals->epoch : seals->also))
 		return hd_fail(diag, HD_E_STALE, "seal of membership epoch %u in epoch %u", seal->epoch, seals->epoch);
-	if (seal->member >= seals->nmembers)
+	if (!by)
 		return hd_fail(diag, HD_E_PROTOCOL, "seal of member %u of %u", seal->member, seals->nmembers);
-	if (seal->step < seals->committed)
+	bool placed = by->next != HD_SEAL_UNKNOWN;
+	if (placed && seal->step < by->next && seal->step < seals->committed)
 		return hd_fail(diag, HD_E_STALE, "seal of step %llu, which is committed", (unsigned long long)seal->step);
-	if (seal->step > seals->committed + 1)
+	if (placed && seal->step > seals->committed + 1 && !seals->observes && all_placed(seals))
 		return hd_fail(diag, HD_E_PROTOCOL, "member %u seals step %llu while step %llu is open", seal->member,
 			(unsigned long long)seal->step, (unsigned long long)seals->committed);
 
-	uint64_t ahead = seal->step - seals->committed;
-	if (!seals->sealed[ahead])
-		seals->first[ahead] = *seal;
-	enum hd_err err = agree(&seals->first[ahead], seal, diag);
-	if (err)
-		return err;
-	seals->sealed[ahead] |= UINT64_C(1) << seal->member;
-	*committed = 0;
-	while (seals->sealed[0] == everybody(seals)) {
-		seals->sealed[0] = seals->sealed[1];
-		seals->first[0] = seals->first[1];
-		seals->sealed[1] = 0;
-		seals->committed++;
-		++*committed;
+	if (member) {
+		struct hd_seal *first = &seals->first[seal->step & 1];
+		if (!seals->has_first[seal->step & 1] || first->step < seal->step)
+			*first = *seal;
+		seals->has_first[seal->step & 1] = true;
+		enum hd_err err = first->step == seal->step ? agree(first, seal, diag) : HD_OK;
+		if (err)
+			return err;
+		by->knows[seal->step & 1] = seal->knows;
 	}
+	if (!placed || seal->step >= by->next)
+		by->next = seal->step + 1;
+	*committed = advance(seals);
 	return HD_OK;
 }
 
 bool hd_seals_gate(const struct hd_seals *seals, uint64_t step) { return seals->committed >= step; }
+
+bool hd_seals_has(const struct hd_seals *seals, uint32_t worker, uint64_t step)
+{
+	const struct hd_sealer *by = find(seals, worker);
+
+	return by && by->next != HD_SEAL_UNKNOWN && by->next >= step;
+}

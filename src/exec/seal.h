@@ -2,14 +2,19 @@
  *
  * X_s is all state before step s; X_{s+1} = F(job, X_s, s) is a pure function, so
  * nobody has to agree on a value: commit only says how many copies exist. A member
- * that holds every sum of step s *seals* it and only then changes a parameter; when
- * all members of the view have sealed s with equal digests, s is *committed*. One
- * worker is a view of one member and passes through the same code.
+ * that holds every sum of step s *seals* it; when all members of the view have sealed s with
+ * equal digests, s is *committed*, and only then may anybody begin s + 1. One worker is a view
+ * of one member and passes through the same code; so do members and the coordinator.
  *
  * Pure state machine: messages in, verdicts out; no clock, no I/O.
  * 1. Members may be at most one step apart (the gate).
  * 2. A seal is counted once per (member, step); one of another epoch is refused.
- * 3. Seals of one step must carry equal digests; the first that differs is named. */
+ * 3. Seals of one step must carry equal digests; the first that differs is named.
+ * 4. Workers that shall be members of a decided view may be expected beside the members: their seals are taken under its epoch,
+ *    they are asked for (hd_seals_has) and gate nothing here.
+ * 5. An observer (`observes`: the coordinator, whose links are not those of the gate) may hear seals in any skew; it compares
+ *    digests of steps that it hears of together.
+ * 6. A worker whose place is not known yet (HD_SEAL_UNKNOWN) is where its first seal says; till then nothing commits. */
 #ifndef HD_EXEC_SEAL_H
 #define HD_EXEC_SEAL_H
 
@@ -18,23 +23,42 @@
 
 #include "base/err.h"
 
-enum { HD_MAX_MEMBERS = 64 };
+enum { HD_MAX_MEMBERS = 64, HD_MAX_SEALERS = 2 * HD_MAX_MEMBERS };
+#define HD_SEAL_UNKNOWN UINT64_MAX
 
-struct hd_seal { uint32_t epoch, member; uint64_t step, sum_digest, state_digest; };     /* digests 0: not a digest step */
+/* digests 0: not a digest step; knows: the newest decided view that its sender is prepared for. */
+struct hd_seal { uint32_t epoch, member; uint64_t step, sum_digest, state_digest; uint32_t knows; };
 
-struct hd_seals {
-	uint32_t epoch, nmembers;
-	uint64_t committed;               /* steps committed: s is the next to commit */
-	uint64_t sealed[2];               /* member bits for steps committed, committed + 1 */
-	struct hd_seal first[2];          /* first seal of each: what the others must equal */
+struct hd_sealer {
+	uint32_t worker, knows[2];        /* of its last two seals, by parity of the step */
+	uint64_t next;                    /* it has sealed all steps below */
 };
 
+struct hd_seals {
+	bool observes;
+	uint32_t epoch, also;             /* epochs whose seals are taken: of members; of those expected (0: none) */
+	uint32_t nmembers, n;             /* sealers: the members first, then those expected */
+	uint64_t committed;               /* steps committed: s is the next to commit */
+	uint32_t known;                   /* least `knows` of the seals of step committed - 1; 0: not all were heard */
+	struct hd_seal first[2];          /* first seals of steps committed, committed + 1, by parity: what others must equal */
+	bool has_first[2];
+	struct hd_sealer by[HD_MAX_SEALERS];
+};
+
+/* Members 0 .. nmembers - 1 that have all sealed what is below `step`. */
 void hd_seals_init(struct hd_seals *seals, uint32_t epoch, uint32_t nmembers, uint64_t step);
-/* HD_OK; HD_E_STALE: other epoch, or a step already committed (drop it); HD_E_INTEGRITY: digests
- * differ; HD_E_PROTOCOL: no such member, or more than one step ahead. `*committed` tells whether
- * this seal completed one or two steps (how many). */
+/* Members by worker id and what each has sealed: next[i], or HD_SEAL_UNKNOWN; next NULL: `step` for all. */
+void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, const uint64_t *next, uint64_t step, uint32_t nmembers);
+/* The members of decided view `epoch`: those who are not members now are expected (rule 4). */
+void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker, uint32_t n);
+
+/* HD_OK; HD_E_STALE: other epoch, or it was counted already (drop it); HD_E_INTEGRITY: digests
+ * differ; HD_E_PROTOCOL: no such member, or more than one step ahead. `*committed` tells how many steps
+ * this seal completed. */
 HD_MUST_USE enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed, struct hd_diag *diag);
-/* May `member` write its gradient buffer in step s? Only when every member has sealed s-1. */
+/* May a member begin `step`? Only when every member has sealed step - 1. */
 bool hd_seals_gate(const struct hd_seals *seals, uint64_t step);
+/* Has that worker sealed all steps below `step`? */
+bool hd_seals_has(const struct hd_seals *seals, uint32_t worker, uint64_t step);
 
 #endif

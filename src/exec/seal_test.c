@@ -71,12 +71,12 @@ static void a_seal_counts_once(void **state)
 static void refusals_name_what_is_wrong_and_change_nothing(void **state)
 {
 	static const struct { struct hd_seal seal; enum hd_err err; const char *says; } cases[] = {
-		{ { 2, 0, 5, 1, 7 }, HD_E_STALE,     "seal of membership epoch 2 in epoch 3" },
-		{ { 3, 2, 5, 1, 7 }, HD_E_PROTOCOL,  "seal of member 2 of 2" },
-		{ { 3, 0, 4, 1, 7 }, HD_E_STALE,     "seal of step 4, which is committed" },
-		{ { 3, 0, 7, 1, 7 }, HD_E_PROTOCOL,  "member 0 seals step 7 while step 5 is open" },
-		{ { 3, 0, 5, 2, 7 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different sums (0000000000000001, 0000000000000002)" },
-		{ { 3, 0, 5, 1, 8 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different states (0000000000000007, 0000000000000008)" },
+		{ { 2, 0, 5, 1, 7, 0 }, HD_E_STALE,     "seal of membership epoch 2 in epoch 3" },
+		{ { 3, 2, 5, 1, 7, 0 }, HD_E_PROTOCOL,  "seal of member 2 of 2" },
+		{ { 3, 0, 4, 1, 7, 0 }, HD_E_STALE,     "seal of step 4, which is committed" },
+		{ { 3, 0, 7, 1, 7, 0 }, HD_E_PROTOCOL,  "member 0 seals step 7 while step 5 is open" },
+		{ { 3, 0, 5, 2, 7, 0 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different sums (0000000000000001, 0000000000000002)" },
+		{ { 3, 0, 5, 1, 8, 0 }, HD_E_INTEGRITY, "step 5: members 1 and 0 hold different states (0000000000000007, 0000000000000008)" },
 	};
 	(void)state;
 
@@ -94,12 +94,63 @@ static void refusals_name_what_is_wrong_and_change_nothing(void **state)
 	}
 }
 
+/* Two members and a learner; the decided view 4 has members 1 and 7. */
+static void newcomers_are_expected_and_gate_nothing(void **state)
+{
+	struct hd_seals seals;
+	struct hd_seal by7 = { 4, 7, 5, 0, 0, 4 }, by0 = seal_of(0, 5, 1), by1 = seal_of(1, 5, 1);
+	uint32_t n = 9;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_E_STALE);
+	hd_seals_expect(&seals, 4, (uint32_t[]){ 1, 7 }, 2);
+	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_OK);
+	assert_true(hd_seals_has(&seals, 7, 6) && !hd_seals_has(&seals, 7, 7) && !hd_seals_has(&seals, 1, 6));
+	by7.epoch = 3;
+	assert_int_equal(hd_seals_add(&seals, &by7, &n, NULL), HD_E_STALE);        /* it speaks in its own epoch alone */
+	by1.epoch = 4;
+	assert_int_equal(hd_seals_add(&seals, &by1, &n, NULL), HD_E_STALE);
+	by1.epoch = 3;
+	by0.knows = by1.knows = 4;
+	assert_int_equal(hd_seals_add(&seals, &by0, &n, NULL), HD_OK);
+	assert_int_equal(n, 0);
+	assert_int_equal(hd_seals_add(&seals, &by1, &n, NULL), HD_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(seals.known, 4);
+}
+
+/* Who has not spoken yet: nothing commits, and what is known of a step is what all its seals say. */
+static void the_least_that_is_known_of_a_step_counts(void **state)
+{
+	struct hd_seals seals;
+	uint32_t who[] = { 2, 9 }, n = 9;
+	uint64_t unknown[] = { HD_SEAL_UNKNOWN, HD_SEAL_UNKNOWN };
+	struct hd_seal seal = { 3, 2, 1000000, 1, 1, 8 };
+
+	(void)state;
+	hd_seals_of(&seals, 3, who, unknown, 0, 2);
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	seal.step++;
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	assert_int_equal(seals.committed, 0);
+	seal = (struct hd_seal){ 3, 9, 1000000, 1, 1, 3 };
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	assert_true(seals.committed == 1000001 && seals.known == 3);
+	seal.step++;
+	seal.knows = 8;
+	assert_int_equal(hd_seals_add(&seals, &seal, &n, NULL), HD_OK);
+	assert_true(seals.committed == 1000002 && seals.known == 8);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_member_commits_each_step_as_it_seals_it),
 		cmocka_unit_test(a_step_is_committed_when_the_last_member_has_sealed_it),
 		cmocka_unit_test(a_seal_counts_once),
+		cmocka_unit_test(newcomers_are_expected_and_gate_nothing),
+		cmocka_unit_test(the_least_that_is_known_of_a_step_counts),
 		cmocka_unit_test(refusals_name_what_is_wrong_and_change_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

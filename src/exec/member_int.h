@@ -1,0 +1,116 @@
+/* member_int.h -- the inside of a member machine; member.h says what it promises. */
+#ifndef HD_EXEC_MEMBER_INT_H
+#define HD_EXEC_MEMBER_INT_H
+
+#include "exec/member.h"
+#include "exec/seal.h"
+
+enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64 };
+
+struct hd_member_peer { uint32_t worker; bool up; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
+struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
+
+/* A view that is prepared or decided, and not in force. */
+struct hd_member_next {
+	bool open, prepared, said, decided;       /* prepared: the runtime is; said: PREPARED went out, all links being up */
+	struct hd_view view;
+};
+
+/* Own passes of step `at`. */
+struct hd_member_own {
+	struct hd_passes passes;          /* of this worker alone */
+	bool computed[HD_MAX_PASSES], sent[HD_MAX_PASSES];     /* sent: its table entries, in this epoch */
+	uint64_t *final;                  /* owned: [HD_MAX_PASSES][words] buckets whose roots are final */
+	uint32_t words;
+};
+
+struct hd_member {
+	struct hd_member_config config;
+	enum hd_member_state state;
+	uint32_t worker, term, epoch;
+
+	bool co_up;
+	bool awake;                       /* the clock was seen */
+	int64_t co_lost_ns, call_ns, take_over_ns, tell_ns;
+	struct hd_member_peer peer[HD_MEMBER_PEERS];
+	uint32_t npeers;
+	bool peer_lost;                   /* a member was lost since the coordinator was */
+
+	bool warmed, learning, learned;   /* learning: a donor's stream is there */
+	struct hd_msg_learn from;
+
+	bool has_view, held, status_said;
+	bool hold;                        /* too few members: no step is begun in this view */
+	struct hd_view view;
+	struct hd_member_next next;
+	struct hd_seals seals;
+	uint64_t switch_step;             /* HD_NO_STEP: not known */
+	bool diverged;
+
+	uint64_t at;                      /* first step not sealed */
+	bool begun, finishing, ready;
+	uint32_t asked;                   /* BOUNDARY(at) under way */
+	bool asked_final;                 /* the last of them said so */
+	bool was_scribe;                  /* at the last BOUNDARY */
+	uint64_t halt_step;               /* HD_NO_STEP: none */
+	bool stopping, done;              /* STOP was asked; DONE was said */
+	uint32_t stop_code, done_code;
+	char done_why[HD_MSG_TEXT + 1];
+	bool joined_step;                 /* sealed s0 + 1 as a learner */
+	uint32_t folding;                 /* folds under way */
+	struct hd_member_own own;
+	struct hd_exchange x;
+
+	bool draining;
+	uint32_t drain_code;
+	char drain_why[HD_MSG_TEXT + 1];
+
+	struct hd_member_news news[HD_MEMBER_NEWS];
+	uint64_t news_from;               /* seals since then may be unknown to the coordinator */
+
+	int64_t now_ns;
+	struct hd_arena out;              /* of the actions of one call */
+	struct hd_member_action *act;
+	size_t nact, act_cap;
+	bool broken;                      /* no memory, or a view that cannot be: only EXIT comes */
+	uint32_t broken_code;
+	char broken_why[HD_MSG_TEXT + 1];
+};
+
+struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind);
+/* A message of its term and epoch, in the arena of the call. NULL: no memory. */
+struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind);
+void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
+void hd_member_say(struct hd_member *m, const struct hd_msg *msg);               /* to the coordinator, if there is one */
+void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);          /* to all members, those decided included */
+void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
+void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
+void hd_member_watch(struct hd_member *m);                /* a view came in force: members that are not connected are suspected */
+void hd_member_leave(struct hd_member *m);                /* says LEAVE */
+void hd_member_fenced(struct hd_member *m, const char *why);
+bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
+
+/* member_step.c */
+void hd_member_progress(struct hd_member *m);             /* begin, halt, finish: all that has become possible */
+void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
+void hd_member_offer_all(struct hd_member *m);            /* after AGAIN: everything that is here goes out anew */
+void hd_member_compute(struct hd_member *m, uint32_t first_pass);
+void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);
+void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
+void hd_member_resay_seals(struct hd_member *m);
+void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
+void hd_member_done(struct hd_member *m);
+
+/* member_view.c */
+void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_say_prepared(struct hd_member *m);         /* when it is due */
+bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
+void hd_member_prepared(struct hd_member *m, uint32_t epoch);
+void hd_member_learned(struct hd_member *m, uint64_t step);
+void hd_member_status(struct hd_member *m);               /* when no fold is under way */
+bool hd_member_switch(struct hd_member *m);               /* at its gate: adopt or leave; false: not yet */
+
+#endif

@@ -1,0 +1,353 @@
+#include "exec/member_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The life of a step. Three conditions guard its ends: a step begins when everybody has sealed the one before
+ * (gate) and its boundary is done (ready); its table entries leave when its boundary is done; it is finished when
+ * all is here. */
+
+static bool is_final(const struct hd_member_own *own, uint32_t pass, uint32_t bucket)
+{
+	return own->final[pass * own->words + bucket / 64] >> bucket % 64 & 1;
+}
+
+static void set_final(struct hd_member_own *own, uint32_t pass, uint32_t bucket)
+{
+	own->final[pass * own->words + bucket / 64] |= UINT64_C(1) << bucket % 64;
+}
+
+static void fold_if_ready(struct hd_member *m, uint32_t bucket)
+{
+	if (!hd_exchange_fold(&m->x, bucket))
+		return;
+	hd_member_act(m, HD_DO_FOLD)->bucket = bucket;
+	m->folding++;
+}
+
+static void publish(struct hd_member *m, uint32_t bucket)
+{
+	uint64_t to = hd_exchange_lacking(&m->x, bucket);
+
+	if (hd_exchange_source(&m->x, bucket) != m->x.me || !hd_exchange_summed(&m->x, bucket) || !to)
+		return;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_PUBLISH);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+/* How many roots each own pass has: ordinals run through the passes. */
+static void ordinals(const struct hd_member *m, uint32_t pass, uint32_t *first, uint32_t *n)
+{
+	*first = *n = 0;
+	for (uint32_t i = 0; i < m->x.passes.npasses; i++) {
+		const struct hd_pass *p = &m->x.passes.pass[i];
+		uint32_t roots = m->x.first_root[i + 1] - m->x.first_root[i];
+		if (p->worker != m->worker)
+			continue;
+		if (p->pass == pass)
+			*n = roots;
+		else if (p->pass < pass)
+			*first += roots;
+	}
+}
+
+static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
+{
+	uint32_t owner = hd_exchange_source(&m->x, bucket), first, n;
+
+	if (!hd_exchange_wants_roots(&m->x, bucket))
+		return;
+	if (owner == m->x.me) {
+		ordinals(m, pass, &first, &n);
+		for (uint32_t i = 0; i < n; i++)
+			hd_exchange_root(&m->x, m->worker, first + i, bucket);
+		fold_if_ready(m, bucket);
+		return;
+	}
+	struct hd_member_action *a = hd_member_act(m, HD_DO_ROOTS);
+	a->pass = pass;
+	a->bucket = bucket;
+	a->worker = m->view.member[owner];
+}
+
+/* Rule 4 of member.h: entries of the table are this member's word that the step is run. */
+static void send_leaves(struct hd_member *m)
+{
+	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready && !m->held && m->halt_step != m->at; p++) {
+		if (!m->own.computed[p] || m->own.sent[p])
+			continue;
+		m->own.sent[p] = true;
+		hd_exchange_leaves(&m->x, m->worker, p);
+		if (m->x.nmembers > 1 && hd_exchange_table_source(&m->x) == HD_NOBODY)
+			hd_member_act(m, HD_DO_LEAVES)->pass = p;
+	}
+}
+
+void hd_member_compute(struct hd_member *m, uint32_t first_pass)
+{
+	for (uint32_t p = first_pass; p < m->own.passes.npasses; p++) {
+		struct hd_member_action *a = hd_member_act(m, HD_DO_COMPUTE);
+		a->pass = p;
+		a->range = m->own.passes.range + m->own.passes.pass[p].first_range;
+		a->nranges = m->own.passes.pass[p].nranges;
+		m->own.computed[p] = m->own.sent[p] = false;
+		memset(m->own.final + p * m->own.words, 0, m->own.words * sizeof *m->own.final);
+	}
+}
+
+static void begin(struct hd_member *m)
+{
+	struct hd_passes passes;
+	struct hd_diag diag = { "" };
+
+	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at, &passes, &diag)) {
+		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
+		return;
+	}
+	m->begun = true;
+	m->folding = 0;
+	const struct hd_pass *mine = hd_passes_find(&passes, m->worker, 0);
+	m->own.passes.npasses = m->own.passes.nranges = 0;
+	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range, mine->nranges))
+		hd_member_break(m, 1, "a share of too many ranges");
+	hd_member_act(m, HD_DO_BEGIN);
+	hd_member_compute(m, 0);
+}
+
+void hd_member_boundary(struct hd_member *m)
+{
+	if (m->at >= m->config.nsteps && m->halt_step == HD_NO_STEP)
+		m->halt_step = m->at;                     /* also one that loaded the end */
+	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
+	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
+
+	m->was_scribe = view->member[0] == m->worker;
+	a->flag = m->was_scribe;
+	a->final = m->halt_step == m->at;
+	m->asked_final = a->final;
+	m->asked++;
+	m->ready = false;
+}
+
+void hd_member_offer_all(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
+		publish(m, b);
+		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
+			if (is_final(&m->own, p, b))
+				offer(m, p, b);
+	}
+	if (hd_exchange_table_source(&m->x) == m->x.me) {
+		uint64_t all = m->x.nmembers == 64 ? UINT64_MAX : (UINT64_C(1) << m->x.nmembers) - 1;
+		struct hd_member_action *a = all & ~m->x.table_have ? hd_member_act(m, HD_DO_TABLE) : NULL;
+		if (a) {
+			a->step = m->x.step;
+			a->mask = all & ~m->x.table_have;
+		}
+	}
+	memset(m->own.sent, 0, sizeof m->own.sent);
+}
+
+/* ---- what the devices and the wire report ---- */
+
+static void on_final(struct hd_member *m, uint32_t pass, uint32_t bucket)
+{
+	if (pass >= m->own.passes.npasses || bucket >= m->x.nbuckets || is_final(&m->own, pass, bucket))
+		return;
+	set_final(&m->own, pass, bucket);
+	if (!m->held)
+		offer(m, pass, bucket);
+}
+
+static void on_computed(struct hd_member *m, uint32_t pass)
+{
+	if (pass >= m->own.passes.npasses)
+		return;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		on_final(m, pass, b);
+	m->own.computed[pass] = true;
+}
+
+static void on_folded(struct hd_member *m, uint32_t bucket)
+{
+	assert(m->folding > 0);
+	m->folding--;
+	if (!hd_exchange_sum(&m->x, bucket))
+		return;
+	if (!m->held)
+		publish(m, bucket);
+	else if (!m->folding && !m->status_said)
+		hd_member_status(m);
+}
+
+void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (event->step != m->at || !m->begun)
+		return;
+	switch ((int)event->kind) {
+	case HD_IN_FINAL:    on_final(m, event->pass, event->bucket); return;
+	case HD_IN_COMPUTED: on_computed(m, event->pass); return;
+	case HD_IN_FOLDED:   on_folded(m, event->bucket); return;
+	default: break;
+	}
+	if (event->epoch != m->epoch || m->held)
+		return;
+	switch ((int)event->kind) {
+	case HD_IN_ROOT:
+		if (hd_exchange_root(&m->x, event->worker, event->ordinal, event->bucket))
+			fold_if_ready(m, event->bucket);
+		break;
+	case HD_IN_SUM:    hd_exchange_sum(&m->x, event->bucket); break;
+	case HD_IN_LEAVES: hd_exchange_leaves(&m->x, event->worker, event->pass); break;
+	case HD_IN_TABLE:  hd_exchange_table(&m->x); break;
+	default: break;
+	}
+}
+
+/* ---- seals ---- */
+
+static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *seal)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+
+	if (msg)
+		msg->seal = *seal;
+	return msg;
+}
+
+/* The first step all of whose seals know of a decided view is s0; from s0 + 2 on it is in force. Only who was told that it is decided
+ * says so: a newcomer need not have heard it itself. */
+static void find_switch(struct hd_member *m)
+{
+	if (!m->next.open || m->switch_step != HD_NO_STEP || m->seals.known < m->next.view.epoch)
+		return;
+	m->switch_step = m->seals.committed + 1;
+	if (!m->next.decided)
+		hd_member_act(m, HD_DO_DECIDED)->epoch = m->next.view.epoch;
+	m->next.decided = true;
+}
+
+static void count_seal(struct hd_member *m, const struct hd_seal *seal)
+{
+	struct hd_diag diag = { "" };
+	uint32_t committed = 0;
+	enum hd_err err = hd_seals_add(&m->seals, seal, &committed, &diag);
+
+	if (err == HD_E_INTEGRITY)
+		m->diverged = true;
+	if (!err && committed)
+		find_switch(m);
+}
+
+void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
+{
+	if (!m->has_view && !m->next.open)
+		return;
+	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest, msg->seal.state_digest, msg->seal.knows });
+}
+
+void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (event->step != m->at || !m->finishing)
+		return;
+	struct hd_msg_seal seal = {
+		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch, .ran = true,
+		.sum_digest = event->sum_digest, .state_digest = event->state_digest, .news = *event->news,
+	};
+	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
+	struct hd_msg *msg = seal_msg(m, &seal);
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+	m->at++;
+	m->asked = 0;
+	m->begun = m->finishing = false;
+	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest, seal.knows });
+	hd_member_boundary(m);
+}
+
+void hd_member_resay_seals(struct hd_member *m)
+{
+	uint64_t from = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0;
+
+	for (uint64_t s = from > m->news_from ? from : m->news_from; s < m->at; s++)
+		if (m->news[s % HD_MEMBER_NEWS].step == s + 1)
+			hd_member_say(m, seal_msg(m, &m->news[s % HD_MEMBER_NEWS].seal));
+}
+
+/* ---- the end ---- */
+
+void hd_member_done(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_DONE);
+
+	m->done = true;
+	if (!msg)
+		return;
+	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code, .nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
+	hd_member_say(m, msg);
+}
+
+static void say_halt(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_HALT);
+
+	if (msg)
+		msg->halt.step = m->at;
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+}
+
+/* A scribe that was asked to stop does so where it has not begun. */
+static void stop_here(struct hd_member *m)
+{
+	if (m->state != HD_MEMBER || !m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
+		return;
+	m->halt_step = m->at;
+	m->done_code = m->stop_code;
+}
+
+static void halt_here(struct hd_member *m)
+{
+	bool first = m->state == HD_MEMBER;
+
+	if (first && m->was_scribe && m->at < m->config.nsteps)
+		say_halt(m);
+	m->state = HD_HALTED;
+	if (m->begun) {
+		hd_member_act(m, HD_DO_CANCEL);
+		m->begun = false;
+	}
+	if (first && !m->asked_final)
+		hd_member_boundary(m);                    /* that nothing follows was not known when it was asked for last */
+	if (m->ready && !m->done)
+		hd_member_done(m);
+}
+
+static bool may_begin(const struct hd_member *m)
+{
+	return m->ready && !m->begun && !m->diverged && hd_seals_gate(&m->seals, m->at) && !m->hold;
+}
+
+void hd_member_progress(struct hd_member *m)
+{
+	if (m->held)
+		return;
+	if (m->switch_step == m->at && ((m->state == HD_LEARNING && m->learned) || m->state == HD_MEMBER))
+		hd_member_switch(m);
+	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)
+		return;
+	stop_here(m);
+	if (m->halt_step == m->at && !m->finishing) {
+		halt_here(m);
+		return;
+	}
+	send_leaves(m);
+	if (may_begin(m))
+		begin(m);
+	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x)) {
+		m->finishing = true;
+		hd_member_act(m, HD_DO_FINISH);
+	}
+}

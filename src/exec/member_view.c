@@ -1,0 +1,302 @@
+#include "exec/member_int.h"
+
+#include <string.h>
+
+/* ---- a planned change: PREPARE, DECIDE, the switch ---- */
+
+/* Prepared is who is connected with all members, old and new: no seal may miss anybody. */
+void hd_member_say_prepared(struct hd_member *m)
+{
+	bool up = m->next.open && m->next.prepared && !m->next.said && m->co_up;
+
+	for (uint32_t i = 0; up && i < m->seals.nmembers; i++)
+		up = hd_member_is_up(m, m->seals.by[i].worker);
+	for (uint32_t i = 0; up && i < m->next.view.nmembers; i++)
+		up = hd_member_is_up(m, m->next.view.member[i]);
+	struct hd_msg *msg = up ? hd_member_msg(m, HD_MSG_PREPARED) : NULL;
+	if (!msg)
+		return;
+	msg->decided.next = m->next.view.epoch;
+	hd_member_say(m, msg);
+	m->next.said = true;
+}
+
+void hd_member_prepared(struct hd_member *m, uint32_t epoch)
+{
+	if (!m->next.open || m->next.view.epoch != epoch)
+		return;
+	m->next.prepared = true;
+	hd_member_say_prepared(m);
+}
+
+void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
+{
+	const struct hd_msg_prepare *p = &msg->prepare;
+
+	if (p->next <= m->epoch || m->held || m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->learned))
+		return;
+	if (m->next.open && m->next.view.epoch >= p->next) {
+		m->next.said = false;
+		hd_member_say_prepared(m);
+		return;
+	}
+	struct hd_view *view = &m->next.view;
+	*view = (struct hd_view){ .epoch = p->next, .nmembers = p->nmember, .nranks = p->nrank };
+	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
+	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
+	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
+		return;                                   /* the coordinator is told nothing: T later it plans without this worker */
+	m->next.open = true;
+	m->next.prepared = m->next.said = m->next.decided = false;
+	m->switch_step = HD_NO_STEP;
+	if (m->state == HD_LEARNING) {
+		uint64_t unknown[HD_MAX_MEMBERS];
+		for (uint32_t i = 0; i < p->nold; i++)
+			unknown[i] = HD_SEAL_UNKNOWN;
+		hd_seals_of(&m->seals, msg->epoch, p->old, unknown, 0, p->nold);
+		m->joined_step = false;
+	}
+	hd_seals_expect(&m->seals, view->epoch, view->member, view->nmembers);
+	hd_member_act(m, HD_DO_PREPARE)->view = view;
+}
+
+void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (msg->decided.next <= m->epoch || m->held)
+		return;
+	if (m->next.open && m->next.prepared && m->next.view.epoch == msg->decided.next)
+		m->next.decided = true;
+	hd_member_act(m, HD_DO_DECIDED)->epoch = msg->decided.next;
+}
+
+static void adopt(struct hd_member *m, const struct hd_view *view)
+{
+	m->view = *view;
+	m->has_view = true;
+	m->next.open = false;
+	m->switch_step = HD_NO_STEP;
+	m->hold = false;
+	m->state = HD_MEMBER;
+	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
+	hd_member_watch(m);
+}
+
+/* A learner has no part in the steps before; its seal says that it holds X_{s0+2}. */
+static void seal_as_learner(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+	uint32_t committed = 0;
+
+	m->joined_step = true;
+	if (!msg)
+		return;
+	msg->epoch = m->next.view.epoch;
+	msg->seal = (struct hd_msg_seal){ .step = m->at - 1, .knows = m->next.view.epoch };
+	for (uint32_t i = 0; i < m->seals.n; i++)
+		if (m->seals.by[i].worker != m->worker)
+			hd_member_send(m, m->seals.by[i].worker, msg);
+	hd_member_say(m, msg);
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 }, &committed, NULL);
+	hd_member_boundary(m);
+}
+
+/* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
+bool hd_member_switch(struct hd_member *m)
+{
+	if (m->state == HD_LEARNING && !m->joined_step)
+		seal_as_learner(m);
+	if (!m->ready || !hd_seals_gate(&m->seals, m->at))
+		return false;
+	for (uint32_t i = 0; i < m->next.view.nmembers; i++)
+		if (!hd_seals_has(&m->seals, m->next.view.member[i], m->at))
+			return false;
+	if (!hd_view_has(&m->next.view, m->worker)) {
+		hd_member_leave(m);
+		hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
+		return true;
+	}
+	m->epoch = m->next.view.epoch;
+	hd_member_act(m, HD_DO_EPOCH);
+	adopt(m, &m->next.view);
+	hd_seals_of(&m->seals, m->epoch, m->view.member, NULL, m->at, m->view.nmembers);
+	return true;
+}
+
+void hd_member_learned(struct hd_member *m, uint64_t step)
+{
+	if (m->state != HD_LEARNING)
+		return;
+	bool first = !m->learned;
+	m->learned = true;
+	if (m->joined_step && step > m->at) {             /* the members went on without this worker: the view it prepared for is void */
+		m->joined_step = m->next.open = false;
+		m->switch_step = HD_NO_STEP;
+		m->asked = 0;
+	}
+	m->at = step;
+	struct hd_msg *msg = first ? hd_member_msg(m, HD_MSG_LEARNED) : NULL;
+	if (msg)
+		msg->learned.step = step;
+	if (first)
+		hd_member_say(m, msg);
+}
+
+/* ---- an unplanned change: FENCE, STATUS, VIEW ---- */
+
+void hd_member_status(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_STATUS);
+	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+
+	m->status_said = true;
+	if (!msg)
+		return;
+	msg->status = (struct hd_msg_status){ .at = m->at, .member = member, .begun = m->begun, .halted = m->halt_step == m->at };
+	if (member && m->begun) {
+		msg->status.table = m->x.table;
+		msg->status.npass = m->own.passes.npasses;
+		msg->status.pass = m->own.passes.pass;
+		msg->status.nrange = m->own.passes.nranges;
+		msg->status.range = m->own.passes.range;
+		msg->status.nsum = (m->x.nbuckets + 63) / 64;
+		msg->status.sum = m->x.sum;
+	} else if (member) {
+		msg->status.prev = m->at > 0 && m->x.step == m->at - 1 && hd_exchange_complete(&m->x);
+	}
+	hd_member_say(m, msg);
+}
+
+void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
+{
+	bool has_state = m->state == HD_MEMBER || m->state == HD_HALTED || (m->state == HD_LEARNING && m->learned);
+
+	if (msg->epoch < m->epoch || (msg->epoch == m->epoch && !m->held) || m->state == HD_OUTSIDE)
+		return;
+	if (msg->epoch > m->epoch) {
+		m->epoch = msg->epoch;
+		m->next.open = false;
+		m->switch_step = HD_NO_STEP;
+		m->seals.epoch = msg->epoch;
+		m->seals.also = 0;
+		m->held = has_state;
+		m->status_said = false;
+		hd_member_act(m, HD_DO_EPOCH);
+	}
+	if (m->held && !m->folding)
+		hd_member_status(m);
+}
+
+/* Passes of this worker that VIEW adds to those it has. */
+static void take_passes(struct hd_member *m, const struct hd_passes *all)
+{
+	uint32_t had = m->own.passes.npasses;
+
+	for (uint32_t i = 0; i < all->npasses; i++) {
+		const struct hd_pass *p = &all->pass[i];
+		if (p->worker == m->worker && p->pass >= had && hd_passes_add(&m->own.passes, m->worker, p->pass, all->range + p->first_range, p->nranges))
+			hd_member_break(m, 1, "a view gives this worker too many ranges");
+	}
+	hd_member_compute(m, had);
+}
+
+/* The open step is taken up again: by those who have not sealed it, and by those who have as publishers. */
+static void again(struct hd_member *m, const struct hd_msg_view *v)
+{
+	struct hd_passes passes = { .npasses = v->npass, .nranges = v->nrange };
+	struct hd_diag diag = { "" };
+	bool anew = m->at == v->step && !m->begun;
+
+	memcpy(passes.pass, v->pass, v->npass * sizeof *v->pass);
+	memcpy(passes.range, v->range, v->nrange * sizeof *v->range);
+	if (anew)
+		m->own.passes.npasses = m->own.passes.nranges = 0;
+	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, v->have, v->nhave, v->table, &diag)) {
+		hd_member_break(m, 1, diag.text);
+		return;
+	}
+	m->folding = 0;
+	hd_member_act(m, anew ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
+	if (m->at == v->step) {
+		m->begun = true;
+		take_passes(m, &passes);
+	}
+	hd_member_offer_all(m);
+}
+
+static void reseal(struct hd_member *m, uint64_t step)
+{
+	const struct hd_member_news *news = &m->news[step % HD_MEMBER_NEWS];
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+	uint32_t committed = 0;
+
+	if (!msg || news->step != step + 1)
+		return;
+	msg->seal = news->seal;
+	msg->seal.knows = m->epoch;
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ m->epoch, m->worker, step, msg->seal.sum_digest, msg->seal.state_digest, m->epoch },
+		&committed, NULL);
+}
+
+/* What each has sealed: as it told the coordinator, or since, to us. */
+static void count_from(struct hd_member *m, const struct hd_msg_view *v)
+{
+	uint64_t next[HD_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < v->nmember; i++)
+		next[i] = v->at[i] == v->step && hd_seals_has(&m->seals, v->member[i], v->step + 1) ? v->step + 1 : v->at[i];
+	hd_seals_of(&m->seals, m->epoch, v->member, next, 0, v->nmember);
+}
+
+static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_view *view)
+{
+	const struct hd_msg_view *v = &msg->view;
+
+	*view = (struct hd_view){ .epoch = msg->epoch, .nmembers = v->nmember, .nranks = v->nrank };
+	memcpy(view->member, v->member, v->nmember * sizeof *v->member);
+	memcpy(view->rank, v->rank, v->nrank * sizeof *v->rank);
+	return !hd_view_verify(view, m->config.nvns, NULL) && v->nat == v->nmember;
+}
+
+void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
+{
+	const struct hd_msg_view *v = &msg->view;
+	struct hd_view view;
+	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+
+	if (!m->held || msg->epoch != m->epoch || !m->status_said || !read_view(m, msg, &view))
+		return;
+	m->held = false;
+	if (!hd_view_has(&view, m->worker)) {
+		if (member)
+			hd_member_fenced(m, "the job went on without this worker");
+		return;
+	}
+	bool was_scribe = member && m->was_scribe;
+	if (m->at != v->step && m->at != v->step + 1) {
+		hd_member_fenced(m, "the job is at another step");
+		return;
+	}
+	adopt(m, &view);
+	m->done = false;                                  /* it is said again, to whoever decided this view */
+	m->hold = v->hold;
+	count_from(m, v);
+	m->joined_step = false;
+	if (v->halt != HD_NO_STEP)
+		m->halt_step = v->halt;
+	if (v->afresh && m->begun && m->at == v->step) {
+		hd_member_act(m, HD_DO_CANCEL);
+		m->begun = false;
+	}
+	if (v->npass || v->nhave || v->table)
+		again(m, v);
+	if (m->at == v->step + 1)
+		reseal(m, v->step);
+	/* with a holder of the table the former scribe had contributed, so its boundary was done */
+	bool due = m->at == v->step + 1 || (!m->finishing && !v->table);
+	if (!member || (hd_member_scribe(m) && !was_scribe && due)) {
+		m->asked = member ? m->asked : 0;
+		hd_member_boundary(m);
+	}
+}
