@@ -30,7 +30,10 @@
 #include "exec/message.h"
 #include "exec/view.h"
 
-enum { HD_MAX_WORKERS = 128 };            /* of one job at a time: members, learners, standbys, those leaving */
+enum {
+	HD_MAX_WORKERS = 128,             /* of one job at a time: members, learners, standbys, those leaving */
+	HD_CO_NEWS = 512,                 /* steps whose record waits for their commit */
+};
 
 /* What a planner may know of a member. */
 struct hd_member_info { uint32_t worker, ndevices; uint64_t vn_ps, memory; const char *host; };
@@ -42,9 +45,10 @@ struct hd_co_record {
 	uint64_t serial;                  /* rises with every store */
 	uint32_t term, epoch, next_worker;        /* greatest used; next_worker: the next id */
 	uint32_t target, nmembers;
-	uint32_t member[HD_MAX_MEMBERS];  /* of the newest view that was decided */
+	uint32_t member[HD_MAX_WORKERS];  /* who may hold the state: of the newest view, and of the one decided but not in force */
 	bool started;                     /* there was a view: `member` hold the state */
 	bool halting;
+	uint32_t halt_code;
 };
 
 struct hd_co_config {
@@ -65,6 +69,7 @@ struct hd_co_config {
 	X(DRAIN,     "worker, code",   "that worker shall leave the job")                                        \
 	X(HALT,      "code, text",     "stop at the next boundary; workers leave with this code")                \
 	X(REPLAN,    "",               "ask the planner again")                                                  \
+	X(UNSPAWNED, "n",              "so many of the workers that SPAWN asked for ended before they joined")      \
 	X(STORED,    "serial, ok",     "STORE of that record is done, or failed: it is asked for again")         \
 	X(RESTORED,  "step",           "the step that RESTORE found; HD_NO_STEP: none")                          \
 	X(TICK,      "",               "time went by; at least each T/4")
@@ -123,7 +128,23 @@ void hd_coordinator_destroy(struct hd_coordinator *co);           /* takes NULL 
 struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct hd_co_event *event, int64_t now_ns);
 
 /* For status and top. */
-enum hd_co_worker_state { HD_W_FREE, HD_W_ADMITTED, HD_W_STANDBY, HD_W_LEARNING, HD_W_READY, HD_W_MEMBER, HD_W_LEAVING, HD_W_OUT };
+/*        id        text                                                                                         */
+#define HD_CO_STATES(X)                                                                                          \
+	X(FREE,      "free")                                                                                     \
+	X(ADMITTED,  "admitted")          /* has an id, builds */                                                \
+	X(STANDBY,   "standby")           /* could learn, is not wanted yet */                                   \
+	X(LEARNING,  "learning")                                                                                 \
+	X(READY,     "ready")             /* holds the state, follows */                                         \
+	X(MEMBER,    "member")                                                                                   \
+	X(LEFT,      "left")              /* said that it goes, or was told to */                                \
+	X(OUT,       "out")               /* dead to the job */
+
+enum hd_co_worker_state {
+#define X(id, text) HD_W_##id,
+	HD_CO_STATES(X)
+#undef X
+	HD_W_NSTATES
+};
 struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_state state; uint64_t sealed; bool up; const char *host, *address; };
 struct hd_co_status { uint32_t term, epoch, nmembers, target; uint64_t committed; bool changing, holding, halting; };
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status);

@@ -1,0 +1,428 @@
+#include "cluster/coordinator_int.h"
+
+#include <string.h>
+
+/* What is wanted is a function of the record (target, who drains) and of who is there; each event that changes either
+ * calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are coalesced by themselves. */
+
+void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
+{
+	struct hd_member_info info[HD_MAX_MEMBERS];
+	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
+	struct hd_view planned = *view;
+
+	for (uint32_t i = 0; i < view->nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, view->member[i]);
+		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0, w ? w->memory : 0, w ? w->host : "" };
+		ndevices[i] = info[i].ndevices;
+		member[i] = view->member[i];
+	}
+	if (co->config.plan && co->config.plan(co->config.plan_self, &planned, info, view->nmembers) && planned.nmembers == view->nmembers &&
+	    planned.epoch == view->epoch && !memcmp(planned.member, view->member, view->nmembers * sizeof *view->member) &&
+	    !hd_view_verify(&planned, co->config.nvns, NULL)) {
+		*view = planned;
+		return;
+	}
+	hd_view_even(view, view->epoch, member, ndevices, view->nmembers, co->config.nvns);
+}
+
+void hd_co_void(struct hd_coordinator *co)
+{
+	if (co->phase < HD_CO_NUMBERING || co->phase > HD_CO_DECIDED)
+		return;
+	hd_co_note(co, "void", HD_NOBODY, "the change to epoch %u", co->next.epoch);
+	co->phase = HD_CO_IDLE;
+	co->phase_serial = 0;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].prepared = false;
+}
+
+/* ---- learning ---- */
+
+static struct hd_co_worker *donor_for(struct hd_coordinator *co)
+{
+	struct hd_co_worker *best = NULL;
+	uint32_t fewest = UINT32_MAX;
+
+	for (uint32_t i = 0; co->has_view && i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		uint32_t n = 0;
+		if (!w || w->state != HD_W_MEMBER || !w->up)
+			continue;
+		n += w->draining ? HD_MAX_WORKERS : 0;            /* one that goes: only if there is no other */
+		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
+			n += hd_co_is_here(&co->worker[k]) && co->worker[k].donor == w->worker;
+		if (n <= fewest) {                                /* ties: the higher id, to spare the scribe */
+			fewest = n;
+			best = w;
+		}
+	}
+	return best;
+}
+
+static void say_learn(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_LEARN);
+
+	if (msg)
+		msg->learn = (struct hd_msg_learn){ w->donor, co->config.step };
+	hd_co_send(co, w, msg);
+}
+
+static void say_donate(struct hd_coordinator *co, uint32_t donor, uint32_t learner, bool on)
+{
+	const struct hd_co_worker *w = hd_co_find(co, donor);
+	struct hd_msg *msg = w ? hd_co_msg(co, HD_MSG_DONATE) : NULL;
+
+	if (!msg)
+		return;
+	msg->donate = (struct hd_msg_donate){ learner, on };
+	hd_co_send(co, w, msg);
+}
+
+void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (w->donor != HD_NOBODY)
+		say_donate(co, w->donor, w->worker, false);
+	w->donor = HD_NOBODY;
+	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
+	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+		hd_co_void(co);
+	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker))
+		hd_co_fence(co, co->config.detect_ns);
+}
+
+static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	struct hd_co_worker *donor = co->record.started ? donor_for(co) : NULL;
+
+	if (co->record.started && !donor)
+		return;
+	w->state = HD_W_LEARNING;
+	w->donor = donor ? donor->worker : HD_NOBODY;
+	say_learn(co, w);
+	if (donor)
+		say_donate(co, donor->worker, w->worker, true);
+}
+
+static uint32_t count(const struct hd_coordinator *co, enum hd_co_worker_state state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n += co->worker[i].state == state && !co->worker[i].draining;
+	return n;
+}
+
+static void teach_all(struct hd_coordinator *co)
+{
+	uint32_t n = count(co, HD_W_MEMBER) + count(co, HD_W_READY) + count(co, HD_W_LEARNING);
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && n < co->record.target; i++)
+		if (co->worker[i].state == HD_W_STANDBY && co->worker[i].up && !co->worker[i].draining) {
+			teach(co, &co->worker[i]);
+			n++;
+		}
+}
+
+/* ---- a planned change ---- */
+
+static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PREPARE);
+
+	if (msg)
+		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member, co->next.nmembers, co->next.member,
+							co->next.nranks, co->next.rank };
+	hd_co_send(co, w, msg);
+}
+
+static void say_decide(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_DECIDE);
+
+	if (msg)
+		msg->decided.next = co->next.epoch;
+	hd_co_send(co, w, msg);
+}
+
+static bool concerned(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	return hd_view_has(&co->view, w->worker) || hd_view_has(&co->next, w->worker);
+}
+
+/* Members that stay, then those who are ready, up to the target; of too many the youngest go. */
+static bool wanted(struct hd_coordinator *co, struct hd_view *next)
+{
+	bool same = true;
+
+	*next = (struct hd_view){ .nmembers = 0 };
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && !w->draining && next->nmembers < co->record.target)
+			next->member[next->nmembers++] = w->worker;
+		else
+			same = false;
+	}
+	while (next->nmembers < co->record.target) {
+		struct hd_co_worker *first = NULL;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+			struct hd_co_worker *w = &co->worker[i];
+			if (w->state == HD_W_READY && w->up && !w->draining && (!next->nmembers || w->worker > next->member[next->nmembers - 1]) &&
+			    (!first || w->worker < first->worker))
+				first = w;
+		}
+		if (!first)
+			break;
+		next->member[next->nmembers++] = first->worker;
+		same = false;
+	}
+	return !same;
+}
+
+static void open_change(struct hd_coordinator *co)
+{
+	struct hd_view next;
+	bool other = wanted(co, &next);
+
+	if (!next.nmembers) {
+		hd_co_note(co, "halt", HD_NOBODY, "all members leave");
+		co->halting = co->record.halting = true;
+		co->halt_code = 75;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+			hd_co_change_again(co, &co->worker[i]);
+		return;
+	}
+	if (next.nmembers < co->config.min && next.nmembers < co->view.nmembers)
+		return;                                   /* leavers wait for whom takes their place */
+	next.epoch = co->record.epoch + 1;
+	hd_co_fill_map(co, &next);
+	if (!other && (!co->replan || hd_view_same_map(&next, &co->view))) {
+		co->replan = false;
+		return;
+	}
+	co->replan = false;
+	co->next = next;
+	co->record.epoch = next.epoch;
+	co->phase = HD_CO_NUMBERING;
+	co->phase_serial = hd_co_store(co);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].prepared = false;
+}
+
+void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32_t epoch)
+{
+	if (co->phase != HD_CO_PREPARING || epoch != co->next.epoch)
+		return;
+	w->prepared = true;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]) && !co->worker[i].prepared)
+			return;
+	/* from now on either view's members may hold the state */
+	co->record.nmembers = co->view.nmembers;
+	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
+	for (uint32_t i = 0; i < co->next.nmembers; i++)
+		if (!hd_view_has(&co->view, co->next.member[i]))
+			co->record.member[co->record.nmembers++] = co->next.member[i];
+	co->phase = HD_CO_DECIDING;
+	co->phase_serial = hd_co_store(co);
+}
+
+void hd_co_change_stored(struct hd_coordinator *co)
+{
+	if (co->phase == HD_CO_NUMBERING) {
+		co->phase = HD_CO_PREPARING;
+		co->prepare_ns = co->now_ns;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+			if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]))
+				say_prepare(co, &co->worker[i]);
+	} else if (co->phase == HD_CO_DECIDING) {
+		co->phase = HD_CO_DECIDED;
+		hd_seals_expect(&co->seals, co->next.epoch, co->next.member, co->next.nmembers);
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+			if (hd_co_is_here(&co->worker[i]))
+				say_decide(co, &co->worker[i]);
+	}
+}
+
+void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (!hd_co_is_here(w) || !w->up)
+		return;
+	if (w->state == HD_W_LEARNING)
+		say_learn(co, w);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (hd_co_is_here(&co->worker[i]) && co->worker[i].donor == w->worker)
+			say_donate(co, w->worker, co->worker[i].worker, true);
+	if ((co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED) && concerned(co, w))
+		say_prepare(co, w);
+	if (co->phase == HD_CO_DECIDED)
+		say_decide(co, w);
+	struct hd_msg *msg = co->halting && w->state == HD_W_MEMBER ? hd_co_msg(co, HD_MSG_STOP) : NULL;
+	if (msg) {
+		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(co->halt_why), .why = co->halt_why };
+		hd_co_send(co, w, msg);
+	}
+}
+
+/* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is silent. */
+static void prepare_tick(struct hd_coordinator *co)
+{
+	if (co->phase != HD_CO_PREPARING || co->now_ns - co->prepare_ns < 8 * co->config.detect_ns)
+		return;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (co->phase == HD_CO_PREPARING && hd_co_is_here(w) && concerned(co, w) && !w->prepared)
+			hd_co_dead(co, w, "it did not prepare for the next view");
+	}
+}
+
+/* ---- seals, commit, the switch ---- */
+
+void hd_co_commit(struct hd_coordinator *co)
+{
+	for (; co->committed < co->seals.committed; co->committed++) {
+		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
+		struct hd_co_action *a = hd_co_act(co, HD_CO_DO_COMMIT);
+		a->step = co->committed;
+		a->epoch = co->view.epoch;
+		a->news = news->step == co->committed + 1 ? &news->news : NULL;
+	}
+}
+
+void hd_co_switched(struct hd_coordinator *co)
+{
+	uint64_t next[HD_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < co->next.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
+		next[i] = w ? w->sealed : 0;
+		if (w && hd_co_is_here(w) && w->state != HD_W_MEMBER) {
+			say_donate(co, w->donor, w->worker, false);
+			w->donor = HD_NOBODY;
+			w->state = HD_W_MEMBER;
+			w->done_ns = co->now_ns;
+		}
+	}
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && hd_co_is_here(w) && !hd_view_has(&co->next, w->worker))
+			w->state = HD_W_LEFT;
+	}
+	co->view = co->next;
+	co->view_epoch = 0;
+	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
+	co->seals.observes = true;
+	co->record.nmembers = co->view.nmembers;
+	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
+	hd_co_store(co);
+	co->phase = HD_CO_IDLE;
+	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (hd_co_is_here(&co->worker[i]) && co->worker[i].state != HD_W_MEMBER)
+			hd_co_send(co, &co->worker[i], hd_co_msg(co, HD_MSG_ENTERED));
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->halting; i++)
+		hd_co_change_again(co, &co->worker[i]);
+	hd_co_commit(co);
+}
+
+void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	const struct hd_msg_seal *s = &msg->seal;
+	struct hd_co_news *news = &co->news[s->step % HD_CO_NEWS];
+	struct hd_diag diag = { "" };
+	uint32_t n = 0;
+
+	if (s->ran && s->step >= co->committed && news->step != s->step + 1)
+		*news = (struct hd_co_news){ s->step + 1, s->news };
+	if (!co->has_view)
+		return;
+	if (s->step + 1 > w->sealed)
+		w->sealed = s->step + 1;
+	enum hd_err err = hd_seals_add(&co->seals, &(struct hd_seal){ msg->epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows }, &n, &diag);
+	if (err == HD_E_INTEGRITY) {
+		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
+		hd_co_end(co, 5, diag.text);
+		return;
+	}
+	hd_co_commit(co);
+}
+
+/* ---- what to open next ---- */
+
+static uint32_t ready_at_start(const struct hd_coordinator *co) { return count(co, HD_W_READY); }
+
+static void plan_start(struct hd_coordinator *co)
+{
+	uint32_t ready = ready_at_start(co);
+	bool late = co->now_ns - co->start_ns > co->config.min_wait_ns;
+
+	if (co->halting)
+		hd_co_end(co, co->halt_code, co->halt_why);
+	else if (ready >= co->record.target || (late && ready >= co->config.min))
+		hd_co_fence(co, co->config.detect_ns);
+	else if (late)
+		hd_co_end(co, 10, "too few workers came within workers.min_wait");
+}
+
+static void plan_hold(struct hd_coordinator *co)
+{
+	if (co->view.nmembers + count(co, HD_W_READY) >= co->config.min && count(co, HD_W_READY) && co->now_ns - co->refence_ns >= co->config.detect_ns) {
+		co->refence_ns = co->now_ns;
+		hd_co_fence(co, co->config.detect_ns);
+	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
+		co->halting = true;
+		co->halt_code = 10;
+		memcpy(co->halt_why, "too few workers", sizeof "too few workers");
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+			hd_co_change_again(co, &co->worker[i]);
+	}
+}
+
+/* Local launchers are asked for what is missing; what does not come in 30 T is asked for anew. */
+static void spawn(struct hd_coordinator *co)
+{
+	uint32_t here = 0;
+
+	if (co->halting)
+		return;
+	if (co->spawned && co->now_ns - co->spawn_ns > 30 * co->config.detect_ns)
+		co->spawned = 0;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining;
+	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
+		return;
+	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;
+	co->spawned = co->record.target - here;
+	co->spawn_ns = co->now_ns;
+}
+
+/* The scribe has saved, and every member is there: DONE may overtake the seals of others. */
+static void end_if_done(struct hd_coordinator *co)
+{
+	if (co->done && co->phase != HD_CO_ENDING && co->committed >= co->done_step)
+		hd_co_end(co, co->halting ? co->halt_code : 0, co->halting ? co->halt_why : "");
+}
+
+void hd_co_plan(struct hd_coordinator *co)
+{
+	end_if_done(co);
+	if (co->phase == HD_CO_ENDING)
+		return;
+	if (co->phase == HD_CO_START && co->record.started) {
+		hd_co_fence(co, 4 * co->config.detect_ns);        /* taken over: members call each T/4 */
+		return;
+	}
+	spawn(co);
+	prepare_tick(co);
+	if (co->phase == HD_CO_START || (co->phase != HD_CO_RESTORING && co->has_view && !co->halting))
+		teach_all(co);
+	if (co->phase == HD_CO_START)
+		plan_start(co);
+	else if (co->phase == HD_CO_IDLE && co->mend)
+		hd_co_fence(co, co->config.detect_ns);
+	else if (co->phase == HD_CO_IDLE && co->holding)
+		plan_hold(co);
+	else if (co->phase == HD_CO_IDLE && !co->halting)
+		open_change(co);
+}

@@ -1,0 +1,64 @@
+/* simulation.h -- the control plane of one job in one thread: the same member machines and coordinator as in the
+ * runtime, between a simulated network, disk and devices, everything drawn from one seed.
+ *
+ * Devices compute tagged integers in place of gradients: leaf v of step s is one unit in digit v, tagged with
+ * the state it was computed from; so what was added, once, in which step, is checked exactly. After each event these hold:
+ *
+ *	epoch      epochs rise, at every worker and at the coordinator; all who adopt an epoch adopt the same view
+ *	once       a sum has every virtual node once, all computed from X_s; so has the table
+ *	state      X_{s+1} is the same wherever it is made
+ *	commit     steps are committed in order, when every member of the view holds X_{s+1}
+ *	gate       nobody begins s + 1 while a member of its view still needs sums of s
+ *	lost       no committed step is lost while a member lives that was not cut off
+ *	redo       no virtual node of a step is computed again whose maker is still a member
+ *	roots      nothing is sent or added that is not there
+ *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0
+ *
+ * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */
+#ifndef HD_CLUSTER_SIMULATION_H
+#define HD_CLUSTER_SIMULATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Faults that a seed may draw; each seed enables a random subset, so that rare combinations get their turn. */
+/*        id         text                                                           */
+#define HD_SIM_FAULTS(X)                                                              \
+	X(CRASH,     "a worker is killed")                                             \
+	X(PAUSE,     "a worker stands still and goes on")                              \
+	X(CUT,       "a connection closes")                                            \
+	X(MUTE,      "a connection carries nothing for a while")                       \
+	X(ISLAND,    "a worker is cut off from all others for a while")                \
+	X(CO_CRASH,  "the coordinator is killed")                                      \
+	X(STORE,     "the store fails for a while")                                    \
+	X(SLOW,      "the network is slow for a while")                                \
+	X(SCALE,     "another number of workers is wanted")                            \
+	X(DRAIN,     "a worker is asked to leave")                                     \
+	X(JOIN,      "a worker comes unasked")                                         \
+	X(HALT,      "the run is asked to stop")
+
+enum hd_sim_fault {
+#define X(id, text) HD_SIM_##id,
+	HD_SIM_FAULTS(X)
+#undef X
+	HD_SIM_NFAULTS
+};
+
+struct hd_sim_result {
+	bool ok;
+	char why[240];                    /* "invariant: what, at which time" */
+	uint64_t steps, events;           /* committed; handled */
+	uint32_t epochs, crashes, redone, joins, takeovers, restores;
+	int64_t end_ns;
+};
+
+/* One line per event and action, for --trace; NULL: silent. */
+typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);
+
+/* HD_E_NOMEM alone; a violation is a result. `only`: bits of faults that may be drawn (for shrinking); ~0: all. */
+HD_MUST_USE enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self, struct hd_sim_result *result, struct hd_diag *diag);
+const char *hd_sim_fault_name(enum hd_sim_fault fault);
+
+#endif
