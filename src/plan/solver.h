@@ -92,6 +92,11 @@ HD_MUST_USE enum hd_err hd_solve_least(struct hd_solve_plan *plan, const struct 
 /* With rule 6, and what was rejected and why. */
 HD_MUST_USE enum hd_err hd_solve(struct hd_solve *solve, const struct hd_solve_ask *ask, struct hd_arena *arena, struct hd_diag *diag);
 
+/* The same ask with the times of device d multiplied by slow[d], rounded to hundredths, so that devices that are as slow as one another
+ * stay interchangeable; coarser, doubling, where there would be more than HD_SOLVE_TYPES types. */
+HD_MUST_USE enum hd_err hd_solve_slowed(struct hd_solve_ask *out, const struct hd_solve_ask *ask, const double *slow, struct hd_arena *arena,
+	struct hd_diag *diag);
+
 uint32_t hd_solve_margin_ppm(const struct hd_solve_ask *ask);            /* rule 6 */
 /* Faster by more than the margin. */
 bool hd_solve_gains(int64_t step_ps, int64_t over_ps, uint32_t margin_ppm);

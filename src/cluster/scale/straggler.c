@@ -79,36 +79,20 @@ static void our_step(struct hd_straggler *s, const struct hd_straggler_sample *s
 	}
 }
 
-/* Every worker is a type of its own, slowed down to its speed; what lies beyond the most that the solver takes keeps its type. */
 enum hd_err hd_straggler_plan(const struct hd_straggler *s, const uint8_t *use, struct hd_solve_plan *plan, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct hd_solve_ask ask = *s->ask;
-	uint32_t n = ask.ndevices, ntypes = ask.ntypes;
-	struct hd_vn_cost *type = hd_arena_take(arena, HD_SOLVE_TYPES, sizeof *type);
-	struct hd_solve_device *device = hd_arena_take(arena, n, sizeof *device);
+	struct hd_solve_ask ask;
+	double *slow = hd_arena_take(arena, s->ask->ndevices, sizeof *slow);
 
-	if (!type || !device)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to judge %u workers", n);
-	memcpy(type, ask.type, ntypes * sizeof *type);
-	memcpy(device, ask.device, n * sizeof *device);
-	for (uint32_t d = 0; d < n && ntypes < HD_SOLVE_TYPES; d++) {
-		const struct hd_straggler_worker *w = &s->worker[device[d].worker];
-		if (w->nsamples < JUDGED_AFTER || w->speed >= judged_low)
-			continue;
-		struct hd_vn_cost *slow = &type[ntypes];
-		*slow = type[device[d].type];
-		slow->ps = hd_arena_take(arena, (size_t)slow->nvns + 1, sizeof *slow->ps);
-		if (!slow->ps)
-			return hd_fail(diag, HD_E_NOMEM, "no memory to judge worker %u", device[d].worker);
-		for (uint32_t v = 1; v <= slow->nvns; v++)
-			slow->ps[v] = type[device[d].type].ps[v] == HD_VN_NEVER ? HD_VN_NEVER : (int64_t)((double)type[device[d].type].ps[v] / w->speed);
-		device[d].type = ntypes++;
+	if (!slow)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to judge %u workers", s->ask->nworkers);
+	for (uint32_t d = 0; d < s->ask->ndevices; d++) {
+		const struct hd_straggler_worker *w = &s->worker[s->ask->device[d].worker];
+		slow[d] = w->nsamples < JUDGED_AFTER || w->speed >= judged_low ? 1 : 1 / w->speed;
 	}
-	ask.type = type;
-	ask.ntypes = ntypes;
-	ask.device = device;
+	enum hd_err err = hd_solve_slowed(&ask, s->ask, slow, arena, diag);
 	ask.now = NULL;
-	return hd_solve_least(plan, &ask, use, NULL, arena, diag);
+	return err ? err : hd_solve_least(plan, &ask, use, NULL, arena, diag);
 }
 
 static enum hd_err plan_with(const struct hd_straggler *s, uint32_t worker, bool with, struct hd_solve_plan *plan, struct hd_arena *arena,

@@ -1,0 +1,213 @@
+#include "plan/drift.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double alpha = 0.1, far = 0.05, worse = 0.02, other = 0.1;
+enum { PATIENCE = 16, JUDGED = 8 };
+
+__attribute__((format(printf, 3, 4)))
+static void answer_with(struct hd_drift_answer *answer, enum hd_drift_act act, const char *fmt, ...)
+{
+	va_list args;
+
+	answer->act = act;
+	va_start(args, fmt);
+	vsnprintf(answer->why, sizeof answer->why, fmt, args);
+	va_end(args);
+}
+
+enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask, const uint32_t *count, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_drift made = { .ask = ask, .device = hd_arena_take(arena, ask->ndevices, sizeof *made.device),
+		.count = hd_arena_take(arena, ask->ndevices, sizeof *made.count), .before = hd_arena_take(arena, ask->ndevices, sizeof *made.before) };
+	bool taken = made.device && made.count && made.before;
+
+	for (uint32_t i = 0; i < HD_DRIFT_SETS && taken; i++) {
+		made.set[i].used = hd_arena_take(arena, ask->ndevices, 1);
+		made.set[i].slow = hd_arena_take(arena, ask->ndevices, sizeof *made.set[i].slow);
+		taken = made.set[i].used && made.set[i].slow;
+	}
+	if (!taken)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to watch %u devices", ask->ndevices);
+	for (uint32_t d = 0; d < ask->ndevices; d++)
+		made.device[d] = (struct hd_drift_device){ .slow = 1, .made_for = 1 };
+	memcpy(made.count, count, ask->ndevices * sizeof *count);
+	for (uint32_t i = 0; i < ask->nerrors && i < HD_SOLVE_ERRORS; i++)
+		made.error_ppm[made.nerrors++] = ask->error_ppm[i];
+	*drift = made;
+	return HD_OK;
+}
+
+/* A virtual node of a full device, without what a step costs once. */
+static double profile_ps(const struct hd_vn_cost *t) { return t->nvns > 1 ? (double)(t->ps[t->nvns] - t->ps[1]) / (t->nvns - 1) : (double)t->ps[1]; }
+
+void hd_drift_on_step(struct hd_drift *drift, const int64_t *vn_ps, int64_t step_ps)
+{
+	for (uint32_t d = 0; d < drift->ask->ndevices; d++) {
+		struct hd_drift_device *dev = &drift->device[d];
+		if (vn_ps[d] <= 0)
+			continue;
+		double slow = (double)vn_ps[d] / profile_ps(&drift->ask->type[drift->ask->device[d].type]);
+		dev->slow = dev->nsamples++ ? (1 - alpha) * dev->slow + alpha * slow : slow;
+		dev->off = fabs(dev->slow / dev->made_for - 1) > far ? dev->off + 1 : 0;
+	}
+	drift->last_ps[drift->nlast++ % JUDGED] = step_ps;
+}
+
+static int64_t mean_of_last(const struct hd_drift *drift)
+{
+	uint32_t n = drift->nlast < JUDGED ? drift->nlast : JUDGED;
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += (double)drift->last_ps[i];
+	return n ? (int64_t)(sum / n) : 0;
+}
+
+/* ---- sets that were given up */
+
+static bool set_is_barred(const struct hd_drift *drift, const uint32_t *count)
+{
+	for (uint32_t i = 0; i < HD_DRIFT_SETS; i++) {
+		const struct hd_drift_set *set = &drift->set[i];
+		bool same = set->taken;
+		for (uint32_t d = 0; d < drift->ask->ndevices && same; d++)
+			same = set->used[d] == (count[d] > 0) && fabs(drift->device[d].slow / set->slow[d] - 1) <= other;
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static void bar_set(struct hd_drift *drift)
+{
+	struct hd_drift_set *set = &drift->set[drift->nsets++ % HD_DRIFT_SETS];
+
+	set->taken = true;
+	for (uint32_t d = 0; d < drift->ask->ndevices; d++) {
+		set->used[d] = drift->count[d] > 0;
+		set->slow[d] = drift->device[d].slow;
+	}
+}
+
+/* ---- a change is judged */
+
+static void learn_error(struct hd_drift *drift, int64_t measured_ps)
+{
+	double error = fabs((double)measured_ps - (double)drift->predicted_ps) / (double)drift->predicted_ps * 1e6;
+
+	if (drift->nerrors == HD_SOLVE_ERRORS)
+		memmove(drift->error_ppm, drift->error_ppm + 1, (HD_SOLVE_ERRORS - 1) * sizeof *drift->error_ppm);
+	drift->error_ppm[drift->nerrors - (drift->nerrors == HD_SOLVE_ERRORS)] = error > 1e6 ? 1000000 : (uint32_t)error;
+	drift->nerrors += drift->nerrors < HD_SOLVE_ERRORS;
+}
+
+static double ms(int64_t ps) { return (double)ps * 1e-9; }
+
+static void judge(struct hd_drift *drift, struct hd_drift_answer *answer)
+{
+	int64_t measured_ps = mean_of_last(drift);
+
+	if (drift->nlast < JUDGED)
+		return;
+	drift->judging = false;
+	learn_error(drift, measured_ps);
+	if (!((double)measured_ps > (double)drift->before_ps * (1 + worse)))
+		return;
+	bar_set(drift);
+	answer->count = drift->before;
+	answer->predicted_ps = drift->before_ps;
+	answer_with(answer, HD_DRIFT_BACK, "the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f: back", ms(measured_ps),
+		ms(drift->before_ps), ms(drift->predicted_ps));
+}
+
+/* ---- a map is made anew */
+
+static uint32_t worst_device(const struct hd_drift *drift)
+{
+	uint32_t worst = UINT32_MAX;
+
+	for (uint32_t d = 0; d < drift->ask->ndevices; d++)
+		if (drift->device[d].off >= PATIENCE && (worst == UINT32_MAX ||
+		    fabs(log(drift->device[d].slow / drift->device[d].made_for)) > fabs(log(drift->device[worst].slow / drift->device[worst].made_for))))
+			worst = d;
+	return worst;
+}
+
+static void made_for_now(struct hd_drift *drift)
+{
+	for (uint32_t d = 0; d < drift->ask->ndevices; d++) {
+		drift->device[d].made_for = drift->device[d].slow;
+		drift->device[d].off = 0;
+	}
+}
+
+static void put_counts(struct hd_text *text, const uint32_t *count, uint32_t n)
+{
+	for (uint32_t d = 0; d < n; d++)
+		hd_text_addf(text, "%s%u", d ? "/" : "", count[d]);
+}
+
+static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t n = drift->ask->ndevices;
+	double *slow = hd_arena_take(arena, n, sizeof *slow);
+	struct hd_solve_ask ask;
+	struct hd_solve solve;
+	char was[64], is[64];
+	struct hd_text was_text, is_text;
+
+	if (!slow)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the speeds of %u devices", n);
+	for (uint32_t d = 0; d < n; d++)
+		slow[d] = drift->device[d].slow;
+	enum hd_err err = hd_solve_slowed(&ask, drift->ask, slow, arena, diag);
+	ask.now = drift->count;
+	ask.error_ppm = drift->error_ppm;
+	ask.nerrors = drift->nerrors;
+	if (!err)
+		err = hd_solve(&solve, &ask, arena, diag);
+	if (err)
+		return err;
+	double by = drift->device[worst].slow, made_for = drift->device[worst].made_for;
+	made_for_now(drift);
+	if (!memcmp(solve.plan.count, drift->count, n * sizeof *drift->count) || set_is_barred(drift, solve.plan.count))
+		return HD_OK;
+	hd_text_fixed(&was_text, was, sizeof was);
+	hd_text_fixed(&is_text, is, sizeof is);
+	put_counts(&was_text, drift->count, n);
+	put_counts(&is_text, solve.plan.count, n);
+	answer->count = solve.plan.count;
+	answer->predicted_ps = solve.plan.step_ps;
+	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead of %s; "
+		"predicted %.3f ms a step, was %.3f", worst, by, made_for, is, was, ms(solve.plan.step_ps), ms(mean_of_last(drift)));
+	return HD_OK;
+}
+
+enum hd_err hd_drift_decide(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t worst = worst_device(drift);
+
+	*answer = (struct hd_drift_answer){ .act = HD_DRIFT_STAY };
+	if (drift->judging) {
+		judge(drift, answer);
+		return HD_OK;
+	}
+	return worst == UINT32_MAX ? HD_OK : solve_anew(drift, worst, answer, arena, diag);
+}
+
+void hd_drift_adopt(struct hd_drift *drift, const struct hd_drift_answer *answer)
+{
+	uint32_t n = drift->ask->ndevices;
+
+	drift->before_ps = mean_of_last(drift);
+	drift->predicted_ps = answer->predicted_ps;
+	drift->judging = answer->act == HD_DRIFT_CHANGE;
+	drift->nlast = 0;
+	if (answer->act == HD_DRIFT_CHANGE)
+		memcpy(drift->before, drift->count, n * sizeof *drift->count);
+	memmove(drift->count, answer->count, n * sizeof *drift->count);
+}
