@@ -11,14 +11,13 @@
 #include "base/alloc.h"
 #include "sys/loop.h"
 
+enum { RECORD_LEAST = 512, RECORD_MOST = 16384 };
 static const unsigned char suite[] = { 0x13, 0x01 };      /* TLS_AES_128_GCM_SHA256 */
 
 struct hd_tls_state {
 	struct hd_tls_config config;
 	struct hd_sock *sock;             /* borrowed */
-	SSL_CTX *context;
 	SSL *ssl;
-	BIO_METHOD *method;
 	bool lost;                        /* the socket is */
 };
 
@@ -129,33 +128,61 @@ static int find_secret(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
 
 /* ---- life ---- */
 
-static bool set_up(struct hd_tls_state *s)
+static bool set_up_realm(struct hd_tls_realm *r)
 {
-	BIO *bio;
+	SSL_CTX *context = r->context = SSL_CTX_new(TLS_method());
+	/* A fixed number, the first that is free for programs: OpenSSL has only some hundred of them to give, and nothing looks for ours. */
+	BIO_METHOD *method = r->method = BIO_meth_new(BIO_TYPE_START | BIO_TYPE_SOURCE_SINK, "heddle socket");
 
-	s->context = SSL_CTX_new(TLS_method());
-	s->method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "heddle socket");
-	if (!s->context || !s->method || !BIO_meth_set_read(s->method, bio_read) || !BIO_meth_set_write(s->method, bio_write) ||
-	    !BIO_meth_set_ctrl(s->method, bio_ctrl))
+	if (!context || !method || !BIO_meth_set_read(method, bio_read) || !BIO_meth_set_write(method, bio_write) ||
+	    !BIO_meth_set_ctrl(method, bio_ctrl))
 		return false;
-	if (!SSL_CTX_set_min_proto_version(s->context, TLS1_3_VERSION) || !SSL_CTX_set_max_proto_version(s->context, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_ciphersuites(s->context, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(s->context, 0))
+	if (!SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) || !SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) ||
+	    !SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(context, 0))
 		return false;
-	SSL_CTX_set_options(s->context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-	SSL_CTX_set_session_cache_mode(s->context, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_mode(s->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-	/* A server that would rather show a certificate is not ours: none is trusted. */
-	SSL_CTX_set_verify(s->context, s->config.listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
-	SSL_CTX_set_psk_use_session_callback(s->context, use_secret);
-	SSL_CTX_set_psk_find_session_callback(s->context, find_secret);
-	s->ssl = SSL_new(s->context);
-	bio = s->ssl ? BIO_new(s->method) : NULL;
+	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_psk_use_session_callback(context, use_secret);
+	SSL_CTX_set_psk_find_session_callback(context, find_secret);
+	return true;
+}
+
+enum hd_err hd_tls_realm_make(struct hd_tls_realm *realm, struct hd_diag *diag)
+{
+	struct hd_tls_realm made = { 0 };
+
+	ERR_clear_error();
+	bool good = set_up_realm(&made);
+	ERR_clear_error();
+	if (good)
+		*realm = made;
+	else
+		hd_tls_realm_finish(&made);
+	return good ? HD_OK : hd_fail(diag, HD_E_REFUSED, "OpenSSL cannot do TLS 1.3 with TLS_AES_128_GCM_SHA256; check its configuration");
+}
+
+void hd_tls_realm_finish(struct hd_tls_realm *realm)
+{
+	SSL_CTX_free(realm->context);
+	BIO_meth_free(realm->method);
+	*realm = (struct hd_tls_realm){ 0 };
+}
+
+static bool set_up(struct hd_tls_state *s, const struct hd_tls_realm *realm)
+{
+	s->ssl = SSL_new(realm->context);
+	BIO *bio = s->ssl ? BIO_new(realm->method) : NULL;
 	if (!bio)
 		return false;
 	BIO_set_data(bio, s);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(s->ssl, bio, bio);        /* takes it */
 	SSL_set_app_data(s->ssl, s);
+	/* A server that would rather show a certificate is not ours: none is trusted. */
+	SSL_set_verify(s->ssl, s->config.listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+	/* Small records while strangers shake hands: the buffer is as large as what may be written. */
+	SSL_set_max_send_fragment(s->ssl, RECORD_LEAST);
 	if (s->config.listens)
 		SSL_set_accept_state(s->ssl);
 	else
@@ -166,25 +193,24 @@ static bool set_up(struct hd_tls_state *s)
 static void forget(struct hd_tls_state *s)
 {
 	SSL_free(s->ssl);
-	SSL_CTX_free(s->context);
-	BIO_meth_free(s->method);
 	OPENSSL_cleanse(s, sizeof *s);
 	hd_free(s);
 }
 
-enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_config *config, struct hd_sock *sock, struct hd_diag *diag)
+enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_realm *realm, const struct hd_tls_config *config, struct hd_sock *sock,
+			struct hd_diag *diag)
 {
+	if (config->key_len < 16)
+		return hd_fail(diag, HD_E_REFUSED, "the key has %zu bytes; 16 are the least", config->key_len);
 	struct hd_tls_state *s = hd_alloc(sizeof *s);
-
 	if (!s)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory for a TLS connection");
 	*s = (struct hd_tls_state){ .config = *config, .sock = sock };
 	ERR_clear_error();
-	if (config->key_len < 16 || !set_up(s)) {
+	if (!set_up(s, realm)) {
 		ERR_clear_error();
 		forget(s);
-		return hd_fail(diag, HD_E_REFUSED, "cannot prepare TLS 1.3 with TLS_AES_128_GCM_SHA256 and a key of %zu bytes; 16 are the least",
-			config->key_len);
+		return hd_fail(diag, HD_E_NOMEM, "out of memory for a TLS connection");
 	}
 	tls->state = s;
 	return HD_OK;
@@ -231,6 +257,7 @@ enum hd_err hd_tls_shake(struct hd_tls *tls, struct hd_diag *diag)
 	if (!SSL_session_reused(s->ssl) || SSL_version(s->ssl) != TLS1_3_VERSION)
 		return hd_fail(diag, HD_E_REFUSED, "%s: the other side did not prove the key", s->sock->addr);
 	s->config.key = NULL;        /* it has served */
+	SSL_set_max_send_fragment(s->ssl, RECORD_MOST);
 	return HD_OK;
 }
 

@@ -9,7 +9,10 @@
  * 3. A write that said HD_E_AGAIN is repeated with memory that begins with the same bytes.
  * 4. Keys are wiped from memory when they have served.
  *
- * Ownership: make/finish; the socket, and the key until the handshake is over, are borrowed. Threads: one per object. */
+ * 5. A connection whose handshake is not over holds less than 60 KiB.
+ *
+ * Ownership: make/finish; the socket, and the key until the handshake is over, are borrowed; so is the realm, what connections of one
+ * owner share. Threads: one per realm with its connections. */
 #ifndef HD_SYS_CRYPTO_TLS_H
 #define HD_SYS_CRYPTO_TLS_H
 
@@ -33,10 +36,16 @@ struct hd_tls_config {
 	void *self;                       /* borrowed until finish */
 };
 
+struct hd_tls_realm { void *context, *method; };  /* owned */
+
+HD_MUST_USE enum hd_err hd_tls_realm_make(struct hd_tls_realm *realm, struct hd_diag *diag);
+void hd_tls_realm_finish(struct hd_tls_realm *realm);     /* after its connections; takes zeroed and finished ones */
+
 struct hd_tls_state;
 struct hd_tls { struct hd_tls_state *state; };    /* owned */
 
-HD_MUST_USE enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_config *config, struct hd_sock *sock, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_tls_make(struct hd_tls *tls, const struct hd_tls_realm *realm, const struct hd_tls_config *config, struct hd_sock *sock,
+			     struct hd_diag *diag);
 void hd_tls_finish(struct hd_tls *tls);           /* says the end if that does not block; takes zeroed and finished ones */
 HD_MUST_USE enum hd_err hd_tls_shake(struct hd_tls *tls, struct hd_diag *diag);
 /* len >= 1. As hd_sock_read() and hd_sock_write(). */

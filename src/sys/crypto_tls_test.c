@@ -1,6 +1,7 @@
 #define _GNU_SOURCE        /* of the C library: memmem */
 #include "sys/crypto_tls.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "sys/clock.h"
@@ -12,6 +13,7 @@ struct ends {
 	struct hd_clock_sim clock;
 	struct hd_net_sim net;
 	struct hd_sock listener, sock[2];
+	struct hd_tls_realm realm;
 	struct hd_tls tls[2];
 	char asked[HD_TLS_IDENTITY];
 	bool refuses;
@@ -40,6 +42,7 @@ static void enter(struct ends *e)
 	assert_int_equal(hd_sock_listen(&e->net.net, "tcp:x", &e->listener, &e->diag), HD_OK);
 	assert_int_equal(hd_sock_connect(&e->net.net, "tcp:x", &e->sock[0], &e->diag), HD_OK);
 	assert_int_equal(hd_sock_accept(&e->listener, &e->sock[1], &e->diag), HD_OK);
+	assert_int_equal(hd_tls_realm_make(&e->realm, &e->diag), HD_OK);
 }
 
 static void leave(struct ends *e)
@@ -48,14 +51,15 @@ static void leave(struct ends *e)
 		hd_tls_finish(&e->tls[i]);
 		hd_sock_close(&e->sock[i]);
 	}
+	hd_tls_realm_finish(&e->realm);
 	hd_sock_close(&e->listener);
 	hd_net_sim_finish(&e->net);
 }
 
 static void make(struct ends *e, const struct hd_tls_config *connects, const struct hd_tls_config *listens)
 {
-	assert_int_equal(hd_tls_make(&e->tls[0], connects, &e->sock[0], &e->diag), HD_OK);
-	assert_int_equal(hd_tls_make(&e->tls[1], listens, &e->sock[1], &e->diag), HD_OK);
+	assert_int_equal(hd_tls_make(&e->tls[0], &e->realm, connects, &e->sock[0], &e->diag), HD_OK);
+	assert_int_equal(hd_tls_make(&e->tls[1], &e->realm, listens, &e->sock[1], &e->diag), HD_OK);
 }
 
 /* Both ends in turn until neither waits; what each got. */
@@ -185,8 +189,44 @@ static void a_short_key_is_no_key(void **state)
 	enter(&e);
 	struct hd_tls_config connects = config_of(&e, false);
 	connects.key_len = 15;
-	assert_int_equal(hd_tls_make(&e.tls[0], &connects, &e.sock[0], &e.diag), HD_E_REFUSED);
+	assert_int_equal(hd_tls_make(&e.tls[0], &e.realm, &connects, &e.sock[0], &e.diag), HD_E_REFUSED);
 	assert_non_null(strstr(e.diag.text, "16 are the least"));
+	leave(&e);
+}
+
+/* OpenSSL's own memory counts: it is the stranger who makes us spend it. */
+static void who_has_not_shaken_hands_holds_little(void **state)
+{
+	enum { N = 30 };
+	static const uint8_t part_of_hello[] = { 0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, 3, 3 };        /* announces 16 KiB */
+	struct ends e;
+	struct hd_sock near[N], far[N];
+	struct hd_tls tls[N] = { { NULL } };
+	size_t n;
+
+	(void)state;
+	enter(&e);
+	struct hd_tls_config connects = config_of(&e, false), listens = config_of(&e, true);
+	enum hd_err got[2];
+	make(&e, &connects, &listens);
+	shake(&e, got);                                   /* what the first one ever takes is not this one's */
+	struct mallinfo2 before = mallinfo2();
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(hd_sock_connect(&e.net.net, "tcp:x", &near[i], &e.diag), HD_OK);
+		assert_int_equal(hd_sock_accept(&e.listener, &far[i], &e.diag), HD_OK);
+		assert_int_equal(hd_tls_make(&tls[i], &e.realm, &listens, &far[i], &e.diag), HD_OK);
+		assert_int_equal(hd_tls_shake(&tls[i], &e.diag), HD_E_AGAIN);
+		assert_int_equal(hd_sock_write(&near[i], part_of_hello, sizeof part_of_hello, &n, &e.diag), HD_OK);
+		assert_int_equal(hd_tls_shake(&tls[i], &e.diag), HD_E_AGAIN);
+	}
+	size_t each = (mallinfo2().uordblks - before.uordblks) / N;
+	CHECK(each < 60 << 10, "%zu bytes each", each);
+	print_message("  %zu bytes each\n", each);
+	for (int i = 0; i < N; i++) {
+		hd_tls_finish(&tls[i]);
+		hd_sock_close(&near[i]);
+		hd_sock_close(&far[i]);
+	}
 	leave(&e);
 }
 
@@ -198,6 +238,7 @@ int main(void)
 		cmocka_unit_test(an_orderly_end_reads_as_the_end),
 		cmocka_unit_test(who_lacks_the_secret_is_refused),
 		cmocka_unit_test(a_short_key_is_no_key),
+		cmocka_unit_test(who_has_not_shaken_hands_holds_little),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

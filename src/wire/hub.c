@@ -140,8 +140,33 @@ enum hd_err hd_hub_init(struct hd_hub *hub, const struct hd_hub_config *config, 
 		h->places[i].index = i;
 		h->places[i].peers = &h->peers;
 	}
+	enum hd_err err = config->key ? hd_tls_realm_make(&h->peers.realm, diag) : HD_OK;
+	if (err) {
+		hd_free(h);
+		return err;
+	}
 	hub->impl = h;
 	return HD_OK;
+}
+
+/* By a good-bye; what nothing was told to yet ends at its next tick, so that `lost` comes from a poll. */
+static void end_soon(struct hd_peer *peer, enum hd_close why, const char *text)
+{
+	if (is_up(peer))
+		hd_peer_bye(peer, why, text);
+	else if (peer->state != HD_PEER_DOWN && peer->state != HD_PEER_CLOSING) {
+		peer->deadline_ns = INT64_MIN;
+		peer->bye = why;
+	}
+}
+
+static void close_listeners(struct hd_hub_impl *h)
+{
+	for (uint32_t i = 0; i < h->n_listeners; i++) {
+		hd_loop_unwatch(h->peers.loop, h->listeners[i].sock.id);
+		hd_sock_close(&h->listeners[i].sock);
+	}
+	h->n_listeners = 0;
 }
 
 void hd_hub_finish(struct hd_hub *hub)
@@ -153,12 +178,25 @@ void hd_hub_finish(struct hd_hub *hub)
 	for (uint32_t i = 0; i < PLACES; i++)
 		if (h->places[i].state != HD_PEER_DOWN)
 			hd_peer_close(&h->places[i], HD_CLOSE_DROPPED, "", false);
-	for (uint32_t i = 0; i < h->n_listeners; i++) {
-		hd_loop_unwatch(h->peers.loop, h->listeners[i].sock.id);
-		hd_sock_close(&h->listeners[i].sock);
-	}
+	close_listeners(h);
+	hd_tls_realm_finish(&h->peers.realm);
 	hd_free(h);
 	hub->impl = NULL;
+}
+
+void hd_hub_close(struct hd_hub *hub, enum hd_close why, const char *text)
+{
+	close_listeners(hub->impl);
+	for (uint32_t i = 0; i < PLACES; i++)
+		end_soon(&hub->impl->places[i], why, text);
+}
+
+bool hd_hub_is_closed(const struct hd_hub *hub)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		if (hub->impl->places[i].state != HD_PEER_DOWN)
+			return false;
+	return true;
 }
 
 /* ---- connections ---- */
@@ -220,15 +258,8 @@ void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close why, const c
 {
 	struct hd_peer *peer = find(hub, worker);
 
-	if (!peer || peer->state == HD_PEER_CLOSING)
-		return;
-	if (is_up(peer))
-		hd_peer_bye(peer, why, text);
-	else {
-		/* Nothing was told to it yet: it ends at its next tick, so that `lost` comes from a poll. */
-		peer->deadline_ns = INT64_MIN;
-		peer->bye = why;
-	}
+	if (peer)
+		end_soon(peer, why, text);
 }
 
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker)

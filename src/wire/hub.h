@@ -99,6 +99,9 @@ HD_MUST_USE enum hd_err hd_hub_listen(struct hd_hub *hub, const char *transport,
 HD_MUST_USE enum hd_err hd_hub_connect(struct hd_hub *hub, uint32_t worker, const char *transport, const char *addr, struct hd_diag *diag);
 /* Says good-bye with `why` and closes, when what was told before is out or T is over. `lost` comes, with `why`. Idempotent. */
 void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close why, const char *text);
+/* Drops all, and listens no more: poll until hd_hub_is_closed(), T at most, then finish. */
+void hd_hub_close(struct hd_hub *hub, enum hd_close why, const char *text);
+bool hd_hub_is_closed(const struct hd_hub *hub);          /* no connection is left */
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker);
 /* A joiner that was given its id; only while no connection is up. */
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker);

@@ -6,6 +6,7 @@
 
 #include "base/le.h"
 #include "sys/bell.h"
+#include "sys/crypto_tls.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
 #include "wire/testing.h"
@@ -165,6 +166,7 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 	assert_true(w->heard[0].ups[0].outgoing && !w->heard[1].ups[0].outgoing);
 	assert_string_equal(w->heard[1].ups[0].transport, w->row);
 	fill(bytes, BIG, 5);
+	int64_t began = hd_clock_now_ns(w->clock);
 	for (int i = 0; i < 2; i++) {
 		uint32_t peer = (uint32_t)(1 - i);
 		hd_hub_epoch(&w->hubs[i], 1, plan);
@@ -188,6 +190,8 @@ static void two_workers_say_everything_to_each_other(struct world *w)
 		run_until(w, &w->heard[i].n_sents, 4, "sents");
 		run_until(w, &w->heard[i].n_messages, 1, "message");
 	}
+	/* Where bytes take no time nothing does: nothing waits for a heartbeat. */
+	assert_true(!w->simulated || hd_clock_now_ns(w->clock) == began);
 	for (int i = 0; i < 2; i++) {
 		for (int k = 0; k < 3; k++)
 			CHECK(memcmp(into[i][k], bytes, channel[k].bytes) == 0, "%s: transfer %u", w->row, channel[k].id);
@@ -218,6 +222,36 @@ static void a_good_bye_reaches_the_other_side_with_its_reason(struct world *w)
 	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_DONE);
 	meet(w, 0, 1);                                    /* and may come again, the other way round */
 	assert_true(hd_hub_is_up(&w->hubs[1], 0));
+}
+
+static void a_hub_closes_with_a_word_to_all(struct world *w)
+{
+	struct hd_sock stranger;
+
+	start_hub(w, 2);
+	meet(w, 0, 1);
+	meet(w, 2, 0);
+	bool strange = hd_sock_connect(net_of(w, 2), w->addr[0], &stranger, NULL) == HD_OK;
+	run_for(w, 5);
+	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 70, 0, "bye", 4, &w->diag), HD_OK);
+	assert_false(hd_hub_is_closed(&w->hubs[0]));
+	int64_t began = hd_clock_now_ns(w->clock);
+	hd_hub_close(&w->hubs[0], HD_CLOSE_DONE, "all is done");
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], NULL), HD_E_EXISTS);
+	run_until(w, &w->heard[1].n_losts, 1, "lost");
+	run_until(w, &w->heard[2].n_losts, 1, "lost");
+	run_until(w, &w->heard[0].n_losts, 2, "lost");
+	assert_true(hd_hub_is_closed(&w->hubs[0]));
+	assert_true(hd_clock_now_ns(w->clock) - began < T_MS * HD_NS_PER_MS);
+	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_DONE);
+	assert_non_null(strstr(w->heard[2].losts[0].text, "all is done"));
+	assert_memory_equal(w->heard[1].messages[0].first, "bye", 4);
+	if (strange)
+		hd_sock_close(&stranger);
+	if (hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], NULL) == HD_OK) {
+		run_until(w, &w->heard[1].n_losts, 2, "nobody listens");
+		assert_int_equal(w->heard[1].losts[1].why, HD_CLOSE_GONE);
+	}
 }
 
 static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct world *w)
@@ -420,6 +454,7 @@ static void callbacks_may_ask_for_more(struct world *w)
 static const struct { const char *name; void (*run)(struct world *w); } suite[] = {
 	{ "two workers say everything to each other", two_workers_say_everything_to_each_other },
 	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
+	{ "a hub closes with a word to all", a_hub_closes_with_a_word_to_all },
 	{ "a peer that vanishes is lost at once with all that waited", a_peer_that_vanishes_is_lost_at_once_with_all_that_waited },
 	{ "nobody at home is told", nobody_at_home_is_told },
 	{ "who does not fit is refused with the reason", who_does_not_fit_is_refused_with_the_reason },
@@ -506,14 +541,16 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 {
 	struct world *w = enter("tls", 1);
 	struct hd_transport const *tls = hd_transport_find("tls");
+	struct hd_tls_realm realm;
 	struct hd_conn conn = { .ops = tls, .second_id = -1, .ids = { .job = w->config[0].job, .self = 2, .peer = 0, .outgoing = true, .key = job_key,
-		.key_len = 32 } };
+		.key_len = 32, .realm = &realm } };
 	struct hd_greeting_payload hello = { 1, 1, 1, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
 	uint8_t bytes[HD_FRAME_HEADER + 80];
 	enum hd_err err = HD_E_AGAIN;
 	size_t put;
 
 	(void)state;
+	assert_int_equal(hd_tls_realm_make(&realm, &w->diag), HD_OK);
 	assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &conn.sock, &w->diag), HD_OK);
 	for (int i = 0; i < 1000 && err == HD_E_AGAIN; i++) {
 		err = tls->ready(&conn, &w->diag);
@@ -525,6 +562,7 @@ static void who_proved_one_id_cannot_greet_as_another(void **state)
 	assert_int_equal(tls->write(&conn, &(struct hd_vec){ bytes, sizeof bytes }, 1, &put, &w->diag), HD_OK);
 	run_for(w, 30);
 	tls->close(&conn);
+	hd_tls_realm_finish(&realm);
 	run_for(w, 30);
 	assert_int_equal(closed(w, 0, HD_CLOSE_IDENTITY), 1);
 	assert_int_equal(w->heard[0].n_ups, 0);

@@ -524,7 +524,7 @@ static void begin(struct hd_peer *peer, const struct hd_transport *transport, st
 
 	made.conn = (struct hd_conn){ .ops = transport, .sock = *sock, .second_id = -1, .ids = { .job = peer->peers->config.job,
 		.self = peer->peers->config.worker, .peer = worker, .outgoing = outgoing, .key = peer->peers->config.key,
-		.key_len = peer->peers->config.key_len } };
+		.key_len = peer->peers->config.key_len, .realm = &peer->peers->realm } };
 	made.began_ns = now_ns(peer);
 	/* To connect takes T at most; who was accepted has 5 T for its greeting. */
 	made.deadline_ns = made.began_ns + (outgoing ? 1 : GREETING_T) * hd_peer_t_ns(&made);

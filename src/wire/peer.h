@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/crypto_tls.h"
 #include "wire/frame.h"
 #include "wire/hub.h"
 #include "wire/stream.h"
@@ -37,6 +38,7 @@ struct hd_peers {
 	struct hd_net *net;               /* borrowed */
 	uint32_t epoch, next;
 	struct hd_hash plan;
+	struct hd_tls_realm realm;        /* owned, where there is a key */
 	uint64_t closed[HD_CLOSE_COUNT];
 	/* A greeting that is in order: may it be this worker? Sets *worker, for guests a new number. */
 	enum hd_close (*admit)(struct hd_peers *peers, uint32_t *worker);

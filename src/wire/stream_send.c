@@ -629,7 +629,7 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 	}
 }
 
-/* The most urgent that may go: with as many streams under way as there can be, one of those. */
+/* The most urgent that may go: with as many streams under way as there can be (one place is kept for messages), one of those. */
 static uint32_t most_urgent(const struct hd_stream *s, const struct heap *h)
 {
 	uint32_t best = NONE32;

@@ -106,7 +106,8 @@ static void all_bytes_arrive_once_whatever_the_interleaving(void **state)
 					h->messages[m].crc == hd_crc32c(0, small, m * 10), "seed %d, message %u", (int)seed, m);
 			}
 			for (uint32_t k = 0; k < h->n_sents; k++) {
-				CHECK(h->sents[k].err == HD_OK && h->sents[k].gate_ns >= h->sents[k].queued_ns && h->sents[k].first_ns >= h->sents[k].gate_ns &&
+				CHECK(h->sents[k].err == HD_OK && h->sents[k].queued_ns && h->sents[k].gate_ns >= h->sents[k].queued_ns &&
+					h->sents[k].first_ns >= h->sents[k].gate_ns &&
 					h->sents[k].end_ns >= h->sents[k].first_ns, "seed %d, sent %u", (int)seed, k);
 				for (uint32_t l = 0; l < k; l++)
 					CHECK(h->sents[k].token != h->sents[l].token, "seed %d: token %d sent twice", (int)seed, (int)h->sents[k].token);
@@ -163,6 +164,37 @@ static void a_more_urgent_transfer_goes_between_the_chunks_of_another(void **sta
 	assert_int_equal(p->heard[0].sents[1].preempted, 1);
 	free(bytes);
 	free(into);
+	pair_free(p);
+}
+
+/* Each is more urgent than the one before it, which has just begun. */
+static void no_more_streams_begin_than_may_be_under_way(void **state)
+{
+	enum { N = HD_STREAMS_OPEN + 6, LEN = 100000 };
+	static struct hd_transfer rows[N];
+	static uint8_t bytes[LEN], into[LEN];
+	struct pair *p = pair_of(N, true, false, 1);
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++)
+		rows[i] = (struct hd_transfer){ i, 1, LEN };
+	enter(p, 1, rows, N);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(hd_stream_post(p->stream[1], i, into, 0, NULL), HD_OK);
+	pair_run(p);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(send(p, 0, i, -(int32_t)i, 1, bytes, LEN, i), HD_OK);
+		while (pair_write(p, 0, SIZE_MAX) == 0 || p->to[1].used < HD_CHUNK_FIRST / 2)
+			CHECK(!p->closed[1], "%s", p->diag[1].text);
+		while (pair_read(p, 1, SIZE_MAX))
+			;
+		CHECK(!p->closed[1], "transfer %u: %s", i, p->diag[1].text);
+	}
+	pair_run(p);
+	CHECK(!p->closed[1], "%s", p->diag[1].text);
+	assert_int_equal(p->heard[1].n_arrivals, N);
+	/* When no more could begin (one place is kept for messages), the most urgent of those that had was chosen. */
+	assert_int_equal(p->heard[1].arrivals[0].transfer, HD_STREAMS_OPEN - 2);
 	pair_free(p);
 }
 
@@ -410,7 +442,8 @@ static void messages_survive_the_turns_of_their_ring(void **state)
 			}
 		}
 		for (; checked < p->heard[1].n_messages; checked++)
-			CHECK(p->heard[1].messages[checked].crc == crcs[checked] && p->heard[1].messages[checked].message.step == checked, "message %u", checked);
+			CHECK(p->heard[1].messages[checked].crc == crcs[checked] && p->heard[1].messages[checked].message.step == checked, "message %u",
+				checked);
 	}
 	CHECK(again > 100, "the ring was full %u times", again);
 	free(bytes);
@@ -747,6 +780,7 @@ int main(void)
 		cmocka_unit_test(all_bytes_arrive_once_whatever_the_interleaving),
 		cmocka_unit_test(both_ends_give_a_transfer_the_same_flow),
 		cmocka_unit_test(a_more_urgent_transfer_goes_between_the_chunks_of_another),
+		cmocka_unit_test(no_more_streams_begin_than_may_be_under_way),
 		cmocka_unit_test(a_wait_moves_what_has_begun_to_the_front),
 		cmocka_unit_test(bulk_gets_one_part_in_twenty_while_transfers_go),
 		cmocka_unit_test(a_transfer_without_a_slot_waits_and_holds_up_nothing),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "sys/clock.h"
 #include "wire/frame.h"
 #include "wire/stream.h"
 #include "tests/check.h"
@@ -124,21 +125,24 @@ static inline uint64_t pair_random(struct pair *p)
 
 static inline uint64_t pair_stamp(void *self) { return (uint64_t)((struct pair *)self)->now; }
 
-static inline struct pair *pair_make(bool fenced, bool crc, uint64_t seed)
+static inline struct pair *pair_of(uint32_t streams_cap, bool fenced, bool crc, uint64_t seed)
 {
 	struct pair *p = calloc(1, sizeof *p);
 
 	assert_non_null(p);
+	p->now = HD_NS_PER_S;
 	p->random = seed * 2654435761u + 88172645463325252u;
 	p->most = PIPE;
 	for (uint32_t i = 0; i < 2; i++) {
-		struct hd_stream_config config = { .self = i, .peer = 1 - i, .fenced = fenced, .payload_crc = crc, .streams_cap = 256,
+		struct hd_stream_config config = { .self = i, .peer = 1 - i, .fenced = fenced, .payload_crc = crc, .streams_cap = streams_cap,
 			.stamp = pair_stamp, .stamp_self = p };
 		struct hd_wire_events events = hear_with(&p->heard[i]);
 		assert_int_equal(hd_stream_create(&config, &events, &p->stream[i], &p->diag[i]), HD_OK);
 	}
 	return p;
 }
+
+static inline struct pair *pair_make(bool fenced, bool crc, uint64_t seed) { return pair_of(256, fenced, crc, seed); }
 
 static inline void pair_free(struct pair *p)
 {

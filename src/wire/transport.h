@@ -26,9 +26,10 @@ enum hd_wire_power {
 };
 
 struct hd_conn;
+struct hd_tls_realm;
 
 /* What a proof needs: fixed before `ready` is called. */
-struct hd_conn_ids { struct hd_hash job; uint32_t self, peer; bool outgoing; const void *key; size_t key_len; };
+struct hd_conn_ids { struct hd_hash job; uint32_t self, peer; bool outgoing; const void *key; size_t key_len; const struct hd_tls_realm *realm; };
 
 struct hd_transport {
 	const char *name;

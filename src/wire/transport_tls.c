@@ -13,7 +13,7 @@ enum { RECORD = 16 << 10 };               /* the greatest of TLS */
 struct tls {
 	struct hd_tls tls;
 	size_t pending;                   /* of `record`: offered once, to be offered again with the same bytes */
-	uint8_t record[RECORD];
+	uint8_t *record;                  /* owned: RECORD; NULL before the proof */
 };
 
 static void name(const struct hd_conn *conn, uint32_t connecting, uint32_t listening, char identity[HD_TLS_IDENTITY])
@@ -47,13 +47,12 @@ static enum hd_err begin(struct hd_conn *conn, struct hd_diag *diag)
 
 	if (!t)
 		return hd_fail(diag, HD_E_NOMEM, "out of memory for a TLS connection");
-	t->tls.state = NULL;
-	t->pending = 0;
+	*t = (struct tls){ .record = NULL };
 	conn->own = t;
 	memcpy(config.salt, conn->ids.job.byte, sizeof config.salt);
 	if (conn->ids.outgoing)
 		name(conn, conn->ids.self, conn->ids.peer, config.identity);
-	return hd_tls_make(&t->tls, &config, &conn->sock, diag);
+	return hd_tls_make(&t->tls, conn->ids.realm, &config, &conn->sock, diag);
 }
 
 enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
@@ -68,6 +67,8 @@ enum hd_err tls_ready(struct hd_conn *conn, struct hd_diag *diag)
 	t = conn->own;
 	if (!err)
 		err = hd_tls_shake(&t->tls, diag);
+	if (!err && !(t->record = hd_alloc(RECORD)))
+		err = hd_fail(diag, HD_E_NOMEM, "out of memory for a TLS connection");
 	conn->is_ready = err == HD_OK;
 	return err;
 }
@@ -153,6 +154,7 @@ void tls_close(struct hd_conn *conn)
 
 	if (t) {
 		hd_tls_finish(&t->tls);
+		hd_free(t->record);
 		hd_free(t);
 		conn->own = NULL;
 	}
