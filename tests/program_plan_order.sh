@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle plan order: transfer orders of graphs and of jobs. The orders themselves: src/plan/order/order_test.c.
+# heddle plan order, plan buckets: of graphs and of jobs. The answers themselves: src/plan/order/order_test.c, bucket_test.c.
 . "$(dirname "$0")/program.sh"
 cat >johnson.json <<'END'
 {"name": "johnson", "recv": {"a": 5, "b": 1, "c": 9, "d": 3, "e": 10, "f": 2},
@@ -55,3 +55,35 @@ expect 3 heddle plan order nothing.json
 expect 2 heddle plan order
 says 'takes FILE|JOB'
 passed "refusals"
+
+cat >split.json <<'END'
+{"name": "split", "ops": {"dx3": {"time": 3, "inputs": []}, "dw3": {"time": 3, "inputs": []}, "dx2": {"time": 3, "inputs": ["dx3"]},
+  "dw2": {"time": 3, "inputs": ["dx3"]}, "dw1": {"time": 3, "inputs": ["dx2"]}}, "gradient_size": {"dw3": 6, "dw2": 3, "dw1": 1}, "alpha": 1, "beta": 1}
+END
+expect 0 heddle plan buckets split.json --json
+json_ok
+says '"iteration_time":17,"compute_end":15,"compute_order":["dw3","dx3","dw2","dx2","dw1"]'
+says '{"bytes":6,"ready":3,"start":3,"end":10,"gradients":["dw3"]}'
+says '"declared_order":{"best_buckets":19,"one_each":19,"one_bucket":26}'
+expect 0 heddle plan buckets split.json
+says 'split: 17: 3 buckets of 3 gradients, computed in 15; 19 in the declared order, 19 one by one there, 26 in one bucket'
+expect 0 heddle plan buckets split.json --buckets 2 --json
+says '{"bytes":2,"ready":3,"start":3,"end":6,"gradients":["dw3"]}'
+printf '{"cases": [%s, %s]}' "$(cat split.json)" "$(cat split.json)" >two.json
+expect 0 heddle plan buckets two.json --json
+[ "$(wc -l <out)" = 2 ] || failed "not one line a case"
+expect 0 heddle plan buckets lenet.yaml --workers 4
+says 'in the declared order'
+expect 0 heddle plan buckets lenet.yaml --profile lenet.profile --workers 4 --json
+json_ok
+says '"unit":"s"'
+expect 2 heddle plan buckets split.json --buckets 0
+says '--buckets 0: a size from 1'
+expect 2 heddle plan buckets split.json --workers 2
+says '--workers belongs to a JOB'
+sed 's/"dw3": 6/"dw9": 6/' split.json >bad.json
+expect 3 heddle plan buckets bad.json
+says 'bad.json: .gradient_size.dw9: there is no op of that name'
+expect 3 heddle plan buckets johnson.json
+says 'op oa needs a, which is neither'
+passed "buckets"

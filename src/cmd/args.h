@@ -100,6 +100,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(EXPLAIN,     0,   "explain",       FLAG,   "",        "what other plans or planners would do, and why they lost")               \
 	X(SUGGEST,     0,   "suggest-job",   FLAG,   "",        "instead: other sizes of virtual nodes, each with its plan; changes nothing") \
 	X(ORDER,       0,   "order",         WORD,   "auto|fifo|random|tic|tic+|tac|search", "in which order (default auto: search where all times are known, else tic+)") \
+	X(BUCKETS,     0,   "buckets",       TEXT,   "BYTES",   "the most that a bucket of gradients holds (JOB: 64MiB, FILE: no limit)") \
 	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \
 	X(SHARDS,      0,   "tensor-shards", COUNT,  "T",       "shards of the job's tensors; devices of a tensor group divide it (default 1)") \
 	X(UPDATE,      0,   "update",        WORD,   "flush|2bw", "whose gradients an update waits for (default flush)") \

@@ -103,22 +103,7 @@ static enum hd_err of_job(struct hd_cmd *cmd)
 	return err ? err : tell(cmd, &graph);
 }
 
-static enum hd_err of_file(struct hd_cmd *cmd, const char *text, size_t len)
-{
-	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE };
-	struct hd_order_graph *graph = NULL;
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs; i++)
-		if (cmd->args.has[of_jobs[i]])
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to a JOB; the file says what takes how long", hd_opts[of_jobs[i]].name);
-	enum hd_err err = hd_order_read(&graph, &n, text, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
-	for (uint32_t i = 0; i < n && !err; i++)
-		err = tell(cmd, &graph[i]);
-	return err;
-}
-
-/* A job in JSON has a model, a graph of receives has none. */
+/* A job in JSON has a model, a graph of receives or gradients has none. */
 static bool is_job(struct hd_cmd *cmd, const char *text, size_t len)
 {
 	const struct hd_json *root;
@@ -129,13 +114,33 @@ static bool is_job(struct hd_cmd *cmd, const char *text, size_t len)
 	return !hd_json_parse(&cmd->arena, "job", text, len, &root, &why) && hd_json_find(root, "model");
 }
 
+enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, uint8_t **bytes, size_t *len, bool *job)
+{
+	static const enum hd_opt of_jobs[] = { HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE };
+	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_JSON_BYTES, bytes, len, &cmd->diag);
+
+	*job = !err && is_job(cmd, (const char *)*bytes, *len);
+	for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs && !err && !*job; i++)
+		if (cmd->args.has[of_jobs[i]])
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s belongs to a JOB; the file says what takes how long", hd_opts[of_jobs[i]].name);
+	return err;
+}
+
 enum hd_err hd_cmd_plan_order(struct hd_cmd *cmd)
 {
+	struct hd_order_graph *graph = NULL;
 	uint8_t *bytes = NULL;
 	size_t len = 0;
-	enum hd_err err = hd_file_read_all(&cmd->fs, cmd->args.pos[0], &cmd->arena, HD_JSON_BYTES, &bytes, &len, &cmd->diag);
+	uint32_t n = 0;
+	bool job = false;
+	enum hd_err err = hd_cmd_graph_file(cmd, &bytes, &len, &job);
 
 	if (err)
 		return err;
-	return is_job(cmd, (const char *)bytes, len) ? of_job(cmd) : of_file(cmd, (const char *)bytes, len);
+	if (job)
+		return of_job(cmd);
+	err = hd_order_read(&graph, &n, (const char *)bytes, len, cmd->args.pos[0], &cmd->arena, &cmd->diag);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = tell(cmd, &graph[i]);
+	return err;
 }

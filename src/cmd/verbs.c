@@ -168,6 +168,13 @@ const struct hd_verb hd_verbs[] = {
 	  "(TicTac), search by moves from the best of these. efficiency: 100 % is all beside everything, 0 % nothing beside anything.",
 	  OPTS(HD_OPT_ORDER, HD_OPT_SEED, HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_SET), hd_cmd_plan_order,
 	  "program_plan_order.sh" },
+	{ "plan buckets", "FILE|JOB", 1, 1, "in which order to compute gradients, and in which buckets to sum them",
+	  "FILE: {\"ops\": {NAME: {\"time\": T, \"inputs\": [NAME, ...]}}, \"gradient_size\": {NAME: BYTES}, \"alpha\": A, \"beta\": B}, or {\"cases\":\n"
+	  "[...]} of such: a bucket of n bytes takes A + B n on one channel, once its gradients are made. JOB: its backward pass and weights,\n"
+	  "summed over all devices on the slowest link of the cluster; costs as for `heddle plan JOB`. The compute order is greedy (least\n"
+	  "time a byte), the buckets are the best for it; where the declared order is faster, that is told. Bits do not depend on buckets.",
+	  OPTS(HD_OPT_BUCKETS, HD_OPT_WORKERS, HD_OPT_CLUSTER, HD_OPT_PROFILE, HD_OPT_FORCE_PROFILE, HD_OPT_SET), hd_cmd_plan_buckets,
+	  "program_plan_order.sh" },
 	{ "plan", "JOB", 1, 1, "make the plan of a job: where its stages run and what a step will take; runs nothing",
 	  "JOB has a . or a / in its name (./check is a file). Costs are those of --profile FILE, else modelled from counts of\n"
 	  "operations on a nominal core; devices those of --cluster FILE, else --workers N equal ones. The table parallel of the job\n"

@@ -1,10 +1,8 @@
-#include "plan/order.h"
+#include "plan/order/int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/json.h"
 
 struct name { const char *name; uint32_t id; };
 
@@ -23,7 +21,7 @@ static enum hd_err bad(const struct hd_json *at, const char *what, struct hd_dia
 	return hd_fail(diag, HD_E_INPUT, "%s: %s", hd_json_path(at, path, sizeof path), what);
 }
 
-static enum hd_err take_time(const struct hd_json *at, int64_t *out, struct hd_diag *diag)
+enum hd_err hd_order_time(const struct hd_json *at, int64_t *out, struct hd_diag *diag)
 {
 	double units = 0;
 	enum hd_err err = hd_json_as_f64(at, &units, diag);
@@ -86,7 +84,7 @@ static enum hd_err take_ops(struct reader *x, const struct hd_json *ops)
 		g->op[i].time = (int64_t)HD_ORDER_TICKS;
 		g->measured &= known;
 		if (known)
-			err = take_time(time, &g->op[i].time, x->diag);
+			err = hd_order_time(time, &g->op[i].time, x->diag);
 		if (!err)
 			err = hd_json_get(from, "inputs", HD_JSON_ARRAY, &list, x->diag);
 		if (!err)
@@ -106,11 +104,11 @@ static uint64_t count_inputs(const struct hd_json *ops)
 	return n;
 }
 
-static enum hd_err take_graph(struct hd_order_graph *g, const struct hd_json *from, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err hd_order_graph_read(struct hd_order_graph *g, const struct hd_json *from, bool bare, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_json *recv = NULL, *ops = NULL, *name = hd_json_find(from, "name");
 	struct reader x = { .graph = g, .diag = diag };
-	enum hd_err err = hd_json_get(from, "recv", HD_JSON_OBJECT, &recv, diag);
+	enum hd_err err = bare ? HD_OK : hd_json_get(from, "recv", HD_JSON_OBJECT, &recv, diag);
 
 	err = err ? err : hd_json_get(from, "ops", HD_JSON_OBJECT, &ops, diag);
 	*g = (struct hd_order_graph){ .name = "", .measured = true, .unit = HD_ORDER_TICKS };
@@ -118,9 +116,9 @@ static enum hd_err take_graph(struct hd_order_graph *g, const struct hd_json *fr
 		err = hd_json_as_text(name, &g->name, diag);
 	if (err)
 		return err;
-	if (hd_json_count(recv) > HD_ORDER_RECVS || hd_json_count(ops) > HD_ORDER_OPS)
+	if ((recv && hd_json_count(recv) > HD_ORDER_RECVS) || hd_json_count(ops) > HD_ORDER_OPS)
 		return bad(from, "at most 65535 receives and 1048576 ops", diag);
-	g->nrecvs = (uint32_t)hd_json_count(recv);
+	g->nrecvs = recv ? (uint32_t)hd_json_count(recv) : 0;
 	g->nops = (uint32_t)hd_json_count(ops);
 	g->recv = hd_arena_take(arena, (size_t)g->nrecvs + 1, sizeof *g->recv);
 	g->recv_time = hd_arena_take(arena, (size_t)g->nrecvs + 1, sizeof *g->recv_time);
@@ -131,7 +129,7 @@ static enum hd_err take_graph(struct hd_order_graph *g, const struct hd_json *fr
 		return no_memory(diag);
 	for (uint32_t i = 0; i < g->nrecvs && !err; i++) {
 		g->recv[i] = hd_json_key(recv, i);
-		err = take_time(hd_json_item(recv, i), &g->recv_time[i], diag);
+		err = hd_order_time(hd_json_item(recv, i), &g->recv_time[i], diag);
 	}
 	for (uint32_t i = 0; i < g->nops; i++)
 		g->op[i].name = hd_json_key(ops, i);
@@ -139,28 +137,39 @@ static enum hd_err take_graph(struct hd_order_graph *g, const struct hd_json *fr
 	return err ? err : hd_order_settle(g, arena, diag);
 }
 
-enum hd_err hd_order_read(struct hd_order_graph **out, uint32_t *n, const char *text, size_t len, const char *file, struct hd_arena *arena,
-	struct hd_diag *diag)
+enum hd_err hd_order_cases(struct hd_order_cases *out, const char *text, size_t len, const char *file, struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_json *root = NULL, *cases;
-	enum hd_err err = hd_json_parse(arena, file, text, len, &root, diag);
+	struct hd_order_cases c = { .n = 1 };
+	enum hd_err err = hd_json_parse(arena, file, text, len, &c.root, diag);
 
 	if (err)
 		return err;
-	cases = hd_json_find(root, "cases");
-	if (cases)
-		err = hd_json_as(cases, HD_JSON_ARRAY, diag);
-	uint32_t count = cases ? (uint32_t)hd_json_count(cases) : 1;
-	struct hd_order_graph *list = hd_arena_take(arena, (size_t)count + 1, sizeof *list);
+	c.list = hd_json_find(c.root, "cases");
+	if (c.list)
+		err = hd_json_as(c.list, HD_JSON_ARRAY, diag);
+	if (c.list && !err)
+		c.n = (uint32_t)hd_json_count(c.list);
+	if (!err && !c.n)
+		err = bad(c.list, "there is no case in it", diag);
+	if (!err)
+		*out = c;
+	return err;
+}
+
+enum hd_err hd_order_read(struct hd_order_graph **out, uint32_t *n, const char *text, size_t len, const char *file, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_order_cases cases;
+	enum hd_err err = hd_order_cases(&cases, text, len, file, arena, diag);
+	struct hd_order_graph *list = err ? NULL : hd_arena_take(arena, cases.n, sizeof *list);
+
 	if (!err && !list)
 		err = no_memory(diag);
-	if (!err && !count)
-		err = bad(cases, "there is no case in it", diag);
-	for (uint32_t i = 0; i < count && !err; i++)
-		err = take_graph(&list[i], cases ? hd_json_item(cases, i) : root, arena, diag);
+	for (uint32_t i = 0; !err && i < cases.n; i++)
+		err = hd_order_graph_read(&list[i], hd_order_case(&cases, i), false, arena, diag);
 	if (err)
 		return err;
 	*out = list;
-	*n = count;
+	*n = cases.n;
 	return HD_OK;
 }
