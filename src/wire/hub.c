@@ -101,19 +101,36 @@ static struct hd_peer *free_place(struct hd_hub_impl *h)
 static bool is_incoming_greeting(const struct hd_peer *peer) { return is_greeting(peer) && !peer->outgoing; }
 static bool has_stream(const struct hd_peer *peer) { return peer->state != HD_PEER_DOWN && peer->stream; }
 
+/* Two that call each other at once have one connection: the one that the lower id opened. Who calls again after the other end was
+ * lost from sight takes the place of the old connection, once that is suspected. */
+static bool gives_way(struct hd_peer *old, uint32_t self)
+{
+	if (!old->stream && old->worker < self) {
+		hd_peer_close(old, HD_CLOSE_LIVE, "", false);        /* ours; `up` comes from theirs */
+		return true;
+	}
+	if (is_up(old) && old->suspected) {
+		hd_peer_close(old, HD_CLOSE_SILENT, "it called again after a silence", true);
+		return true;
+	}
+	return false;
+}
+
 /* The greeting of an incoming connection is in order; may it be this worker? */
 static enum hd_close admit(struct hd_peers *peers, uint32_t *worker)
 {
 	struct hd_hub_impl *h = (struct hd_hub_impl *)peers;
 	struct hd_hub hub = { h };
+	struct hd_peer *old = *worker == HD_WORKER_NONE ? NULL : find(&hub, *worker);
 
+	/* Found again: the owner, told that the old one is lost, may have called already. */
+	if (old && (!gives_way(old, peers->config.worker) || find(&hub, *worker)))
+		return HD_CLOSE_LIVE;
 	if (count(h, has_stream) >= peers->config.peers_cap)
 		return HD_CLOSE_CROWDED;
-	if (*worker == HD_WORKER_NONE) {
+	if (*worker == HD_WORKER_NONE)
 		*worker = HD_WORKER_GUEST + h->guests++ % HD_WORKER_GUEST;
-		return HD_CLOSE_NONE;
-	}
-	return find(&hub, *worker) ? HD_CLOSE_LIVE : HD_CLOSE_NONE;
+	return HD_CLOSE_NONE;
 }
 
 /* ---- life ---- */

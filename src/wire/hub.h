@@ -14,7 +14,8 @@
  *  2. Bytes given to send and answer are borrowed until `sent`; buffers given to post and expect until
  *     `arrived`, hd_hub_epoch() or `lost`. tell copies.
  *  3. A peer may be sent to from `up` to `lost`; between them no call says HD_E_PEERLOST. Before and after,
- *     all do, and nothing is queued. One connection per peer, whoever opened it.
+ *     all do, and nothing is queued. One connection per peer, whoever opened it; of two that call each other at
+ *     once the lower id's stays; who calls again replaces its connection if that is suspected, else is refused.
  *  4. Transfers belong to a membership epoch. hd_hub_epoch() ends all of the old one (their `sent` says
  *     HD_E_STALE, their posts are void) and nothing of an earlier epoch is delivered after it. A transfer goes
  *     out when both ends are in the epoch with the same plan, so the ends need not change at one instant.

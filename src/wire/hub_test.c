@@ -340,6 +340,38 @@ static void a_worker_has_one_connection(struct world *w)
 	assert_int_equal(w->heard[1].n_ups, 1);
 }
 
+static void two_that_call_each_other_at_once_meet(struct world *w)
+{
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, w->row, w->addr[1], &w->diag), HD_OK);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], &w->diag), HD_OK);
+	run_until(w, &w->heard[0].n_ups, 1, "up");
+	run_until(w, &w->heard[1].n_ups, 1, "up");
+	run_for(w, 30);
+	assert_true(hd_hub_is_up(&w->hubs[0], 1) && hd_hub_is_up(&w->hubs[1], 0));
+	assert_int_equal(w->heard[0].n_ups, 1);
+	assert_int_equal(w->heard[1].n_ups, 1);
+	assert_int_equal(w->heard[0].n_losts, 0);
+	/* The greater id may hear that it was refused, before the other's call reaches it; or its own came first and stays. */
+	assert_true(!w->heard[1].n_losts || (w->heard[1].n_losts == 1 && w->heard[1].losts[0].why == HD_CLOSE_LIVE));
+	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 33, 0, NULL, 0, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 33, 0, NULL, 0, &w->diag), HD_OK);
+	run_until(w, &w->heard[0].n_messages, 1, "message");
+	run_until(w, &w->heard[1].n_messages, 1, "message");
+}
+
+static void a_hub_takes_no_more_peers_than_it_has_room_for(struct world *w)
+{
+	hd_hub_finish(&w->hubs[0]);
+	w->config[0].peers_cap = 1;
+	start_hub(w, 0);
+	start_hub(w, 2);
+	meet(w, 1, 0);
+	assert_int_equal(hd_hub_connect(&w->hubs[2], 0, w->row, w->addr[0], &w->diag), HD_OK);
+	run_until(w, &w->heard[2].n_losts, 1, "refusal");
+	assert_int_equal(w->heard[2].losts[0].why, HD_CLOSE_CROWDED);
+	assert_true(hd_hub_is_up(&w->hubs[1], 0));
+}
+
 static void who_has_no_id_yet_is_a_guest(struct world *w)
 {
 	w->config[2].worker = HD_WORKER_NONE;
@@ -459,6 +491,8 @@ static const struct { const char *name; void (*run)(struct world *w); } suite[] 
 	{ "nobody at home is told", nobody_at_home_is_told },
 	{ "who does not fit is refused with the reason", who_does_not_fit_is_refused_with_the_reason },
 	{ "a worker has one connection", a_worker_has_one_connection },
+	{ "two that call each other at once meet", two_that_call_each_other_at_once_meet },
+	{ "a hub takes no more peers than it has room for", a_hub_takes_no_more_peers_than_it_has_room_for },
 	{ "who has no id yet is a guest", who_has_no_id_yet_is_a_guest },
 	{ "three meet and a wake ends a poll", three_meet_and_a_wake_ends_a_poll },
 	{ "a probe is answered", a_probe_is_answered },
@@ -681,6 +715,42 @@ static void a_half_open_connection_ends_after_eight_t(void **state)
 	run_until(w, &w->heard[0].n_losts, 2, "a connect into the void");
 	assert_int_equal(w->heard[0].losts[1].why, HD_CLOSE_GONE);
 	assert_true(w->heard[0].losts[1].at_ns - asked == T_MS * HD_NS_PER_MS);
+	leave(w);
+}
+
+/* Hub 1 has lost its side and calls again; hub 0 has not noticed yet: at first it refuses, once it suspects it takes the new one. */
+static void who_calls_again_takes_the_place_of_a_suspected_connection(void **state)
+{
+	struct world *w = enter("sim", 2);
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { 5 * HD_NS_PER_S, 5 * HD_NS_PER_S + 1, true, 9 };
+	static const struct hd_transfer channel[] = { { 3, 0, 4 } };
+
+	(void)state;
+	meet(w, 1, 0);
+	hd_hub_decided(&w->hubs[1], 1);
+	hd_hub_epoch(&w->hubs[0], 1, plan);
+	assert_int_equal(hd_hub_channel(&w->hubs[0], 1, NULL, 0, channel, 1, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+	run_for(w, 4000);
+	w->sim.fate = script;                             /* what hub 1 says as it ends is lost */
+	w->sim.user = &s;
+	s.from_ns = hd_clock_now_ns(w->clock);
+	s.to_ns = s.from_ns + 10 * HD_NS_PER_MS;
+	hd_hub_probe(&w->hubs[1], 0);
+	run_for(w, 5);
+	hd_hub_finish(&w->hubs[1]);
+	run_for(w, 100);
+	start_hub(w, 1);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], &w->diag), HD_OK);
+	run_until(w, &w->heard[1].n_losts, 1, "refusal");
+	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_LIVE);
+	run_until(w, &w->heard[0].n_suspects, 1, "suspicion");
+	assert_int_equal(w->heard[0].n_losts, 0);
+	meet(w, 1, 0);
+	assert_int_equal(w->heard[0].n_losts, 1);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_SILENT);
+	assert_int_equal(w->heard[0].n_sents, 1);
+	assert_int_equal(w->heard[0].sents[0].err, HD_E_PEERLOST);
 	leave(w);
 }
 
@@ -920,6 +990,7 @@ int main(void)
 		cmocka_unit_test(who_breaks_the_shared_ring_is_closed),
 		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
 		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
+		cmocka_unit_test(who_calls_again_takes_the_place_of_a_suspected_connection),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(any_thread_may_wake_a_hub),
