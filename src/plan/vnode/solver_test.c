@@ -429,6 +429,27 @@ static void the_published_settings_gain_or_are_refused(void **state)
 	}
 }
 
+/* One of two workers has a third of its speed: ideal is twice the even split and a third more than the fast one alone. */
+static void a_worker_slowed_three_times_still_adds_a_third(void **state)
+{
+	static const uint32_t want[] = { 12, 4 };
+	struct bench b;
+	(void)state;
+
+	bench_open(&b, 16);
+	add_type(&b, "worker", MS / 20, MS, MS / 2);
+	add_type(&b, "slowed", 3 * (int64_t)MS / 20, 3 * (int64_t)MS, 3 * (int64_t)MS / 2);
+	add_device(&b, 0, true, 5000000000u);
+	add_device(&b, 1, true, 5000000000u);
+	b.ask.gradient_bytes = 1 << 20;
+	b.ask.latency_ps = 20000000;
+	struct hd_solve s = solved(&b);
+	counts(&s.plan, want, 2);
+	assert_true((double)b.type[1].ps[8] >= 1.9 * (double)s.plan.step_ps);      /* the even split waits for the slow one */
+	assert_true((double)b.type[0].ps[16] >= 1.28 * (double)s.plan.step_ps);
+	hd_arena_finish(&b.arena);
+}
+
 /* ---- when to say no */
 
 static void a_gain_below_the_margin_is_no_reason_to_take_more_devices(void **state)
@@ -613,6 +634,7 @@ int main(void)
 		cmocka_unit_test(times_in_another_unit_give_the_same_map),
 		cmocka_unit_test(the_published_examples_come_out),
 		cmocka_unit_test(the_published_settings_gain_or_are_refused),
+		cmocka_unit_test(a_worker_slowed_three_times_still_adds_a_third),
 		cmocka_unit_test(a_gain_below_the_margin_is_no_reason_to_take_more_devices),
 		cmocka_unit_test(a_plan_in_use_is_left_only_for_a_gain_or_for_nothing),
 		cmocka_unit_test(equal_plans_move_nothing),
