@@ -827,6 +827,98 @@ static void a_simulation_repeats_itself_by_its_seed(void **state)
 
 /* ---- another thread ---- */
 
+/* One end of a race: a thread with its hub. Heartbeats are minutes apart, so that a wake-up that is lost is not made good by one. */
+struct racer { struct world *w; int me; uint64_t random; const char *failed; uint32_t round; };
+enum { RACE_ROUNDS = 150, RACE_MOST = 1500000 };
+static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3, 0, RACE_MOST }, { 4, 0, 300000 } };
+
+static bool race_until(struct racer *r, const uint32_t *what, uint32_t n)
+{
+	struct hd_clock *clock = r->w->clock;
+	int64_t until = hd_clock_now_ns(clock) + 20 * HD_NS_PER_S;
+	struct hd_loop_event other[4];
+	size_t n_other;
+
+	while (*what < n && hd_clock_now_ns(clock) < until)
+		if (hd_hub_poll(&r->w->hubs[r->me], until, other, 4, &n_other, NULL))
+			break;
+	return *what >= n;
+}
+
+static void race(void *user)
+{
+	struct racer *r = user;
+	struct hd_hub *hub = &r->w->hubs[r->me];
+	struct heard *heard = &r->w->heard[r->me];
+	uint32_t peer = (uint32_t)(1 - r->me), got = 0, said = 0;
+	uint8_t *bytes = malloc(RACE_MOST), *into = malloc(RACE_MOST);
+
+	r->failed = "memory";
+	if (!bytes || !into)
+		goto out;
+	r->failed = "connecting";
+	if ((!r->me && hd_hub_connect(hub, 1, r->w->row, r->w->addr[1], NULL)) || !race_until(r, &heard->n_ups, 1))
+		goto out;
+	r->failed = "the channel";
+	hd_hub_epoch(hub, 1, plan);
+	if (hd_hub_channel(hub, peer, race_rows, 4, race_rows, 4, NULL))
+		goto out;
+	for (r->round = 1; r->round <= RACE_ROUNDS; r->round++) {
+		/* The same choice at both ends; the one that is ready first waits for the other. */
+		r->random = r->random * 6364136223846793005u + 1442695040888963407u;
+		const struct hd_transfer *row = &race_rows[r->random >> 62];
+		/* One way or both: what comes back would hide that nobody was woken for what goes. */
+		uint32_t senders = 1 + (uint32_t)(r->random >> 40) % 3;
+		fill(bytes, row->bytes, r->round + (uint32_t)r->me);
+		r->failed = "asking";
+		if (senders >> peer & 1 && hd_hub_post(hub, peer, row->id, into, NULL))
+			goto out;
+		if (senders >> r->me & 1 && (hd_hub_tell(hub, peer, 20, r->round, bytes, row->bytes % 5000, NULL) ||
+		    hd_hub_send(hub, peer, &(struct hd_send){ row->id, 0, r->round, bytes, row->bytes, r->round }, NULL)))
+			goto out;
+		said += senders >> r->me & 1;
+		got += senders >> peer & 1;
+		r->failed = "waiting";
+		if (!race_until(r, &heard->n_arrivals, got) || !race_until(r, &heard->n_sents, said) || !race_until(r, &heard->n_messages, got))
+			goto out;
+		r->failed = "the bytes";
+		fill(bytes, row->bytes, r->round + peer);
+		if (senders >> peer & 1 && (memcmp(bytes, into, row->bytes) != 0 ||
+		    heard->messages[(got - 1) % HEARD].crc != hd_crc32c(0, bytes, row->bytes % 5000)))
+			goto out;
+	}
+	r->failed = NULL;
+out:
+	/* The other end may still wait for what is on its way from here. */
+	hd_hub_close(hub, HD_CLOSE_DONE, "");
+	(void)race_until(r, &heard->n_losts, 1);
+	free(bytes);
+	free(into);
+}
+
+static void two_threads_lose_no_wake_up(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < sizeof rows / sizeof *rows; i++) {
+		struct world *w = enter(rows[i], 0);
+		struct racer racers[2];
+		struct hd_thread threads[2] = { { 0 }, { 0 } };
+		for (int k = 0; k < 2; k++) {
+			w->config[k].detect_ms = 600000;
+			racers[k] = (struct racer){ w, k, 5, NULL, 0 };
+			start_hub(w, k);
+		}
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(hd_thread_start(&threads[k], "racer", -1, race, &racers[k], &w->diag), HD_OK);
+		for (int k = 0; k < 2; k++)
+			hd_thread_join(&threads[k]);
+		for (int k = 0; k < 2; k++)
+			CHECK(!racers[k].failed, "%s, end %d, round %u: %s; %s", w->row, k, racers[k].round, racers[k].failed,
+				w->heard[k].n_losts ? w->heard[k].losts[0].text : "");
+		leave(w);
+	}
+}
+
 static void wake_many(void *user)
 {
 	for (int i = 0; i < 1000; i++)
@@ -993,6 +1085,7 @@ int main(void)
 		cmocka_unit_test(who_calls_again_takes_the_place_of_a_suspected_connection),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
+		cmocka_unit_test(two_threads_lose_no_wake_up),
 		cmocka_unit_test(any_thread_may_wake_a_hub),
 		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
