@@ -35,4 +35,13 @@ if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
 	expect 11 space 300000 run wide.yaml --devices 1 --threads 1 --steps 1 --out refused -s batch.virtual_nodes=1
 	says 'this process may use 293.0 MiB'
 	passed "under ulimit -v it trains as virtual nodes, and in one pass is refused"
+	# 125.7 of the 128 MiB of samples that are kept at most
+	cat >kept.yaml <<-'Y'
+		job:   {name: kept, seed: 9, steps: 1}
+		model: {use: builtin:mlp, args: {hidden: [16]}}
+		data:  {kind: synthetic, count: 42000}
+		batch: {global: 32, virtual_nodes: 4}
+	Y
+	expect 0 space 240000 run kept.yaml --devices 1 --threads 1 --steps 1 --out kept
+	passed "samples that are kept are counted once under it"
 fi

@@ -7,7 +7,7 @@
 /* What the job needs against what it may have and what is there: said before it is taken, with
  * numbers, not by the kernel's killer in the middle of a step. Memory of devices is lazy, so what
  * is taken is not yet in use; what is in use shows in the resident size. A limit of the address space
- * is used up by what is mapped, touched or not. */
+ * is used up by what is mapped, touched or not, and the room of samples that are kept is since the data were opened. */
 
 static uint64_t buffers_of(const struct hd_rank *rank)
 {
@@ -95,6 +95,11 @@ enum hd_err hd_memory_fits(const struct hd_memory_terms *t, const struct hd_room
 	return HD_OK;
 }
 
+uint64_t hd_task_mapped_bytes(const struct hd_task *task, const struct hd_memory_info *machine)
+{
+	return machine->free_is_space ? task->data->kept_bytes : 0;
+}
+
 static uint64_t beyond(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
 enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
@@ -108,7 +113,8 @@ enum hd_err hd_worker_fits(const struct hd_worker *w, struct hd_diag *diag)
 	struct hd_room room = { .limit_bytes = machine.limit_bytes, .free_bytes = machine.free_bytes };
 	if (w->spec.memory_limit_bytes && hd_mul_u64(w->spec.memory_limit_bytes, w->spec.ndevices, &asked))
 		room.devices_bytes = asked;
-	room.used_bytes = machine.free_is_space ? beyond(machine.mapped_bytes, w->before.mapped_bytes) : beyond(machine.rss_bytes, w->before.rss_bytes);
+	room.used_bytes = machine.free_is_space ? beyond(machine.mapped_bytes, w->before.mapped_bytes) + hd_task_mapped_bytes(w->task, &machine) :
+		beyond(machine.rss_bytes, w->before.rss_bytes);
 	return hd_memory_fits(&t, &room, w->spec.ndevices, diag);
 }
 

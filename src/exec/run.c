@@ -217,10 +217,10 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 
 	hd_cores_usable(&cores);
 	hd_memory_look(&machine);
+	const uint64_t room = machine.free_bytes + hd_task_mapped_bytes(run->task, &machine);
 	struct hd_choose_spec asked = { .ncores = run->options.auto_cores ? run->options.auto_cores : cores.n,
 		.ndevices = spec->ndevices, .nthreads = spec->nthreads,
-		.device_limit_bytes = spec->memory_limit_bytes, .machine_bytes = machine.limit_bytes < machine.free_bytes ? machine.limit_bytes
-		: machine.free_bytes };
+		.device_limit_bytes = spec->memory_limit_bytes, .machine_bytes = machine.limit_bytes < room ? machine.limit_bytes : room };
 	enum hd_err err = hd_choose(&choices, run->task, &asked, diag);
 	if (err)
 		return err;

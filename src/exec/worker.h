@@ -86,6 +86,9 @@ struct hd_memory_terms {
 	uint64_t device;                  /* of the total, what the fullest device takes: the first one holds what all share */
 };
 void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+/* What of the terms the free bytes of `machine` have lost before there is a worker. */
+struct hd_memory_info;
+uint64_t hd_task_mapped_bytes(const struct hd_task *task, const struct hd_memory_info *machine);
 /* By how much the process is larger at its peak than before the worker took any memory; `files`: of that, pages of programs and
  * files, which no prediction counts: the system takes them back when it needs them. */
 struct hd_memory_growth { uint64_t peak, files; };
