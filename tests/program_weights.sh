@@ -67,6 +67,20 @@ expect 0 heddle run gpt.yaml -s model.weights=half.safetensors -s job.steps=1 -q
 [ "$(stat -c %s half.safetensors)" -lt "$(stat -c %s plain.safetensors)" ] || failed "bf16 is not smaller"
 passed "bf16 out and in"
 
+expect 0 heddle run gpt.yaml -s model.weights=half.safetensors -s job.steps=2 --out begun -q
+expect 0 heddle eval begun --json
+here=$(cat out)
+mkdir elsewhere
+away() { (cd elsewhere && heddle "$@"); }
+expect 0 away eval ../begun --json
+[ "$(cat out)" = "$here" ] || failed "another folder, another result: $(cat out), not $here"
+expect 0 away resume ../begun --steps 3 -q
+mv half.safetensors gone.safetensors
+expect 3 away eval ../begun
+says half.safetensors
+mv gone.safetensors half.safetensors
+passed "relative weights of a run are found from any folder"
+
 train run gpt.yaml -s model.weights=in_gpt/model.safetensors -s model.lora.rank=2 -s 'model.lora.targets=["h.*.attn.c_attn.weight"]' --out lora
 expect 0 heddle model show lora/job.resolved.json
 says 'h.0.attn.c_attn.weight.lora_A'

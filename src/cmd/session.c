@@ -87,6 +87,43 @@ static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint
 	return HD_OK;
 }
 
+static bool exists(struct hd_cmd *cmd, const char *path)
+{
+	struct hd_stat stat;
+
+	return !hd_fs_stat(&cmd->fs, path, &stat, NULL);
+}
+
+/* Files that the job of a run names by relative paths: where they lie from here, else from where the run was begun. */
+static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
+{
+	static const char resolved[] = "job.resolved.json";
+	static const int files[] = { HD_JOB_WEIGHTS, HD_JOB_DATA_PATH };
+	size_t len = strlen(path), name = sizeof resolved - 1, n;
+	uint8_t *folder;
+	struct hd_text at;
+
+	if (len < name || strcmp(path + len - name, resolved) != 0)
+		return HD_OK;
+	hd_text_init(&at, &cmd->arena);
+	hd_text_put(&at, path, len - name);
+	hd_text_add(&at, HD_RUN_FOLDER);
+	if (at.full || !exists(cmd, at.at))
+		return HD_OK;
+	enum hd_err err = hd_file_read_all(&cmd->fs, at.at, &cmd->arena, HD_PATH_CAP, &folder, &n, &cmd->diag);
+	for (size_t i = 0; i < sizeof files / sizeof *files && !err; i++) {
+		struct hd_job_value *v = &job->value[files[i]];
+		if (v->is_none || v->text[0] == '/' || exists(cmd, v->text))
+			continue;
+		hd_text_init(&at, &cmd->arena);
+		hd_text_put(&at, (const char *)folder, n);
+		hd_text_addf(&at, "/%s", v->text);
+		if (!at.full && exists(cmd, at.at))
+			v->text = at.at;
+	}
+	return err;
+}
+
 enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len)
 {
 	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS, sizeof *set);
@@ -108,6 +145,8 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	err = hd_job_parse(job, path, (const char *)file, n, set, nsets, &cmd->arena, &cmd->diag, &warnings);
 	if (!err && warnings.len && !cmd->args.has[HD_OPT_QUIET])
 		fputs(warnings.at, stderr);
+	if (!err)
+		err = find_files(cmd, path, job);
 	if (bytes)
 		*bytes = (const char *)file;
 	if (len)
@@ -157,10 +196,15 @@ enum hd_err hd_session_put_job(struct hd_cmd *cmd, struct hd_rundir *dir, const 
 {
 	struct hd_text text;
 
+	char folder[HD_PATH_CAP];
+
 	hd_text_init(&text, &cmd->arena);
 	hd_job_json(job, false, &text);
 	hd_text_add(&text, "\n");
-	return hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
+	enum hd_err err = hd_rundir_put(dir, "job.resolved.json", text.at, text.len, &cmd->diag);
+	if (!err)
+		err = hd_proc_folder(folder, sizeof folder, &cmd->diag);
+	return err ? err : hd_rundir_put(dir, HD_RUN_FOLDER, folder, strlen(folder), &cmd->diag);
 }
 
 enum hd_kernels hd_session_kernels(enum hd_jobkernels asked)

@@ -284,6 +284,11 @@ static bool take_uuid(const char *text, uint8_t id[16])
 	return n == 32;
 }
 
+enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag)
+{
+	return getcwd(at, cap) ? HD_OK : hd_fail_errno(diag, errno, "tell the path of", "the current folder");
+}
+
 char *const *hd_proc_environment(void) { return environ; }
 
 void hd_proc_self(struct hd_proc_self *self)
