@@ -29,6 +29,7 @@ cmp -s out once.json || failed "another plan the second time"
 passed "a plan without a measurement, the same every time"
 
 expect 0 heddle profile lenet.yaml --samples 3 -o lenet.json -q
+[ ! -s out ] || failed "profile -q prints what it writes: $(head -n 1 out)"
 expect 0 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --draw --explain
 says 'profile   lenet.json: measured'
 says 'devices   4: cluster.yaml'

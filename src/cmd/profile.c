@@ -61,7 +61,7 @@ static enum hd_err put(struct hd_cmd *cmd, const struct hd_profile *p, const str
 		err = hd_file_write_atomic(&cmd->fs, path, text.at, text.len, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		fputs(text.at, stdout);
-	else if (!err)
+	else if (!err && !(path && cmd->args.has[HD_OPT_QUIET]))
 		print_table(p, step, nvns);
 	return err;
 }
