@@ -44,7 +44,7 @@ static const char inception[] = "model: {use: builtin:inception, args: {stem: sm
 	"classes: 5}}\ndata: {kind: synthetic, count: 61}\n";
 
 struct plan_of { uint32_t devices, threads; const uint32_t *map; uint32_t wave; };       /* wave 0: one virtual node at a time */
-struct outcome { struct hd_hash digest; double loss[8], correct[8], gnorm[8]; };
+struct outcome { struct hd_hash digest; double loss[8], correct[8], gnorm[8]; uint32_t nchunks; };
 
 static struct hd_job *job_of(const char *model, uint32_t batch, uint32_t vns, const char *more, struct hd_arena *arena)
 {
@@ -80,6 +80,7 @@ static void train(const struct hd_job *job, struct plan_of how, uint32_t nsteps,
 	CHECK(err == HD_OK, "%s", diag.text);
 	CHECK(hd_worker_adopt(worker, &plan, &diag) == HD_OK, "%s", diag.text);
 	memset(out, 0, sizeof *out);
+	out->nchunks = task->layout.nchunks;
 	for (uint32_t s = 0; s < nsteps; s++) {
 		struct hd_step_record r;
 		CHECK(hd_worker_step(worker, true, &r, &diag) == HD_OK, "step %u: %s", s, diag.text);
@@ -207,6 +208,25 @@ static void a_tensor_that_several_devices_own_has_one_norm(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* Each device joins, measures, updates and hashes a run of chunks: none of a run may be left out, the last one neither. */
+static void runs_of_several_chunks_give_the_bits_of_one_device(void **state)
+{
+	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 61}\n";
+	struct outcome one, other;
+	struct hd_arena arena;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	struct hd_job *job = job_of(wide, 26, 13, "}\noptim: {kind: adamw, lr: 0.01, clip: 0.1, schedule: {warmup: 1}}", &arena);
+	train(job, (struct plan_of){ 1, 1, NULL, 0 }, 4, &one);
+	CHECK(one.nchunks >= 2 * 3, "%u chunks: three devices have runs of at least two", one.nchunks);
+	for (uint32_t d = 2; d <= 3; d++) {
+		train(job, (struct plan_of){ d, d, NULL, 0 }, 4, &other);
+		equal(&one, &other, d == 2 ? "2 devices" : "3 devices");
+	}
+	hd_arena_finish(&arena);
+}
+
 static void another_seed_gives_other_bits(void **state)
 {
 	struct hd_arena arena;
@@ -266,6 +286,7 @@ int main(void)
 		cmocka_unit_test(any_map_gives_the_bits_of_one),
 		cmocka_unit_test(transformed_samples_give_the_bits_of_one_device),
 		cmocka_unit_test(a_tensor_that_several_devices_own_has_one_norm),
+		cmocka_unit_test(runs_of_several_chunks_give_the_bits_of_one_device),
 		cmocka_unit_test(another_seed_gives_other_bits),
 		cmocka_unit_test(every_build_comes_to_the_known_states),
 	};
