@@ -60,7 +60,8 @@ const char *hd_err_text(enum hd_err err);         /* never NULL */
 int hd_err_exit(enum hd_err err);
 
 /* Writes `diag` only while it is empty (the first to know, speaks) and returns
- * `err`. `diag` may be NULL. Text that does not fit is cut with "...". */
+ * `err`. `diag` may be NULL. Text that does not fit is cut with "...". What it quotes may be anything: control
+ * characters but newline, and bytes that are no UTF-8, become \xNN, so that no file writes to a terminal. */
 __attribute__((format(printf, 3, 4)))
 enum hd_err hd_fail(struct hd_diag *diag, enum hd_err err, const char *fmt, ...);
 

@@ -84,6 +84,43 @@ static void long_text_is_cut_with_dots_exactly_when_it_does_not_fit(void **state
 	}
 }
 
+static void what_is_quoted_shows_its_control_characters(void **state)
+{
+	static const struct { const char *quoted, *shown; } cases[] = {
+		{ "plain, \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80, two\nlines \\x1b", "plain, \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80, two\nlines \\x1b" },
+		{ "\x1b[31mred\x07", "\\x1b[31mred\\x07" }, { "\ttab\r", "\\x09tab\\x0d" }, { "del\x7f", "del\\x7f" },
+		{ "\xc2\x9b" "31m", "\\xc2\\x9b31m" }, { "\xc2\xa0", "\xc2\xa0" },                     /* C1 controls end before U+00A0 */
+		{ "\xff half \xe2\x82", "\\xff half \\xe2\\x82" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		hd_fail(&diag, HD_E_INPUT, "%s", cases[i].quoted);
+		assert_string_equal(diag.text, cases[i].shown);
+	}
+}
+
+/* Escapes and characters of several bytes are whole or not there. */
+static void text_is_cut_between_characters(void **state)
+{
+	static const char *const ends[] = { "\x01\x02\x03\x04", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "\xc2\x80\xc2\x80" };
+	static const size_t whole[] = { 4, 3, 4 };
+	enum { CAP = sizeof((struct hd_diag *)0)->text };
+	(void)state;
+
+	for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
+		for (int len = CAP - 20; len < CAP + 4; len++) {
+			struct hd_diag diag = { "" };
+			char line[CAP + 20];
+			memset(line, 'x', sizeof line);
+			hd_fail(&diag, HD_E_IO, "%.*s%s", len, line, ends[e]);
+			size_t n = strspn(diag.text, "x"), nall = strlen(diag.text), dots = strcmp(diag.text + nall - 3, "...") == 0 ? 3 : 0;
+			assert_true(nall < CAP && n <= (size_t)len && (dots || n == (size_t)len));
+			CHECK((nall - n - dots) % whole[e] == 0, "end %zu, %d before it: %s", e, len, diag.text + n);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +130,8 @@ int main(void)
 		cmocka_unit_test(codes_outside_the_table_are_still_answered),
 		cmocka_unit_test(the_first_to_know_speaks),
 		cmocka_unit_test(no_diag_is_needed),
+		cmocka_unit_test(what_is_quoted_shows_its_control_characters),
+		cmocka_unit_test(text_is_cut_between_characters),
 		cmocka_unit_test(long_text_is_cut_with_dots_exactly_when_it_does_not_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
