@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/le.h"
 #include "sys/bell.h"
 #include "sys/crypto_tls.h"
@@ -944,6 +945,46 @@ static void any_thread_may_wake_a_hub(void **state)
 	leave(w);
 }
 
+/* ---- memory ---- */
+
+/* Init, greeting and channel of both ends with the n-th request for memory refused, for each n until all are granted. */
+static void memory_that_is_refused_is_told_and_nothing_leaks(void **state)
+{
+	static const struct hd_transfer channel[] = { { 1, 1, 10 } };
+	uint64_t n = 1, asked = 0;
+
+	(void)state;
+	for (bool refused = true; refused; n++) {
+		struct world *w = enter("sim", 0);
+		refused = false;
+		snprintf(w->addr[0], sizeof w->addr[0], "unix:zero");
+		hd_alloc_arm(n);
+		for (int i = 0; i < 2; i++) {
+			struct hd_wire_events events = hear_with(&w->heard[i]);
+			struct hd_diag diag = { "" };
+			enum hd_err err = hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &diag);
+			CHECK(err == HD_OK || err == HD_E_NOMEM, "request %d: %s", (int)n, diag.text);
+			refused |= err != HD_OK;
+		}
+		if (!refused) {
+			assert_int_equal(hd_hub_listen(&w->hubs[0], "sim", w->addr[0], &w->diag), HD_OK);
+			assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], &w->diag), HD_OK);
+			run_for(w, 1);
+			for (int i = 0; i < 2; i++) {
+				enum hd_err err = hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, NULL);
+				CHECK(err == HD_OK || err == HD_E_NOMEM || err == HD_E_PEERLOST, "request %d: %d", (int)n, (int)err);
+				refused |= err != HD_OK;
+			}
+		}
+		asked = hd_alloc_count();
+		hd_alloc_arm(0);
+		run_for(w, 10);
+		assert_true(refused || hd_hub_is_up(&w->hubs[0], 1));
+		leave(w);
+	}
+	assert_true(n > 8 && asked >= n - 2);
+}
+
 /* ---- strangers ---- */
 
 static void put_hello(const struct world *w, uint32_t worker, uint8_t bytes[HD_FRAME_HEADER + 80])
@@ -1087,6 +1128,7 @@ int main(void)
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(two_threads_lose_no_wake_up),
 		cmocka_unit_test(any_thread_may_wake_a_hub),
+		cmocka_unit_test(memory_that_is_refused_is_told_and_nothing_leaks),
 		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
