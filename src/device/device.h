@@ -80,6 +80,9 @@ struct hd_bind {
 	/* Places [from, to) of the phase's order; `to` 0: its end. What lies before has run with the same arena. */
 	uint32_t from, to;
 	float *temp;                      /* program->temp_elems floats for each temporary buffer that the folds name */
+	/* B: called by the leader after the last fold of a parameter's gradient in this run; a device of no result need not. NULL: nobody asks. */
+	void (*folded)(void *user, uint32_t param);
+	void *folded_user;
 };
 
 enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };

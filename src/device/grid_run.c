@@ -164,6 +164,13 @@ static bool run_node(const struct walk *w, uint32_t inode)
 	return run_parts(w, inode);
 }
 
+static void say_folded(const struct walk *w, const struct hd_node *node)
+{
+	for (uint32_t v = node->out; v < node->out + node->nout; v++)
+		if (w->program->grad_of_value[v] != HD_NONE)
+			w->bind->folded(w->bind->folded_user, w->program->grad_of_value[v]);
+}
+
 static enum hd_err check_parts(struct walk *w, struct hd_diag *diag)
 {
 	if (w->bind->nparts > w->program->max_parts)
@@ -197,8 +204,11 @@ enum hd_err hd_grid_run(struct hd_device *device, const struct hd_program *progr
 		bound.nparts = 1;
 	}
 	enum hd_err err = check_parts(&w, diag);
-	for (uint32_t i = bind->from; !err && i < (bind->to ? bind->to : program->norder[phase]) && good; i++)
+	for (uint32_t i = bind->from; !err && i < (bind->to ? bind->to : program->norder[phase]) && good; i++) {
 		good = run_node(&w, program->order[phase][i]);
+		if (bind->folded && good)
+			say_folded(&w, &program->graph->node[program->order[phase][i]]);
+	}
 	err = err ? err : hd_grid_arithmetic(good, grid, diag);
 	return err ? err : hd_grid_done(grid, token);
 }

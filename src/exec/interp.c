@@ -163,6 +163,15 @@ static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_di
 	return err ? err : ops->wait(rank->device, token, diag);
 }
 
+/* The rank's last leaf: what is folded now is final. */
+static void watch_folds(struct hd_rank *rank, bool last, struct hd_bind *bind)
+{
+	if (rank->worker->early && last && rank->first_ivn + rank->nwave == rank->work->script.nvns_here) {
+		bind->folded = hd_final_folded;
+		bind->folded_user = rank;
+	}
+}
+
 static enum hd_err backward_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_diag *diag)
 {
 	struct hd_bind bind;
@@ -176,6 +185,7 @@ static enum hd_err backward_slice(struct hd_rank *rank, uint32_t vn, uint32_t sl
 	hd_rank_read_out(rank, &bind, vn, 0);
 	bind.nfolds = hd_rank_moves(rank, 0, slice, rank->fold[0]);
 	bind.fold = rank->fold[0];
+	watch_folds(rank, slice + 1 == rank->work->script.nslices, &bind);
 	return run(rank, HD_RUN_B, &bind, diag);
 }
 
@@ -187,6 +197,7 @@ static enum hd_err backward_wave(struct hd_rank *rank, struct hd_diag *diag)
 	bind_wave(rank, part, &bind);
 	for (uint32_t i = 0; i < rank->nwave; i++)
 		part[i].nfolds = hd_rank_moves(rank, i, 0, rank->fold[i]);
+	watch_folds(rank, true, &bind);
 	return run(rank, HD_RUN_B, &bind, diag);
 }
 

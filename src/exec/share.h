@@ -87,6 +87,14 @@ struct hd_tnode hd_share_root(const struct hd_worker *worker, uint32_t pass, uin
 /* Bucket b of root i: hd_layout_bucket(b).len floats. */
 const float *hd_share_root_at(const struct hd_worker *worker, uint32_t pass, uint32_t i, uint32_t bucket);
 
+/* While devices are at the last leaf of a pass, the roots of a bucket may be final already, and go out. `watch` hears of each
+ * bucket of each pass once, on the thread of a device, inside compute() or repair(): it only notes, wakes, and returns. Where the
+ * roots of several devices are joined, all buckets are final together at the end. NULL: nobody is told, and nothing is spent. */
+typedef void hd_share_watcher(void *user, uint32_t pass, uint32_t bucket);
+void hd_share_watch(struct hd_worker *worker, hd_share_watcher *watch, void *user);
+/* Any thread, from begin() of the step on: are the roots of the bucket final? Then hd_share_root_at() may be read by it. */
+bool hd_share_final(const struct hd_worker *worker, uint32_t pass, uint32_t bucket);
+
 /* The roots, of all workers, that the folds to come join: they tile the tree (HD_E_INVAL, with the leaf, if not). Equal to
  * the last ones: costs nothing. A single root is copied: its fold is the sum already. */
 HD_MUST_USE enum hd_err hd_share_operands(struct hd_worker *worker, const struct hd_tnode *root, uint32_t n, struct hd_diag *diag);

@@ -27,6 +27,8 @@ static void shuffle(uint32_t *at, uint32_t n)
 	}
 }
 
+static uint32_t slices = 1;               /* of the next cluster's job */
+
 struct member { struct hd_worker *worker; uint16_t id; uint32_t ndevices; };
 
 struct cluster {
@@ -65,6 +67,7 @@ static void open_cluster(struct cluster *c, const char *model, uint32_t batch, u
 	hd_fs_real(&c->fs);
 	hd_arena_init(&c->arena, 0);
 	c->job = hd_rig_job(model, batch, vns, more, &c->arena);
+	c->job->value[HD_JOB_SLICES].i = slices;
 	CHECK(hd_task_create(&c->task, c->job, &c->fs, &diag) == HD_OK, "%s", diag.text);
 	c->one = worker_of(c, 1, 1, 1);
 	c->nbuckets = hd_layout_nbuckets(&c->task->layout);
@@ -89,7 +92,7 @@ static struct member *add_member(struct cluster *c, uint32_t ndevices)
 {
 	struct member *m = &c->at[c->n++];
 
-	*m = (struct member){ worker_of(c, ndevices, 1 + draw(2), draw(4)), c->next_id++, ndevices };
+	*m = (struct member){ worker_of(c, ndevices, 1 + (draw(4) == 0), draw(4)), c->next_id++, ndevices };
 	return m;
 }
 
@@ -325,7 +328,7 @@ static void workers_give_the_bits_of_one_device(void **state)
 				add_member(&c, 1 + draw(n > 4 ? 2 : MOST_DEVICES));
 			prepare(&c, plan_of(&c));
 			adopt(&c);
-			for (uint32_t s = 0; s < 4; s++) {
+			for (uint32_t s = 0; s < 3; s++) {
 				snprintf(what, sizeof what, "model %zu, V %u, %u workers", k, c.job->nvns, n);
 				if (s % 2)
 					prepare(&c, plan_of(&c));
@@ -386,7 +389,7 @@ static void a_loss_in_the_middle_of_a_step_changes_no_bit(void **state)
 	const char *const models[] = { hd_rig_lenet, gpt, resnet, wide, hd_rig_bn() };
 
 	(void)state;
-	for (uint32_t round = 0; round < 20; round++) {
+	for (uint32_t round = 0; round < 14; round++) {
 		struct cluster c;
 		char what[64];
 		size_t k = round % 5;
@@ -518,6 +521,90 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 			step(&c, what);
 		close_cluster(&c);
 	}
+}
+
+/* What a watcher saw of one worker's pass: its roots, copied at the moment they were said to be final. */
+struct watched {
+	struct cluster *c;
+	struct hd_worker *worker;
+	struct hd_tnode root[16];
+	uint32_t nroots, told[MOST_BUCKETS], pass;
+	atomic_uint nfirst;                       /* buckets said before the pass was computed */
+	bool waits;                               /* when the first was said another one was not final */
+	float *copy[16];
+};
+
+static void see(void *user, uint32_t pass, uint32_t bucket)
+{
+	struct watched *seen = user;
+	const struct hd_chunk run = hd_layout_bucket(&seen->c->task->layout, bucket);
+
+	assert_int_equal(pass, seen->pass);
+	assert_true(hd_share_final(seen->worker, pass, bucket));
+	seen->told[bucket]++;
+	if (seen->worker->early && atomic_fetch_add(&seen->nfirst, 1) == 0)
+		for (uint32_t b = 0; b < seen->c->nbuckets; b++)
+			seen->waits |= !hd_share_final(seen->worker, pass, b);
+	for (uint32_t i = 0; i < seen->nroots; i++)
+		memcpy(seen->copy[i] + run.at, hd_share_root_at(seen->worker, pass, i, bucket), run.len * sizeof(float));
+}
+
+static void check_seen(struct watched *seen, const char *what)
+{
+	assert_int_equal(seen->nroots, hd_share_nroots(seen->worker, seen->pass));
+	for (uint32_t b = 0; b < seen->c->nbuckets; b++) {
+		CHECK(seen->told[b] == 1, "%s: bucket %u was said %u times", what, b, seen->told[b]);
+		for (uint32_t i = 0; i < seen->nroots; i++)
+			CHECK(memcmp(seen->copy[i] + hd_layout_bucket(&seen->c->task->layout, b).at, hd_share_root_at(seen->worker, seen->pass, i, b),
+				bytes_of(seen->c, b)) == 0, "%s: root %u of bucket %u was not final", what, i, b);
+	}
+}
+
+static void buckets_are_final_when_they_are_said_to_be(void **state)
+{
+	const char *const models[] = { wide, gpt, resnet };
+	uint32_t nearly = 0;
+
+	(void)state;
+	for (uint32_t round = 0; round < 12; round++) {
+		struct cluster c;
+		uint8_t has[16];
+		char what[64];
+		slices = round % 6 == 5 ? 2 : 1;
+		open_cluster(&c, models[round % 3], 46, 16, "", 600 + round);
+		slices = 1;
+		add_member(&c, 1);
+		add_member(&c, 1 + round % 2);
+		prepare(&c, plan_of(&c));
+		adopt(&c);
+		struct watched *seen = hd_arena_take(&c.arena, 2, sizeof *seen);
+		for (uint32_t s = 0; s < 2; s++) {        /* step 1 has a short batch: parts without rows */
+			begin(&c);
+			for (uint32_t m = 0; m < 2; m++) {
+				struct hd_worker *w = c.at[m].worker;
+				memset(&seen[m], 0, sizeof *seen);
+				seen[m].c = &c;
+				seen[m].worker = w;
+				assert_int_equal(hd_share_roots_of(w->share->plan, c.at[m].id, has, seen[m].root, 16, &seen[m].nroots), HD_OK);
+				for (uint32_t i = 0; i < seen[m].nroots; i++)
+					seen[m].copy[i] = hd_arena_take(&c.arena, c.task->layout.elems, sizeof(float));
+				assert_false(hd_share_final(w, 0, 0));
+				hd_share_watch(w, see, &seen[m]);
+				compute(&c.at[m]);
+				snprintf(what, sizeof what, "round %u, step %u, member %u", round, s, m);
+				check_seen(&seen[m], what);
+				nearly += seen[m].waits;
+				bool must = c.nbuckets > 1 && w->share->work.nleaves && c.at[m].ndevices == 1;
+				CHECK(!must || (seen[m].waits && seen[m].nfirst), "%s: nothing was said before the end", what);
+				hd_share_watch(w, NULL, NULL);
+			}
+			exchange_leaves(&c);
+			exchange_sums(&c, UINT32_MAX);
+			finish(&c, what);
+		}
+		close_cluster(&c);
+	}
+	assert_true(nearly > 4);
 }
 
 /* Two members of one device each, begun; both computed. */
@@ -807,6 +894,7 @@ int main(void)
 		cmocka_unit_test(workers_give_the_bits_of_one_device),
 		cmocka_unit_test(a_loss_in_the_middle_of_a_step_changes_no_bit),
 		cmocka_unit_test(who_learns_while_others_step_comes_to_the_same_state),
+		cmocka_unit_test(buckets_are_final_when_they_are_said_to_be),
 		cmocka_unit_test(entries_that_are_no_leaves_are_refused_and_change_nothing),
 		cmocka_unit_test(what_a_step_summed_can_be_told_after_it),
 		cmocka_unit_test(a_step_that_is_not_finished_leaves_the_state_of_its_beginning),

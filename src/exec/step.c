@@ -19,16 +19,18 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 	w->nbuckets = hd_layout_nbuckets(layout);
 	w->summed = hd_arena_take(&w->arena, w->nbuckets, 1);
 	w->bucket_digest = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_digest);
+	w->bucket_params = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_params);
 	w->bucket_segment = hd_arena_take(&w->arena, layout->nsegments, sizeof *w->bucket_segment);
 	w->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->leaf);
 	w->known = hd_arena_take(&w->arena, nvns, 1);
-	if (!w->summed || !w->bucket_digest || !w->bucket_segment || !w->leaf || !w->known)
+	if (!w->summed || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
 	for (uint32_t b = 0; b < w->nbuckets; b++) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
 			w->bucket_segment[i] = layout->segment[i];
 			w->bucket_segment[i].at -= run.at;
+			w->bucket_params[b] += i == run.first_segment || layout->segment[i].param != layout->segment[i - 1].param;
 		}
 	}
 	return HD_OK;
@@ -66,8 +68,10 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 	w->nsummed = w->nknown = 0;
 	if (w->nrepairs)
 		hd_arena_reset(&w->repair_arena);
-	w->nrepairs = 0;
+	atomic_store(&w->nrepairs, 0);
 	w->share->work.computed = false;
+	for (uint32_t b = 0; b < w->nbuckets && !w->share->work.whole; b++)
+		atomic_store_explicit(&w->share->work.left[b], 1, memory_order_relaxed);
 	hd_step_work(w, &w->share->work);
 	hd_recorder_step_begin(w->spec.recorder, (uint64_t)w->step);
 	return HD_OK;
@@ -137,6 +141,7 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 {
 	hd_step_work(w, work);
 	w->section = HD_SECTION_COMPUTE;
+	hd_final_begin(w, work);
 	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
 	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
 		if (work->has[v]) {
@@ -144,6 +149,8 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 			w->known[v] = 1;
 		}
 	work->computed = !err;
+	if (!err)
+		hd_final_end(w, work);
 	return err;
 }
 
@@ -217,12 +224,15 @@ enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n,
 		err = hd_work_make(w, work, plan, rank, &w->repair_arena, diag);
 	if (!err)
 		err = give_place(w, work, diag);
-	if (!err)
-		err = compute(w, work, diag);
 	if (err)
 		return err;
-	*pass = ++w->nrepairs;
-	return HD_OK;
+	uint32_t number = atomic_fetch_add(&w->nrepairs, 1) + 1;
+	err = compute(w, work, diag);
+	if (err)
+		atomic_fetch_sub(&w->nrepairs, 1);
+	else
+		*pass = number;
+	return err;
 }
 
 /* ---- roots ---- */

@@ -74,8 +74,11 @@ enum hd_err hd_work_make(struct hd_worker *w, struct hd_work *work, const struct
 	enum hd_err err = HD_OK;
 
 	*work = (struct hd_work){ .rank = hd_arena_take(arena, w->spec.ndevices, sizeof *work->rank), .has = hd_arena_take(arena, w->task->job->nvns, 1) };
-	if (!work->rank || !work->has)
+	work->left = hd_arena_take(arena, w->nbuckets, sizeof *work->left);
+	if (!work->rank || !work->has || !work->left)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
+	for (uint32_t b = 0; b < w->nbuckets; b++)
+		atomic_init(&work->left[b], 1);
 	for (uint32_t r = 0; r < w->spec.ndevices && !err; r++)
 		err = work_of(w, work, &work->rank[r], plan, rank ? rank[r] : HD_NONE, arena, diag);
 	return err;

@@ -48,6 +48,7 @@ struct hd_work {
 	struct hd_left *root;             /* [nroots] names; items are flat vectors below */
 	float  **item;                    /* roots of the ranks, then joins, in place of their left operands */
 	struct hd_flat_join *join; uint32_t njoins;       /* the same, as addresses */
+	atomic_uint *left;                /* [nbuckets] gradients still to be folded into it before its roots are final (final.c); 0: they are */
 	bool whole;                       /* RED makes the sum: its one root is value(H,0), and nobody else takes part */
 	bool computed;
 };
@@ -145,7 +146,10 @@ struct hd_worker {
 	struct hd_work *work;             /* being computed: the share's, or the last of repair[] */
 	struct hd_arena repair_arena;
 	struct hd_work repair[HD_SHARE_PASSES - 1];
-	uint32_t nrepairs;
+	atomic_uint nrepairs;             /* begun; others read it while the next one is made */
+	hd_share_watcher *watch; void *watch_user;        /* NULL: nobody asks before a pass is computed */
+	bool early;                       /* the pass at hand is watched, and its roots need no joins */
+	uint32_t *bucket_params;          /* [nbuckets] parameters that lie in it, wholly or in part */
 	struct hd_operands operands;
 	struct hd_segment *bucket_segment;        /* [nsegments] counted from the beginning of their bucket */
 	uint8_t *summed; uint32_t nbuckets, nsummed;     /* [nbuckets] */
@@ -233,6 +237,10 @@ void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c:
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 void hd_update_buckets(struct hd_rank *rank);                      /* of a learner: w->arrived, by the rank's scalars */
+/* final.c: which buckets' roots are final while a pass is computed. */
+void hd_final_begin(struct hd_worker *worker, struct hd_work *work);
+void hd_final_end(struct hd_worker *worker, struct hd_work *work);         /* all that are left */
+void hd_final_folded(void *rank, uint32_t param);                          /* by the rank's device, in its last wave */
 void hd_digest_segments(struct hd_rank *rank);                     /* digest.c */
 void hd_digest_frozen(struct hd_worker *worker);                   /* after the parameters came from outside */
 struct hd_hash hd_digest_join(struct hd_worker *worker);
