@@ -260,7 +260,7 @@ static bool real_is_private(struct hd_net *net, const char *addr)
 	struct stat st;
 
 	(void)net;
-	if (strncmp(addr, "unix:", 5) || strlen(addr) >= sizeof folder)
+	if (strncmp(addr, "unix:", 5) != 0 || strlen(addr) >= sizeof folder)
 		return false;
 	memcpy(folder, addr + 5, strlen(addr + 5) + 1);
 	char *slash = strrchr(folder, '/');

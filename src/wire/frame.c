@@ -107,24 +107,31 @@ static void put_u32(uint8_t *p, uint32_t v) { hd_put32(p, v); }
 static void put_u64(uint8_t *p, uint64_t v) { hd_put64(p, v); }
 static void put_id(uint8_t *p, struct hd_hash v) { memcpy(p, v.byte, sizeof v.byte); }
 
-/* `- least > greatest - least`, unsigned: one comparison that stays sensible for bounds of the whole range. */
-#define IN_u16(v, least, greatest) ((uint64_t)(v) - (uint64_t)(least) <= (uint64_t)(greatest) - (uint64_t)(least))
-#define IN_u32(v, least, greatest) IN_u16(v, least, greatest)
-#define IN_u64(v, least, greatest) IN_u16(v, least, greatest)
-#define IN_id(v, least, greatest) true
+/* Unsigned: one comparison that stays sensible for bounds of the whole range. */
+#define IN_u16(v, lo, hi) ((uint64_t)(v) - (uint64_t)(lo) <= (uint64_t)(hi) - (uint64_t)(lo))
+#define IN_u32(v, lo, hi) IN_u16(v, lo, hi)
+#define IN_u64(v, lo, hi) IN_u16(v, lo, hi)
+#define IN_id(v, lo, hi) true
 
-#define PUT(sort, name, least, greatest) put_##sort(bytes, payload->name); bytes += HD_LEN_##sort;
-#define GET(sort, name, least, greatest) got.name = get_##sort(bytes); bytes += HD_LEN_##sort;
-#define JUDGE(sort, name, least, greatest) \
-	if (!IN_##sort(got.name, least, greatest)) \
+#define PUT(sort, name, lo, hi) put_##sort(bytes + at, payload->name); at += HD_LEN_##sort;
+#define GET(sort, name, lo, hi) got.name = get_##sort(bytes + at); at += HD_LEN_##sort;
+#define JUDGE(sort, name, lo, hi) \
+	if (!IN_##sort(got.name, lo, hi)) \
 		return hd_fail(diag, HD_E_PROTOCOL, "a payload whose %s is out of range", #name);
 #define P(name, fields) \
-	void hd_##name##_put(const struct hd_##name##_payload *payload, uint8_t *bytes) { fields(PUT) } \
+	void hd_##name##_put(const struct hd_##name##_payload *payload, uint8_t *bytes) \
+	{ \
+		size_t at = 0; \
+		fields(PUT) \
+		assert(at == hd_##name##_len); \
+	} \
 	enum hd_err hd_##name##_get(const uint8_t *bytes, struct hd_##name##_payload *payload, struct hd_diag *diag) \
 	{ \
 		struct hd_##name##_payload got; \
+		size_t at = 0; \
 		(void)diag; \
 		fields(GET) \
+		assert(at == hd_##name##_len); \
 		fields(JUDGE) \
 		*payload = got; \
 		return HD_OK; \

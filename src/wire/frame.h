@@ -81,7 +81,7 @@ bool hd_frame_is_fenced(enum hd_frame_type type);
 
 #define HD_GREETING(F)            /* HELLO, WELCOME: there least = greatest = the one chosen, and nonce is the HELLO's */ \
 	F(u16, least, 0, UINT16_MAX) F(u16, greatest, 0, UINT16_MAX) F(u32, worker, 0, UINT32_MAX) F(u32, role, 1, 3) \
-	F(u32, detect_ms, 1, UINT32_MAX) F(id, job, 0, 0) F(id, job_hash, 0, 0) F(id, kernels, 0, 0) F(id, nonce, 0, 0)
+	F(u32, detect_ms, 10, 600000) F(id, job, 0, 0) F(id, job_hash, 0, 0) F(id, kernels, 0, 0) F(id, nonce, 0, 0)
 #define HD_EPOCH(F) F(id, plan, 0, 0)
 #define HD_OPEN(F)                /* transfer UINT32_MAX: unplanned; flow: of a control message its id; request: of bulk, else 0 */ \
 	F(u32, transfer, 0, UINT32_MAX) F(u32, kind, 0, 2) F(u64, total, 0, UINT64_MAX) F(u64, flow, 0, UINT64_MAX) F(u64, request, 0, UINT64_MAX)
@@ -108,12 +108,12 @@ enum hd_cancel_reason { HD_CANCEL_EPOCH = 1, HD_CANCEL_NOT_NEEDED = 2, HD_CANCEL
 #define HD_LEN_u32 4
 #define HD_LEN_u64 8
 #define HD_LEN_id 16
-#define F(sort, name, least, greatest) HD_SORT_##sort name;
+#define F(sort, name, lo, hi) HD_SORT_##sort name;
 #define P(name, fields) struct hd_##name##_payload { fields(F) };
 HD_PAYLOADS(P)
 #undef F
 #undef P
-#define F(sort, name, least, greatest) + HD_LEN_##sort
+#define F(sort, name, lo, hi) + HD_LEN_##sort
 #define P(name, fields) \
 	enum { hd_##name##_len = 0 fields(F) }; \
 	void hd_##name##_put(const struct hd_##name##_payload *payload, uint8_t *bytes); \

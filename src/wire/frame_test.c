@@ -160,6 +160,12 @@ static void a_greeting_lies_in_the_order_of_its_table(void **state)
 	assert_memory_equal(bytes, want, sizeof want);
 	assert_int_equal(hd_greeting_get(bytes, &got, &diag), HD_OK);
 	assert_memory_equal(got.nonce.byte, want + 64, 16);
+	hd_put32(bytes + 12, 9);
+	assert_int_equal(hd_greeting_get(bytes, &got, NULL), HD_E_PROTOCOL);
+	hd_put32(bytes + 12, 600001);
+	assert_int_equal(hd_greeting_get(bytes, &got, NULL), HD_E_PROTOCOL);
+	hd_put32(bytes + 12, 600000);
+	assert_int_equal(hd_greeting_get(bytes, &got, NULL), HD_OK);
 	bytes[8] = 4;
 	assert_int_equal(hd_greeting_get(bytes, &got, &diag), HD_E_PROTOCOL);
 	assert_string_equal(diag.text, "a payload whose role is out of range");

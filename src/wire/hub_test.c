@@ -43,7 +43,7 @@ static void start_hub(struct world *w, int i)
 
 	w->heard[i].clock = w->clock;
 	assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
-	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") && strcmp(w->row, "tls") ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
+	snprintf(w->addr[i], sizeof w->addr[i], strcmp(w->row, "tcp") != 0 && strcmp(w->row, "tls") != 0 ? "unix:%s/%d" : "tcp:127.0.0.1:0", w->folder, i);
 	CHECK(hd_hub_listen(&w->hubs[i], w->row, w->addr[i], &w->diag) == HD_OK, "%s", w->diag.text);
 }
 
@@ -1006,7 +1006,7 @@ static void stranger(struct world *w, struct hd_sock *sock, const void *bytes, s
 
 static void who_does_not_greet_in_order_is_closed_without_a_word(void **state)
 {
-	static const struct { const char *name; enum hd_close why; size_t len; int change; } cases[] = {
+	static const struct { const char *name; enum hd_close why; uint32_t len, change; } cases[] = {
 		{ "nothing", HD_CLOSE_LATE, 0, 0 }, { "half a header", HD_CLOSE_LATE, 20, 0 }, { "half a greeting", HD_CLOSE_LATE, 100, 0 },
 		{ "a broken header", HD_CLOSE_FRAME, 128, 1 }, { "another frame", HD_CLOSE_ORDER, 56, 2 }, { "a welcome", HD_CLOSE_ORDER, 128, 3 },
 		{ "a later version", HD_CLOSE_VERSION, 128, 4 }, { "an unknown role", HD_CLOSE_FRAME, 128, 5 },
@@ -1089,6 +1089,29 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
 	leave(w);
 }
 
+/* How long we wait is ours to say. */
+static void a_peer_does_not_buy_patience_with_a_long_t(void **state)
+{
+	struct world *w = enter("sim", 1);
+	struct hd_sock sock;
+	uint8_t bytes[HD_FRAME_HEADER + 80];
+
+	(void)state;
+	put_hello(w, 5, bytes);
+	hd_put32(bytes + HD_FRAME_HEADER + 12, 600000);
+	stranger(w, &sock, bytes, sizeof bytes);
+	run_until(w, &w->heard[0].n_ups, 1, "up");
+	run_for(w, 3990);
+	assert_int_equal(w->heard[0].n_suspects, 0);
+	run_for(w, 20);
+	assert_int_equal(w->heard[0].n_suspects, 1);
+	run_for(w, 7 * 4000);
+	assert_int_equal(w->heard[0].n_losts, 1);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_SILENT);
+	hd_sock_close(&sock);
+	leave(w);
+}
+
 static void who_stops_inside_a_frame_is_closed_after_t(void **state)
 {
 	struct world *w = enter("sim", 1);
@@ -1132,6 +1155,7 @@ int main(void)
 		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
+		cmocka_unit_test(a_peer_does_not_buy_patience_with_a_long_t),
 		cmocka_unit_test(who_stops_inside_a_frame_is_closed_after_t),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

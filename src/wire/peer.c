@@ -11,6 +11,7 @@
 enum {
 	GREETING_T = 5,                   /* multiples of T */
 	SILENT_T = 8,
+	PATIENCE = 4,                     /* a peer's T counts up to so many of ours: it does not say how long we wait */
 	HEARTBEATS = 4,                   /* in one T */
 	MOVES = 64,                       /* reads and writes before others have a turn */
 	VERSION_LEAST = 1, VERSION_GREATEST = 1,
@@ -193,7 +194,8 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 	if (peers->epoch)
 		hd_stream_epoch(peer->stream, peers->epoch, peers->plan);
 	peer->role = (enum hd_role)hello->role;
-	peer->detect_ms = hello->detect_ms > peers->config.detect_ms ? hello->detect_ms : peers->config.detect_ms;
+	uint32_t longest = PATIENCE * peers->config.detect_ms, larger = hello->detect_ms > peers->config.detect_ms ? hello->detect_ms : peers->config.detect_ms;
+	peer->detect_ms = larger < longest ? larger : longest;
 	peer->heard_ns = peer->sent_ns = now_ns(peer);
 	set_state(peer, HD_PEER_UP);
 	hd_sock_tune(&peer->conn.sock, HD_SOCK_UNHEARD_MS, peer->detect_ms);

@@ -6,7 +6,7 @@
  *
  * 1. Before UP nothing is believed and the memory is this struct: one frame in, one out.
  * 2. The connecting side says HELLO, the other WELCOME or, if it may know the reason, BYE.
- * 3. T is the larger of both ends' workers.detect. A PING goes when nothing else went for T/4.
+ * 3. T is the larger of both ends' workers.detect, but four times our own at most. A PING goes when nothing else went for T/4.
  * 4. hd_peer_close() is the only way down; it counts and reports once.
  *
  * Ownership: the hub's array; conn and stream are the peer's. Threads: the hub's. */
