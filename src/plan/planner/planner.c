@@ -15,8 +15,8 @@
 enum { ALL_INS = 6000000, RANK_INS = 64, SURE = 4, POLISHED = 5 };
 /* How often a shape that does not fit as it was cut is cut again; fewer devices that stages with copies are tried on. */
 enum { RETRIES = 8, FEWER = 16 };
-/* Cuts that are considered (steady.h); where PipeDream's recurrence is a source of candidates. */
-enum { CUTS = 64, PAPER_MACHINES = 48, PAPER_CUTS = 256 };
+/* Where PipeDream's recurrence is a source of candidates. */
+enum { PAPER_MACHINES = 48, PAPER_CUTS = 256 };
 
 struct search {
 	struct hd_auto_space space;
@@ -540,7 +540,7 @@ static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_prof
 static enum hd_err prepare(struct search *s, struct hd_diag *diag)
 {
 	const struct hd_cluster *c = s->space.cluster;
-	enum hd_err err = hd_steady_table_make(&s->space.whole, s->space.sums, CUTS, s->space.work, diag);
+	enum hd_err err = hd_steady_table_make(&s->space.whole, s->space.sums, HD_AUTO_CUTS, s->space.work, diag);
 
 	s->space.memo = hd_arena_take(s->space.work, HD_AUTO_MEMO, sizeof *s->space.memo);
 	s->speeds = hd_arena_take(s->space.work, (size_t)c->ndevices + 1, sizeof *s->speeds);

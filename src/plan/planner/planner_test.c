@@ -422,6 +422,37 @@ static void of_all_schedules_and_cuts_on_two_devices_none_is_much_faster(void **
 	CHECK(equal >= 20, "only %u of 30 are as good as the best", equal);
 }
 
+/* More cuts than the planner looks at: all places there are for two boundaries, or for one, simulated. */
+static void of_long_chains_the_best_places_are_nearly_found(void **state)
+{
+	double worst = 1;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 12; seed++) {
+		struct hd_dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		uint32_t p = seed < 9 ? 2 : 3, n = (p == 2 ? 100 : 70) + hd_roll(&d, p == 2 ? 400 : 20), vns = 2 + hd_roll(&d, 10);
+		int64_t best = INT64_MAX;
+		make_machines(&c, &d, p, 1, true, 0, 1);
+		c.of[1] = seed % 2;
+		c.cluster.level[0] = (struct hd_cluster_level){ "in", p, seed % 3 ? 1e12 : 1e9, 0 };
+		make_model(&m, d, n, 1, false);
+		for (uint32_t x = 1; x + p - 2 < n; x++)
+			for (uint32_t y = x + 1; y < (p == 2 ? x + 2 : n); y++) {
+				int64_t took = simulate(&m, &c, hd_named_schedule("1f1b", p, vns, 1), (uint32_t[]){ 0, x, y }, p);
+				best = took < best ? took : best;
+			}
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns, .schedule = "1f1b", .p = p }, &arena, NULL), HD_OK);
+		double over = (double)a.plan[0].makespan_ps / (double)best;
+		worst = over > worst ? over : worst;
+		CHECK(over <= 1.01, "%u: %u cuts, %u stages: %lld ps, the best takes %lld", seed, n, p, (long long)a.plan[0].makespan_ps, (long long)best);
+		hd_arena_reset(&arena);
+	}
+	print_message("at worst %.4f times the best of all places\n", worst);
+}
+
 static void the_faster_pipeline_takes_more_virtual_nodes(void **state)
 {
 	struct machines c;
@@ -769,6 +800,7 @@ int main(void)
 		cmocka_unit_test(scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly),
 		cmocka_unit_test(of_two_devices_one_half_as_fast_the_best_of_all_is_found),
 		cmocka_unit_test(of_all_schedules_and_cuts_on_two_devices_none_is_much_faster),
+		cmocka_unit_test(of_long_chains_the_best_places_are_nearly_found),
 		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),
 		cmocka_unit_test(what_takes_longer_than_is_counted_is_left_out),
