@@ -47,6 +47,13 @@ expect 0 auto -p 4 --recompute stage --json
 says '"recompute":true'
 expect 0 auto --update 2bw -p 2 --json
 says '"schedule":"2bw"'
+for update in stash vsync; do
+	expect 0 auto --update $update -p 2 -o auto.plan
+	says "update $update: these 2 stages become part of the job"
+	expect 0 heddle plan check auto.plan
+	expect 2 auto --update $update --pipelines 2
+	says 'so there is one pipeline'
+done
 passed "reasons; what is asked for is kept"
 
 cat >two.yaml <<'END'

@@ -103,7 +103,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(BUCKETS,     0,   "buckets",       TEXT,   "BYTES",   "the most that a bucket of gradients holds (JOB: 64MiB, FILE: no limit)") \
 	X(STEP_VNS,    0,   "vns",           COUNT,  "V",       "virtual nodes of a step")                         \
 	X(SHARDS,      0,   "tensor-shards", COUNT,  "T",       "shards of the job's tensors; devices of a tensor group divide it (default 1)") \
-	X(UPDATE,      0,   "update",        WORD,   "flush|2bw", "whose gradients an update waits for (default flush)") \
+	X(UPDATE,      0,   "update",        WORD,   "flush|2bw|stash|vsync", "whose gradients an update waits for (default flush)") \
 	X(PIPELINES,   0,   "pipelines",     COUNT,  "D",       "pipelines side by side (default: chosen)")        \
 	X(RECOMPUTE,   0,   "recompute",     WORD,   "auto|none|stage", "compute activations again: where they do not fit, never, in every stage") \
 	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \

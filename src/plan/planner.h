@@ -35,7 +35,7 @@
 
 enum { HD_AUTO_KEEP = 50, HD_AUTO_CUTS = 64, HD_AUTO_RANKS = 64, HD_AUTO_CHUNKS = 4 };      /* most ranks of a pipeline, chunks of a rank */
 #define HD_AUTO_SLACK 1.10
-enum { HD_AUTO_UNFIT = -1, HD_AUTO_TOO_LONG = -2 };      /* in place of picoseconds */
+enum { HD_AUTO_UNFIT = -1, HD_AUTO_TOO_LONG = -2, HD_AUTO_NO_SUCH = -3 };      /* in place of picoseconds */
 
 /* Where the ranks of a shape are on the devices, which are numbered innermost first.
  *        id      name     */
@@ -52,12 +52,15 @@ enum hd_auto_place {
 
 enum hd_auto_recompute { HD_AUTO_IF_NEEDED, HD_AUTO_NEVER, HD_AUTO_ALWAYS };
 
+/* Every virtual node updates by itself: one straight pipeline, and its stages are part of the job. */
+static inline bool hd_auto_of_each(enum hd_update update) { return update == HD_UPDATE_STASH || update == HD_UPDATE_VSYNC; }
+
 /* 0 and NULL: the planner chooses; what is set is kept. */
 struct hd_auto_ask {
 	uint32_t vns;                             /* V of the job; never 0 */
 	uint32_t tensor_shards;                   /* T of the job; 0: 1 */
 	bool sequence;                            /* model.sequence_shards: a tensor group shares what lies between its products, too */
-	enum hd_update update;                    /* flush or 2bw: the stages of the others are part of the job */
+	enum hd_update update;                    /* of stash and vsync, d is 1 and the stages chosen become part of the job */
 	uint32_t t, p, d, v;
 	const char *schedule;                     /* name of a row of generate.h */
 	enum hd_auto_recompute recompute;
@@ -110,7 +113,7 @@ struct hd_auto_plan {
 
 struct hd_auto {
 	struct hd_auto_plan *plan; uint32_t nplans;      /* in order; [0] is the choice. Schedules of [0] to [2] alone are kept */
-	int64_t one_ps, data_ps;                  /* one device; data parallel on as many as there is work for; HD_AUTO_UNFIT, HD_AUTO_TOO_LONG */
+	int64_t one_ps, data_ps;                  /* one device; data parallel on as many as there is work for; or HD_AUTO_... */
 	uint64_t nshapes, nskipped, nunfit, nlate, nestimated, nsimulated;      /* late: of rule 4 */
 };
 

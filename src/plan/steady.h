@@ -50,6 +50,8 @@ struct hd_steady_site {
 	double inv_bytes_ps, latency_ps;          /* of the link from the site before */
 	double red_inv_bytes_ps, red_latency_ps;  /* of the slowest link between its copies */
 	uint32_t inflight;                        /* virtual nodes whose activations it keeps at once */
+	uint32_t versions, every;                 /* of weights that it keeps, 0: as the question says; virtual nodes of an update, 0: m.
+	                                           * With fewer than m, those in flight may be of several steps */
 };
 
 enum hd_steady_recompute { HD_STEADY_IF_NEEDED, HD_STEADY_NEVER, HD_STEADY_ALWAYS };
@@ -90,7 +92,7 @@ HD_MUST_USE enum hd_err hd_steady_least_bytes(int64_t *bytes, const struct hd_st
 /* Sentences: what the time is made of, why each stage is where it is, what else there was. */
 void hd_steady_explain(const struct hd_steady *steady, const struct hd_steady_table *table, const struct hd_steady_how *how, struct hd_text *text);
 
-/* What a device needs for a stage with n virtual nodes of its own a step, of which `inflight` are kept. */
-int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t n, uint32_t inflight, uint32_t versions, bool recompute);
+/* What a device needs for a stage of which it holds the activations of `held` virtual nodes, with an update after `every`. */
+int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every, bool recompute);
 
 #endif

@@ -74,6 +74,8 @@ enum hd_err hd_steady_table_make(struct hd_steady_table *table, const struct hd_
 
 /* ---- what a stage costs on its sites */
 
+static uint32_t fewer(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 /* Partial sums of gradients that a rank holds at once: the binary counter of the tree. */
 static uint32_t partials(uint32_t n)
 {
@@ -85,18 +87,17 @@ static uint32_t partials(uint32_t n)
 }
 
 /* Sizes of one virtual node are below 2^53 (profile.h); what is more than devices can have (cluster.h) is all the same. */
-int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t n, uint32_t inflight, uint32_t versions, bool recompute)
+int64_t hd_steady_bytes(const struct hd_stage_cost *cost, uint32_t held, uint32_t versions, uint32_t every, bool recompute)
 {
-	uint32_t held = inflight < n ? inflight : n;
 	int64_t each = recompute && cost->kept < cost->saved ? cost->kept : cost->saved, again = recompute ? cost->saved - each : 0, kept;
 
 	if (!hd_mul_i64(held, each, &kept) || kept > STEADY_BYTES_MAX)
 		kept = STEADY_BYTES_MAX;
-	return cost->param * (versions + partials(n)) + cost->opt + cost->work + kept + again + HD_CREDITS * (cost->in + cost->out);
+	return cost->param * (versions + partials(every)) + cost->opt + cost->work + kept + again + HD_CREDITS * (cost->in + cost->out);
 }
 
 /* Sites x .. x + r - 1 as one stage sees them. */
-struct spot { double speed; int64_t memory; double inv, latency, red_inv, red_latency; uint32_t n, inflight, copies; };
+struct spot { double speed; int64_t memory; double inv, latency, red_inv, red_latency; uint32_t n, held, copies, versions, every; };
 
 struct solver {
 	const struct hd_steady_table *t;
@@ -136,7 +137,9 @@ static struct spot spot_of_devices(const struct solver *s, uint32_t x, uint32_t 
 
 	return (struct spot){ .speed = slow[x] < slow[other] ? slow[x] : slow[other], .memory = tight[x] < tight[other] ? tight[x] : tight[other],
 		.inv = hop ? PS_PER_S / hop->bytes_per_s : 0, .latency = hop ? (double)hop->latency_ps : 0, .red_inv = red ? PS_PER_S / red->bytes_per_s : 0,
-		.red_latency = red ? (double)red->latency_ps : 0, .n = (s->how->m + r - 1) / r, .inflight = behind / r + 1, .copies = r };
+		.red_latency = red ? (double)red->latency_ps : 0, .n = (s->how->m + r - 1) / r,
+		.held = fewer(behind / r + 1, (s->how->m + r - 1) / r), .copies = r,
+		.versions = s->versions, .every = (s->how->m + r - 1) / r };
 }
 
 static struct spot spot_straight(const struct solver *s, uint32_t x)
@@ -144,8 +147,9 @@ static struct spot spot_straight(const struct solver *s, uint32_t x)
 	const struct hd_steady_site *site = &s->how->site[x];
 
 	return (struct spot){ .speed = site->speed, .memory = limit(site->memory), .inv = site->inv_bytes_ps, .latency = site->latency_ps,
-		.red_inv = site->red_inv_bytes_ps, .red_latency = site->red_latency_ps, .n = s->how->m, .inflight = site->inflight,
-		.copies = s->how->copies };
+		.red_inv = site->red_inv_bytes_ps, .red_latency = site->red_latency_ps, .n = s->how->m,
+		.held = site->every ? site->inflight : fewer(site->inflight, s->how->m),
+		.copies = s->how->copies, .versions = site->versions ? site->versions : s->versions, .every = site->every ? site->every : s->how->m };
 }
 
 static const struct spot *spot_of(const struct solver *s, uint32_t x, uint32_t r, struct spot *room)
@@ -163,10 +167,10 @@ static struct price price_of(const struct solver *s, const struct hd_stage_cost 
 {
 	struct price p = { .recompute = s->how->recompute == HD_STEADY_ALWAYS };
 
-	p.fits = hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, p.recompute) <= spot->memory;
+	p.fits = hd_steady_bytes(cost, spot->held, spot->versions, spot->every, p.recompute) <= spot->memory;
 	if (!p.fits && s->how->recompute == HD_STEADY_IF_NEEDED) {
 		p.recompute = true;
-		p.fits = hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, true) <= spot->memory;
+		p.fits = hd_steady_bytes(cost, spot->held, spot->versions, spot->every, true) <= spot->memory;
 	}
 	if (!p.fits)
 		return p;
@@ -368,7 +372,7 @@ static void walk_back(const struct solver *s, uint32_t x, struct hd_steady *out)
 		const struct spot *spot = spot_of(s, x - r, r, &room);
 		struct price p = price_of(s, cost, spot, k == 0);
 		out->stage[i] = (struct hd_steady_stage){ k ? s->t->cut[k - 1] + 1 : 0, s->t->cut[j], r, p.recompute,
-			hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, p.recompute) };
+			hd_steady_bytes(cost, spot->held, spot->versions, spot->every, p.recompute) };
 		if (p.slow >= out->steady_ps) {
 			out->steady_ps = p.slow;
 			out->slowest = i;
@@ -542,8 +546,8 @@ static int64_t least_of(const struct solver *s, const struct hd_stage_cost *cost
 	struct spot room;
 	const struct spot *spot = spot_of(s, x, r, &room);
 	bool may = s->how->recompute != HD_STEADY_NEVER;
-	int64_t plain = hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, s->how->recompute == HD_STEADY_ALWAYS);
-	int64_t again = may ? hd_steady_bytes(cost, spot->n, spot->inflight, s->versions, true) : plain;
+	int64_t plain = hd_steady_bytes(cost, spot->held, spot->versions, spot->every, s->how->recompute == HD_STEADY_ALWAYS);
+	int64_t again = may ? hd_steady_bytes(cost, spot->held, spot->versions, spot->every, true) : plain;
 
 	return plain < again ? plain : again;
 }

@@ -18,7 +18,7 @@ static void stage(const struct hd_steady *a, const struct hd_steady_table *t, co
 			2 * (double)(g->replicas - 1) / g->replicas * (double)c.param * MB);
 	if (g->recompute)
 		hd_text_addf(text, "; computes again (%.6g s): without, it needs %.4g MB and does not fit", (double)c.r * PS,
-			(double)hd_steady_bytes(&c, most, UINT32_MAX, h->versions ? h->versions : 1, false) * MB);
+			(double)hd_steady_bytes(&c, most, h->versions ? h->versions : 1, most, false) * MB);
 	hd_text_addf(text, "; %.4g MB on a device%s\n", (double)g->bytes * MB, i == a->slowest ? "; the slowest" : "");
 }
 

@@ -101,9 +101,10 @@ static void stage_of(const struct brute *b, uint32_t first, uint32_t last, uint3
 		n = ceil(m / r);
 		flight = floor((double)(b->nsites - 1 - x) / r) + 1;
 	}
-	flight = fmin(flight, n);
+	flight = h->site && h->site[x].every ? flight : fmin(flight, n);
 	double out = last + 1 < b->p->nnodes ? (double)b->p->node[last].out[0] : 0;
-	double fixed = param * (1 + counter_bits((uint32_t)n)) + 2 * (in + out);
+	double versions = h->site && h->site[x].versions ? h->site[x].versions : 1, every = h->site && h->site[x].every ? h->site[x].every : n;
+	double fixed = param * (versions + counter_bits((uint32_t)every)) + 2 * (in + out);
 	double plain = fixed + flight * saved, less = fixed + flight * fmin(in, saved) + (saved - fmin(in, saved));
 	bool recompute = h->recompute == HD_STEADY_ALWAYS || (h->recompute == HD_STEADY_IF_NEEDED && plain > memory);
 	*fits = (recompute ? less : plain) <= memory;
@@ -184,7 +185,7 @@ static void straight_stages_are_as_good_as_all_there_are(void **state)
 		for (uint32_t s = 0; s < sites; s++)
 			site[s] = (struct hd_steady_site){ hd_roll(&d, 2) ? 1 : 0.5, hd_roll(&d, 2) ? (int64_t)(1 + hd_roll(&d, 64)) * 65536 : 0,
 				ldexp(1e12, -28 - (int)hd_roll(&d, 4)),
-				hd_roll(&d, 100000), ldexp(1e12, -28), 100, 1 + hd_roll(&d, sites) };
+				hd_roll(&d, 100000), ldexp(1e12, -28), 100, 1 + hd_roll(&d, sites), hd_roll(&d, 3), hd_roll(&d, 2) };
 		make_chain(&m, d, 1 + seed % NODES_MOST, 1);
 		compare(&m, &(struct hd_steady_how){ .m = 1 + hd_roll(&d, 20), .chunks = 1 + hd_roll(&d, 3), .site = site, .nsites = sites,
 			.copies = 1 + hd_roll(&d, 3),
@@ -199,7 +200,7 @@ static void a_slow_device_is_given_less(void **state)
 	static struct hd_cluster_kind kind[2] = { { "fast", 1, 0 }, { "slow", 0.5, 0 } };
 	static uint32_t of[2];
 	struct hd_cluster c = { .kind = kind, .nkinds = 2, .level = { { "l", 2, 1e12, 0 } }, .nlevels = 1, .device_kind = of, .ndevices = 2 };
-	struct hd_steady_site site[2] = { { 1, 0, 0, 0, 0, 0, 2 }, { 0.5, 0, 0, 0, 0, 0, 1 } };
+	struct hd_steady_site site[2] = { { 1, 0, 0, 0, 0, 0, 2, 0, 0 }, { 0.5, 0, 0, 0, 0, 0, 1, 0, 0 } };
 	struct model m;
 	struct hd_steady a;
 

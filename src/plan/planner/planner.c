@@ -105,11 +105,13 @@ static enum hd_err offer_all(struct search *s, uint32_t t, uint32_t p, uint32_t 
 	return err;
 }
 
-/* More pipelines, and the busiest has no less to do. */
+/* More pipelines than the update knows, or the busiest has no less to do. */
 static bool no_use(const struct search *s, uint32_t d)
 {
 	uint32_t vns = s->space.ask->vns;
 
+	if (d > 1 && hd_auto_of_each(s->space.ask->update))
+		return true;
 	return s->alike && d > 1 && !s->space.ask->d && (vns + d - 1) / d == (vns + d - 2) / (d - 1);
 }
 
@@ -261,6 +263,7 @@ static enum hd_err refer_both(struct search *s)
 	const struct hd_cluster *cluster = s->space.cluster;
 	uint32_t fastest = 0, d = cluster->ndevices < s->space.ask->vns ? cluster->ndevices : s->space.ask->vns;
 
+	d = hd_auto_of_each(s->space.ask->update) ? 1 : d;
 	for (uint32_t x = 1; x < cluster->ndevices; x++)
 		if (hd_cluster_kind_of(cluster, x)->speed > hd_cluster_kind_of(cluster, fastest)->speed)
 			fastest = x;
@@ -386,7 +389,7 @@ static enum hd_err judge_references(struct search *s, struct judged *list, uint3
 
 	if (!err && !same_shape(&s->one, &s->data))
 		return judge(s, &s->data, list, n, &s->out.data_ps);
-	s->out.data_ps = s->out.one_ps;
+	s->out.data_ps = hd_auto_of_each(s->space.ask->update) ? HD_AUTO_NO_SUCH : s->out.one_ps;
 	return err;
 }
 
@@ -522,8 +525,8 @@ static enum hd_err check_ask(const struct hd_auto_ask *ask, const struct hd_prof
 		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes a step: 1 to %u can be planned for", ask->vns, (unsigned)HD_MAX_VNS);
 	if (cluster->ndevices > HD_MAX_RANKS)
 		return hd_fail(diag, HD_E_INVAL, "the cluster has %u devices; plans are made for at most %d", cluster->ndevices, HD_MAX_RANKS);
-	if (ask->update != HD_UPDATE_FLUSH && ask->update != HD_UPDATE_2BW)
-		return hd_fail(diag, HD_E_INVAL, "the stages of update %s belong to the job, so there is nothing to choose; the planner takes flush and 2bw",
+	if (hd_auto_of_each(ask->update) && ask->d > 1)
+		return hd_fail(diag, HD_E_INVAL, "d = %u: every virtual node of update %s updates the weights by itself, so there is one pipeline", ask->d,
 			hd_update_names[ask->update]);
 	if (ask->t && (shards % ask->t || cluster->level[0].components % ask->t))
 		return hd_fail(diag, HD_E_INVAL, "t = %u: tensor groups divide the job's %u shards and the %u devices of a %s", ask->t, shards,

@@ -77,6 +77,7 @@ static bool in_order(const struct hd_auto_plan *a, const struct hd_auto_plan *b)
 
 static void never_slower_than_one_device_or_data_parallel_and_the_checker_accepts_it(void **state)
 {
+	static const enum hd_update updates[] = { HD_UPDATE_FLUSH, HD_UPDATE_FLUSH, HD_UPDATE_FLUSH, HD_UPDATE_2BW, HD_UPDATE_STASH, HD_UPDATE_VSYNC };
 	uint32_t pipelines = 0, plain = 0, replicas = 0, refused = 0;
 
 	(void)state;
@@ -91,7 +92,7 @@ static void never_slower_than_one_device_or_data_parallel_and_the_checker_accept
 		uint32_t inner = 1 + hd_roll(&d, 4), outer = 1 + hd_roll(&d, 3);
 		make_machines(&c, &d, inner, outer, hd_roll(&d, 2), hd_roll(&d, 4) ? 0 : (8 + (int64_t)hd_roll(&d, 64)) << 20, 1);
 		make_model(&m, d, 2 + hd_roll(&d, 12), 1, hd_roll(&d, 2));
-		struct hd_auto_ask ask = { .vns = 1 + hd_roll(&d, 24), .update = hd_roll(&d, 4) ? HD_UPDATE_FLUSH : HD_UPDATE_2BW };
+		struct hd_auto_ask ask = { .vns = 1 + hd_roll(&d, 24), .update = updates[hd_roll(&d, 6)] };
 		enum hd_err err = hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag);
 		if (err) {
 			CHECK(err == HD_E_INVAL && c.kind[0].memory && strstr(diag.text, "the smallest need is about"), "%u: %s", seed, diag.text);
@@ -422,6 +423,61 @@ static void of_all_schedules_and_cuts_on_two_devices_none_is_much_faster(void **
 	CHECK(equal >= 20, "only %u of 30 are as good as the best", equal);
 }
 
+static int64_t steady_step(const struct model *m, const struct machines *c, const char *name, uint32_t vns, const uint32_t *first, uint32_t p)
+{
+	const struct hd_schedule_job job = { 0 };
+	struct hd_schedule s = hd_named_schedule(name, p, vns, 1);
+	struct hd_stage_costs costs;
+	struct hd_sim_plan sim;
+
+	assert_int_equal(hd_stage_costs_make(&costs, &m->sums, first, p, &arena, NULL), HD_OK);
+	assert_int_equal(hd_schedule_complete(&s, &s, &(struct hd_passes){ .job = &job }, &arena, NULL), HD_OK);
+	assert_int_equal(hd_sim_plan(&sim, &s, &(struct hd_sim_setting){ .costs = &costs, .cluster = &c->cluster }, &arena, NULL), HD_OK);
+	return (sim.step_end[sim.steps - 1] - sim.step_end[1]) / (sim.steps - 2);
+}
+
+/* Updates of every virtual node: all places of one boundary or two simulated, for as many stages. */
+static void of_stages_with_versions_the_best_places_are_found(void **state)
+{
+	static const struct { enum hd_update update; const char *schedule; } kinds[] = { { HD_UPDATE_STASH, "stash" }, { HD_UPDATE_VSYNC, "vsync" } };
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 24; seed++) {
+		struct hd_dice d = { seed };
+		struct machines c;
+		struct model m;
+		struct hd_auto a;
+		const char *name = kinds[seed % 2].schedule;
+		uint32_t p = 2 + hd_roll(&d, 2), n = p + hd_roll(&d, 8), vns = 2 + hd_roll(&d, 10);
+		int64_t best = INT64_MAX;
+		make_machines(&c, &d, p, 1, true, 0, 1);
+		c.of[1] = seed % 4 == 3;
+		c.cluster.level[0] = (struct hd_cluster_level){ "in", p, 1e12, 0 };
+		make_model(&m, d, n, 1, false);
+		for (uint32_t x = 1; x + p - 2 < n; x++)
+			for (uint32_t y = x + 1; y < (p == 2 ? x + 2 : n); y++) {
+				int64_t took = steady_step(&m, &c, name, vns, (uint32_t[]){ 0, x, y }, p);
+				best = took < best ? took : best;
+			}
+		const struct hd_auto_ask ask = { .vns = vns, .update = kinds[seed % 2].update, .p = p };
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		const struct hd_auto_plan *plan = &a.plan[0];
+		assert_string_equal(plan->shape.schedule, name);
+		assert_int_equal(plan->npipelines, 1);
+		CHECK((double)plan->makespan_ps <= 1.02 * (double)best, "%u: %s of %u stages: %lld ps, the best of all places takes %lld", seed, name, p,
+			(long long)plan->makespan_ps, (long long)best);
+		/* with a byte less than its fullest rank takes, weights of all versions included, it is not the same plan */
+		for (int k = 0; k < 2; k++)
+			c.kind[k].memory = plan->peak - 1;
+		struct hd_diag diag = { "" };
+		int64_t before = plan->makespan_ps;
+		enum hd_err err = hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, &diag);
+		CHECK(err == HD_E_INVAL || (err == HD_OK && a.plan[0].peak <= c.kind[0].memory && a.plan[0].makespan_ps >= before), "%u: %s", seed,
+			diag.text);
+		hd_arena_reset(&arena);
+	}
+}
+
 /* More cuts than the planner looks at: all places there are for two boundaries, or for one, simulated. */
 static void of_long_chains_the_best_places_are_nearly_found(void **state)
 {
@@ -511,7 +567,8 @@ static void what_cannot_work_is_refused_with_what_would(void **state)
 	CHECK(strstr(diag.text, "p is at most 3"), "it says %s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .p = 3, .d = 2 }, 6, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "more than the 4 devices"), "it says %s", diag.text);
-	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .update = HD_UPDATE_STASH }, 6, &diag), HD_E_INVAL);
+	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .update = HD_UPDATE_STASH, .d = 2 }, 6, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "every virtual node of update stash updates the weights by itself, so there is one pipeline"), "it says %s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ .vns = 8, .schedule = "1f1c" }, 6, &diag), HD_E_INVAL);
 	CHECK(strstr(diag.text, "did you mean 1f1b?"), "it says %s", diag.text);
 	assert_int_equal(ask_for(&a, &c, (struct hd_auto_ask){ 0 }, 6, &diag), HD_E_INVAL);
@@ -800,6 +857,7 @@ int main(void)
 		cmocka_unit_test(scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly),
 		cmocka_unit_test(of_two_devices_one_half_as_fast_the_best_of_all_is_found),
 		cmocka_unit_test(of_all_schedules_and_cuts_on_two_devices_none_is_much_faster),
+		cmocka_unit_test(of_stages_with_versions_the_best_places_are_found),
 		cmocka_unit_test(of_long_chains_the_best_places_are_nearly_found),
 		cmocka_unit_test(the_faster_pipeline_takes_more_virtual_nodes),
 		cmocka_unit_test(what_cannot_work_is_refused_with_what_would),

@@ -11,6 +11,7 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static uint32_t flight_all(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)p, (void)v, (void)rank, m; }
 static uint32_t flight_1f1b(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, least(p - rank, m); }
+static uint32_t flight_on(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)m, (void)v, p - rank; }      /* over steps */
 static uint32_t flight_p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(p, m); }
 static uint32_t flight_2p(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(2 * p - 1, m); }
 static uint32_t flight_half(uint32_t p, uint32_t m, uint32_t v, uint32_t rank) { return (void)v, (void)rank, least(p / 2 + 1, m); }
@@ -71,6 +72,8 @@ const struct hd_auto_row hd_auto_rows[] = {
 	{ "v-min", HD_UPDATE_FLUSH, 2, 2, true, false, flight_third, idle_third, any_m, "m >= 1" },
 	{ "dualpipev", HD_UPDATE_FLUSH, 2, 2, true, false, flight_dual, idle_dual, m_of_2p, "m >= 2p" },
 	{ "2bw", HD_UPDATE_2BW, 1, 1, false, false, flight_1f1b, idle_none, m_of_p, "m >= p" },
+	{ "stash", HD_UPDATE_STASH, 1, 1, false, false, flight_on, idle_none, any_m, "m >= 1" },
+	{ "vsync", HD_UPDATE_VSYNC, 1, 1, false, false, flight_on, idle_none, any_m, "m >= 1" },
 	{ 0 },
 };
 
@@ -276,6 +279,10 @@ static void settle_site(const struct hd_auto_space *s, const struct hd_auto_cand
 	uint32_t low = UINT32_MAX, high = 0;
 
 	*site = (struct hd_steady_site){ .speed = speed_at(s, c, slow, r), .inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
+	if (hd_auto_of_each(c->row->update)) {
+		site->versions = c->row->update == HD_UPDATE_STASH ? p - r : p;
+		site->every = 1;
+	}
 	for (uint32_t q = 0; q < d; q++) {
 		int64_t has = memory_at(s, c, q, r), memory = has ? left_of(has, c->spare ? c->spare[r] : 0) / c->shape.v : 0;
 		uint32_t device = hd_auto_device(c, q, r);

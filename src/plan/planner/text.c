@@ -45,6 +45,8 @@ static struct hd_stage_cost all_of(const struct hd_cut_sums *sums) { return hd_c
 
 static void reference(const char *what, int64_t ps, int64_t best, struct hd_text *text)
 {
+	if (ps == HD_AUTO_NO_SUCH)
+		return;
 	if (ps < 0)
 		hd_text_addf(text, "%s: %s\n", what, ps == HD_AUTO_UNFIT ? "does not fit the memory" : "takes longer than is counted, 2^62 ps");
 	else
@@ -94,6 +96,8 @@ static void choice(const struct hd_auto *a, const struct hd_cut_sums *sums, cons
 	else if (p->shape.p == 1 && p->shape.d > 1)
 		hd_text_addf(text, "no pipeline: sums of %.4g MB of weights a step cost less than the fill and the transfers of stages\n",
 			(double)all.param * MB);
+	else if (p->shape.p > 1 && a->data_ps == HD_AUTO_NO_SUCH)
+		hd_text_add(text, "stages: every virtual node updates the weights by itself, so copies would compute other steps\n");
 	else if (p->shape.p > 1 && a->data_ps != HD_AUTO_UNFIT)
 		hd_text_addf(text, "stages: data parallel would sum %.4g MB of weights a step over links of down to %.4g bytes/s\n", (double)all.param * MB,
 			outer->bytes_per_s);
@@ -116,6 +120,9 @@ static void reasons(const struct hd_auto *a, const struct hd_cut_sums *sums, con
 		hd_text_addf(text, "tensor groups: norms, dropout and sums between products are %s\n", ask->sequence ?
 			"shared out along the sequence (model.sequence_shards)" : "whole on each device; model.sequence_shards would share them out");
 	list_recomputed(p, ask, text);
+	if (hd_auto_of_each(ask->update) && p->nstages > 1)
+		hd_text_addf(text, "update %s: these %u stages become part of the job, for others learn something else\n", hd_update_names[ask->update],
+			p->nstages);
 	for (uint32_t q = 0; q < p->npipelines; q++) {
 		few = p->share[q] < few ? p->share[q] : few;
 		many = p->share[q] > many ? p->share[q] : many;
