@@ -1,9 +1,11 @@
 #!/bin/bash
-# partition.sh -- how long `heddle plan partition` takes: every row of the stored answers of PipeDream's program, and chains
-# that its recurrence could not finish. CPU seconds (user) of the whole process, best of HD_BENCH_REPEAT (3).
-# HD_PIPEDREAM names a checkout of msr-fiddle/pipedream (branch pipedream): its program is then timed on the same
-# rows (HD_TORCH_PYTHON, or python3 with numpy), once each, no longer than HD_BENCH_LIMIT seconds (600). Without it the
-# column says "-": the stored answers have no times. Quote ratios.
+# partition.sh -- how long `heddle plan partition` takes: every row of the stored answers of PipeDream's program, beside a plain
+# Python program of the same published recurrence (bench/partition_plain.py: the stored answers have no times), and chains that
+# the recurrence could not finish. CPU seconds (user and system) of whole processes, ours best of HD_BENCH_REPEAT (3), theirs once and for
+# at most HD_BENCH_LIMIT of them (60). Each answer of both must be the stored one: states exactly, time to 1e-9, or exit 1.
+# HD_BENCH_PLAIN=--skip adds to that program the line that the recurrence lacks (see its head).
+# HD_PIPEDREAM names a checkout of msr-fiddle/pipedream (branch pipedream): its program is then timed instead
+# (HD_TORCH_PYTHON, or python3, with numpy). Prints Markdown: docs/results/partition.md is made by it.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
@@ -12,10 +14,20 @@ data=${HEDDLE_SHARED:-../shared}/data/pipedream
 python=${HD_TORCH_PYTHON:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "# $(date -u +%F) $(git rev-parse --short HEAD) $(uname -m) $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+cat <<END
+# The partitioner beside a plain program
 
-# cpu COMMAND...: its user seconds; what it prints is in $work/out
-cpu() { local TIMEFORMAT=%U; { time "$@" >"$work/out" 2>"$work/err"; } 2>&1; }
+Made by \`bench/partition.sh\` on $(date -u +%F) with heddle $(git rev-parse --short HEAD), $(uname -m), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores${HD_BENCH_NOTE:+, $HD_BENCH_NOTE}.
+
+The rows are those of \`shared/data/pipedream/reference.json\`: published profiles, asked of the original program. That file has its answers and
+no times, and the program itself was not at hand. So heddle is held against ${HD_PIPEDREAM:+that program in a checkout; without one: }\`bench/partition_plain.py\`, the published recurrence in plain Python with lists
+and sets as the original has them, written from its description: not the program itself${HD_BENCH_PLAIN:+ (here with $HD_BENCH_PLAIN)}. Both give the stored number of cuts and the stored time (to 1e-9) on
+every row they end. CPU seconds (user and system) of whole processes, variant \`code\`; heddle the best of ${HD_BENCH_REPEAT:-3}, the plain program once and for at most ${HD_BENCH_LIMIT:-60} s (\`>\`).
+
+END
+
+# cpu COMMAND...: its seconds, user and system; what it prints is in $work/out
+cpu() { local TIMEFORMAT='%U %S'; { time "$@" >"$work/out" 2>"$work/err"; } 2>&1 | awk '{ s += $1 + $2 } END { printf "%.3f\n", s }'; }
 ours()          # the least of several
 {
 	local best=9999 i s
@@ -26,24 +38,40 @@ ours()          # the least of several
 	done
 	echo "$best"
 }
-theirs()        # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY
+limited() { (ulimit -t "${HD_BENCH_LIMIT:-60}"; "$@"); }
+theirs()        # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY; nothing in $work/out: the limit came first
 {
-	[ -n "${HD_PIPEDREAM:-}" ] && [ "$1" != inception_c ] || { echo -; return; }
-	local more=()
+	local more=() file=$data/$1.graph.txt
+	if [ -z "${HD_PIPEDREAM:-}" ]; then
+		[ "$1" != inception_c ] || { more+=(--compress-branches); file=$data/inception_v3.graph.txt; }
+		[ "$4" = None ] || more+=(--activations "$4")
+		[ "$5" = False ] || more+=(--straight)
+		[ "$6" = False ] || more+=(--fewer)
+		[ "$7" = None ] || more+=(--memory "$7")
+		cpu limited "$python" bench/partition_plain.py "$file" --machines "$2" --bandwidth "$3" "${more[@]}" ${HD_BENCH_PLAIN:-}
+		return
+	fi
+	[ "$1" != inception_c ] || return 0
 	[ "$4" = None ] || more+=(--activation_compression_ratio "$4")
 	[ "$5" = False ] || more+=(--straight_pipeline)
 	[ "$6" = False ] || more+=(--use_fewer_machines)
 	[ "$7" = None ] || more+=(--use_memory_constraint -s "$7")
 	mkdir -p "$work/stub"
 	touch "$work/stub/graphviz.py"          # it draws nothing here
-	(cd "$HD_PIPEDREAM/optimizer" && PYTHONPATH=$work/stub cpu timeout "${HD_BENCH_LIMIT:-600}" "$python" optimizer_graph_hierarchical.py \
+	(cd "$HD_PIPEDREAM/optimizer" && PYTHONPATH=$work/stub cpu limited "$python" optimizer_graph_hierarchical.py \
 		-f "$(realpath "$data/$1.graph.txt")" -n ${2//,/ } -b ${3//,/ } "${more[@]}")
 }
 
-printf '%-14s %-10s %-20s %-28s %10s %10s %8s\n' model machines bandwidth options ours_s theirs_s ratio
-row()
+said() { sed -n 's/.*"predicted_s":[ ]*\([0-9.e+-]*\).*/\1/p' "$work/out"; }
+same()          # WHO STATES SECONDS: what it printed is the stored answer
 {
-	local options=() a b
+	[ -s "$work/out" ] && [ -z "${HD_PIPEDREAM:-}" -o "$1" = heddle ] || return 0
+	grep -q "\"states\":[ ]*$2[,}]" "$work/out" && awk -v a="$(said)" -v b="$3" 'BEGIN { exit !(a >= b * (1 - 1e-9) && a <= b * (1 + 1e-9)) }' ||
+		{ echo "bench: $1 says $(cat "$work/out"), stored are $2 states and $3 s" >&2; exit 1; }
+}
+row()           # MODEL MACHINES BANDWIDTH RATIO STRAIGHT FEWER MEMORY STATES SECONDS
+{
+	local options=() a b sign=
 	[ "$4" = None ] || options+=(--activations "$4")
 	[ "$5" = False ] || options+=(--straight)
 	[ "$6" = False ] || options+=(--fewer)
@@ -51,14 +79,29 @@ row()
 	local file=$1
 	[ "$file" != inception_c ] || { file=inception_v3; options+=(--compress-branches); }
 	a=$(ours --graph "$data/$file.graph.txt" --machines "$2" --bandwidth "$3" --variant code "${options[@]}")
+	same heddle "$8" "$9"
 	b=$(theirs "$@")
-	printf '%-14s %-10s %-20s %-28s %10.3f %10s %8s\n' "$1" "$2" "$3" "${options[*]:-}" "$a" "$b" "$(awk -v a="$a" -v b="$b" 'BEGIN { if (b == "-") print "-"; else printf "%.0f", b / (a > 0.001 ? a : 0.001) }')"
+	[ -s "$work/out" ] || sign='>'
+	same 'the plain program' "$8" "$9"
+	awk -v m="$1" -v n="$2" -v bw="$3" -v o="${options[*]:-}" -v states="$8" -v a="$a" -v b="${b:-0}" -v sign="$sign" 'BEGIN {
+		printf "| %s | %s | %s | %s | %d | %.3f | %s%.2f | %s%.0f |\n", m, n, bw, o, states, a, sign, b, sign, b / (a > 0.001 ? a : 0.001) }' | tee -a "$work/table"
 }
 if [ -f "$data/reference.json" ]; then
 	"$python" -c 'import json, sys
 for r in json.load(open(sys.argv[1]))["runs"]:
-    print(r["model"], ",".join(map(str, r["machines"])), ",".join("%g" % b for b in r["bandwidth"]), r["activation_ratio"], r["straight"], r["fewer"], r["memory"])' "$data/reference.json" >"$work/rows"
+    print(r["model"], ",".join(map(str, r["machines"])), ",".join("%g" % b for b in r["bandwidth"]), r["activation_ratio"], r["straight"], r["fewer"], r["memory"],
+          r["states"], repr(r["tp_s"]))' "$data/reference.json" >"$work/rows"
+	echo '| model | machines | bytes/s | options | cuts | heddle, CPU s | plain, CPU s | ratio |'
+	echo '|---|---|---|---|--:|--:|--:|--:|'
 	while read -r line; do row $line; done <"$work/rows"
+	awk -F '|' '{ n++; ratio = $9; sub(/>/, "", ratio); ratio += 0; plain = $8; sub(/>/, "", plain); all += plain; ours += $7
+		if (ratio >= 100) many++
+		if (plain >= 1) { long++; if (!least || ratio < least) least = ratio }
+		else if (!fewest || ratio < fewest) fewest = ratio }
+		END { printf "\n%d of %d rows are at least 100 times as fast; all rows together %.0f times (%.2f and %.0f CPU s).\n", many, n, all / ours, ours, all
+			printf "Of the %d that take the plain program a second or more the least ratio is %.0f, of the others %.0f.\n", long, least, fewest }' "$work/table"
+	echo "There the start of a process is most of it: an empty program takes the interpreter $(cpu "$python" -c pass) s, \`heddle version\` takes $(cpu "$heddle" version) s."
+	echo
 else
 	echo "no $data/reference.json: set HEDDLE_SHARED"
 fi
@@ -68,12 +111,16 @@ chain()
 {
 	awk -v n="$1" -v seed="$2" 'BEGIN { srand(seed); for (i = 0; i < n; i++) printf "n%d -- Op -- forward_compute_time=%.3f, backward_compute_time=%.3f, activation_size=%d, parameter_size=%d\n", i, 1 + rand(), 2 + rand(), 4000 * int(100 + 900 * rand()), 4000 * int(1000 * rand() * rand() * rand()); for (i = 1; i < n; i++) printf "\tn%d -- n%d\n", i - 1, i }'
 }
+echo 'A chain of 5000 cuts on 3072 machines, which the plain program cannot end:'
+echo
+echo '| bytes/s | options | heddle, CPU s |'
+echo '|---|---|--:|'
 for variant in paper printed code heddle; do
 	for bandwidth in 1e9 1e10 1e11; do
 		chain 5000 1 >"$work/chain.txt"
 		options=(--variant $variant)
 		[ $variant != code ] || options+=(--activations 1)
 		a=$(HD_BENCH_REPEAT=1 ours --graph "$work/chain.txt" --machines 3072 --bandwidth $bandwidth "${options[@]}")
-		printf '%-14s %-10s %-20s %-28s %10.3f %10s %8s\n' chain-5000 3072 $bandwidth "${options[*]}" "$a" - -
+		printf '| %s | %s | %.3f |\n' $bandwidth "${options[*]}" "$a"
 	done
 done
