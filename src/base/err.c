@@ -58,6 +58,17 @@ static bool copy_plain(char *to, size_t cap, const char *from)
 	return true;
 }
 
+enum hd_err hd_err_of_exit(int exit)
+{
+	static const enum hd_err job[] = { HD_OK, HD_E_INVAL, HD_E_DIVERGED, HD_E_INPUT, HD_E_INTEGRITY, HD_E_WORKERS, HD_E_REFUSED, HD_E_PREEMPTED,
+		HD_E_INTERRUPT };
+
+	for (size_t i = 0; i < sizeof job / sizeof *job; i++)
+		if (hd_err_exit(job[i]) == exit)
+			return job[i];
+	return HD_E_BUG;
+}
+
 enum hd_err hd_fail(struct hd_diag *diag, enum hd_err err, const char *fmt, ...)
 {
 	va_list args;

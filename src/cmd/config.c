@@ -138,7 +138,7 @@ static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: hd_text_add(text, v->text); break;
 	case HD_T_INT: case HD_T_SIZE:  hd_text_addf(text, "%lld", (long long)v->i); break;
 	case HD_T_NUM:   hd_text_add(text, hd_num_print_f64(number, v->f)); break;
-	case HD_T_EVERY: hd_text_add(text, v->text); break;
+	case HD_T_EVERY: case HD_T_SPAN: hd_text_add(text, v->text); break;
 	case HD_T_LIST:  add_numbers(text, v); break;
 	case HD_T_NAMES: add_names(text, v); break;
 	case HD_T_CALLS: add_calls(text, v); break;

@@ -35,6 +35,7 @@ enum hd_job_type {
 	HD_T_INT, HD_T_NUM,
 	HD_T_SIZE,                        /* bytes */
 	HD_T_EVERY,                       /* "60 s" or "200 steps" */
+	HD_T_SPAN,                        /* "60 s"; lo and hi in milliseconds */
 	HD_T_LIST,                        /* of numbers */
 	HD_T_NAMES,                       /* of texts: names or patterns of them */
 	HD_T_ARGS,                        /* free name: value pairs, checked by their owner (model.args) */
@@ -70,7 +71,7 @@ struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
 	bool    is_standard;              /* what it would be if nobody had said anything */
-	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), WORD (index in its set) */
+	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), SPAN (ns), WORD (index in its set) */
 	double  f;                        /* NUM */
 	const char *text;                 /* TEXT, WORD; as written for all scalars */
 	uint32_t nlist; const double *list;       /* LIST; SPLIT in the order of its names */

@@ -183,7 +183,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "parallel: {schedule: zb-v, chunks: 3}\n", "tiny.yaml:5:36: parallel.chunks is 3; zb-v has 2 to 2 model chunks a device" },
 	{ SMALLEST "parallel: {mode: tensor}\n", "tiny.yaml:5:18: parallel.mode tensor shares the shards of an op out, and model.shards is 1" },
 	{ SMALLEST "parallel: {tensor: 2}\n", "tiny.yaml:5:20: parallel.tensor is 2, which does not divide model.shards 1" },
-	{ SMALLEST "workers: {min: 2}\n", "tiny.yaml:5:11: workers.min is not available in this build; leave it out" },
+	{ SMALLEST "workers: {profile: file}\n", "tiny.yaml:5:11: workers.profile is not available in this build; leave it out" },
 	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },
 	{ SMALLEST "optim: {kind: adm}\n", "tiny.yaml:5:15: optim.kind: \"adm\" is none of sgd, momentum, nesterov, adam, adamw, adagrad, lion, lamb; did you mean adam?" },
 	{ SMALLEST "optim: {update: 2bw}\n", "tiny.yaml:5:17: optim.update: 2bw is not available in this build; use flush" },

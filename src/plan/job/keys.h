@@ -63,6 +63,10 @@ X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0:
 X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is reported and compared with the target")
 X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when reached")
 
+X(MIN_WORKERS, "workers", "min",    INT,  0, "1",      "", 1, 64, "with fewer members no step is begun; for longer than workers.min_wait: checkpoint, exit 10")
+X(MAX_WORKERS, "workers", "max",    INT,  0, "auto",   "auto", 1, 64, "more than that are kept waiting; auto: as many as there are virtual nodes, at most 64")
+X(DETECT,     "workers", "detect",  SPAN, 0, "1 s",    "", 50, 60000, "the one failure knob: silence for so long is a loss; heartbeats go each quarter, every other limit follows from it")
+X(MIN_WAIT,   "workers", "min_wait", SPAN, 0, "10 min", "", 0, 31536000000, "how long a run waits for workers.min")
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 

@@ -149,7 +149,7 @@ static void put_value(struct hd_json_writer *w, const char *name, const struct h
 	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: hd_json_put_text(w, name, v->text); break;
 	case HD_T_INT: case HD_T_SIZE:  hd_json_put_i64(w, name, v->i); break;
 	case HD_T_NUM:   hd_json_put_f64(w, name, v->f); break;
-	case HD_T_EVERY: put_every(w, name, v); break;
+	case HD_T_EVERY: case HD_T_SPAN: put_every(w, name, v); break;
 	case HD_T_LIST:  put_list(w, name, v); break;
 	case HD_T_NAMES: put_names(w, name, v); break;
 	case HD_T_CALLS: put_calls(w, name, v); break;

@@ -126,6 +126,10 @@ static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 		hd_json_put_text(w, "type", "string");
 		hd_json_put_text(w, "pattern", "^[0-9]+[kMG]? ?(ms|s|min|h|d|steps?)$");
 		break;
+	case HD_T_SPAN:
+		hd_json_put_text(w, "type", "string");
+		hd_json_put_text(w, "pattern", "^[0-9]+[kMG]? ?(ms|s|min|h|d)$");
+		break;
 	case HD_T_LIST:  put_list(w, row); break;
 	case HD_T_NAMES: put_names(w); break;
 	case HD_T_CALLS: put_calls(w); break;

@@ -105,10 +105,24 @@ static enum hd_err read_every(struct hd_job_reader *reader, const struct hd_job_
 	return err;
 }
 
+static enum hd_err read_span(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text, struct hd_job_value *v, struct hd_diag *why)
+{
+	static const uint64_t ns_per_ms = 1000000;
+	char compact[VALUE_CAP];
+	uint64_t ms = 0;
+	enum hd_err err = hd_num_duration(without_blank(text, compact), (uint64_t)whole(row->hi), &ms, why);
+
+	(void)reader;
+	if (!err && ms < (uint64_t)whole(row->lo))
+		err = hd_fail(why, HD_E_INVAL, "%.40s is less than %lld ms", text, (long long)whole(row->lo));
+	v->i = (int64_t)(ms * ns_per_ms);
+	return err;
+}
+
 static enum hd_err (*const read_scalar[])(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
 	struct hd_job_value *v, struct hd_diag *why) = {
 	[HD_T_TEXT] = read_text, [HD_T_FILE] = read_text, [HD_T_WORD] = read_word, [HD_T_INT] = read_int, [HD_T_NUM] = read_num,
-	[HD_T_SIZE] = read_size, [HD_T_EVERY] = read_every,
+	[HD_T_SIZE] = read_size, [HD_T_EVERY] = read_every, [HD_T_SPAN] = read_span,
 };
 
 static enum hd_err read_one(struct hd_job_reader *reader, enum hd_job_key key, const struct hd_yaml_node *node, struct hd_job_value *v)
@@ -378,7 +392,7 @@ enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const
 	case HD_T_CALLS: err = read_calls(reader, key, node, &v); break;
 	case HD_T_SPLIT: err = read_split(reader, key, node, &v); break;
 	case HD_T_ARGS:  err = read_args(reader, key, node, &v); break;
-	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE: case HD_T_EVERY:
+	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE: case HD_T_EVERY: case HD_T_SPAN:
 	default:         err = read_one(reader, key, node, &v); break;
 	}
 	if (!err)
