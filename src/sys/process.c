@@ -22,6 +22,11 @@ static const int signal_of[] = {
 	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP, [HD_PROC_CONT] = SIGCONT,
 };
 
+enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what)
+{
+	return pid > 1 && kill(pid, signal_of[what]) == 0 ? HD_OK : HD_E_NOTFOUND;
+}
+
 /* ---- the system ---- */
 
 static bool is_replaced(const char *ours, const char *const *added)

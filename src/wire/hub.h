@@ -59,7 +59,7 @@ enum {
 };
 
 struct hd_hub_config {
-	struct hd_hash job, job_hash, kernels;    /* must be equal at both ends; kernels: the fingerprint */
+	struct hd_hash job, job_hash, kernels;    /* must be equal at both ends; kernels: the fingerprint, not asked of a coordinator */
 	uint32_t worker;                          /* own id; HD_WORKER_NONE: none yet */
 	enum hd_role role;
 	uint32_t detect_ms;                       /* T: 10..600000 */

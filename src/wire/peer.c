@@ -170,7 +170,8 @@ static enum hd_close judge_greeting(struct hd_peer *peer, const struct hd_greeti
 		return HD_CLOSE_VERSION;
 	if (peer->outgoing && (hello->least != hello->greatest || !hd_hash_same(hello->nonce, peer->nonce)))
 		return HD_CLOSE_ORDER;
-	if (!hd_hash_same(hello->kernels, c->kernels))
+	bool computes = hello->role != HD_ROLE_COORDINATOR && c->role != HD_ROLE_COORDINATOR;
+	if (computes && !hd_hash_same(hello->kernels, c->kernels))
 		return HD_CLOSE_KERNELS;
 	if ((hello->worker == c->worker && hello->worker != HD_WORKER_NONE) || (peer->outgoing && hello->worker != peer->worker) ||
 	    (proves && hello->worker != peer->conn.ids.peer) || (hello->worker >= HD_WORKER_GUEST && hello->worker != HD_WORKER_NONE))
