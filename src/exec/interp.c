@@ -283,6 +283,15 @@ static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
 	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
 }
 
+/* Rank 0 alone; others may look at the pulse. */
+static void count(struct hd_worker *w, uint8_t op, uint64_t took_ns)
+{
+	w->record.ins_ns[op] += took_ns;
+	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
+	if (took_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
+		atomic_store_explicit(&w->longest_ns, took_ns, memory_order_relaxed);
+}
+
 void hd_interp_run(struct hd_rank *rank)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
@@ -301,7 +310,7 @@ void hd_interp_run(struct hd_rank *rank)
 		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
 		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
 		if (rank->id == 0)
-			rank->worker->record.ins_ns[ins->op] += (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns);
+			count(rank->worker, ins->op, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns));
 		if (err)
 			hd_rank_fail(rank, err);
 		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));

@@ -483,6 +483,8 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
+void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch) { run->options.watch = *watch; }
+
 void hd_run_begin(struct hd_run *run)
 {
 	run->began_step = hd_worker_at(run->worker);

@@ -63,6 +63,7 @@ HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
 /* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due. *reached: so is the target.
  * hd_run_train() calls it; who steps by share.h calls it where the run is one of several and this worker its scribe. */
 HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
+void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch);      /* in place of the one it was made with */
 void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count (checkpoint.every) */
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);

@@ -339,6 +339,9 @@ void hd_worker_destroy(struct hd_worker *w)
 	hd_free(w);
 }
 
+uint64_t hd_worker_pulse(const struct hd_worker *w) { return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed); }
+uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
+
 bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
 uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }

@@ -67,6 +67,10 @@ HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, st
  * half a second-level cache; at least one. No bit of a result depends on it. choose.h minds the memory. */
 uint32_t hd_worker_wave(const struct hd_worker *worker);
 
+/* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
+uint64_t hd_worker_pulse(const struct hd_worker *worker);
+uint64_t hd_worker_longest_ns(struct hd_worker *worker);    /* instruction of that device since the last call of this; the caller's thread */
+
 bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */
 
 uint64_t hd_worker_at(const struct hd_worker *worker);      /* the next step */

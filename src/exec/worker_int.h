@@ -181,6 +181,7 @@ struct hd_worker {
 	struct hd_step_record record;     /* written by rank 0 */
 	struct hd_seals seals;
 	const struct hd_forward_job *forward;     /* forward.c: while ranks run it */
+	_Atomic uint64_t progress, longest_ns;    /* instructions of rank 0 done; the longest since hd_worker_pulse() */
 	atomic_uint next_block;
 	struct hd_leaf *block;            /* [blocks] of a forward pass */
 };

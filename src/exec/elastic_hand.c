@@ -1,0 +1,344 @@
+#include "exec/elastic_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/failpoint.h"
+
+/* The hand: the thread that owns the worker, doing one duty after the other. */
+
+enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner what takes about 1/32 of a step ... */
+       HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
+       HD_TEACH_LEAST = 1 << 20 };
+
+#define DUTY(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag)
+
+/* The plan of a view, in the place that is not in use. Workers are named by their index: ids may be of any size. */
+static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share, struct hd_diag *diag)
+{
+	struct hd_plan_job job = { .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1, .clips = true,
+		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
+	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
+	struct hd_plan *plan = &e->plan[!e->plan_now];
+	uint32_t me = hd_view_index(view, atomic_load(&e->self));
+
+	hd_arena_reset(arena);
+	uint32_t *counts = hd_arena_take(arena, view->nranks, sizeof *counts);
+	if (!counts)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan of %u devices", view->nranks);
+	for (uint32_t r = 0; r < view->nranks; r++)
+		counts[r] = view->rank[r].nvns;
+	enum hd_err err = hd_plan_data(plan, &job, view->nranks, counts, arena, diag);
+	for (uint32_t r = 0; r < view->nranks && !err; r++)
+		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
+	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY : (uint16_t)me };
+	return err;
+}
+
+static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
+{
+	struct hd_share_view share;
+
+	e->prepared.epoch = 0;
+	enum hd_err err = plan_of(e, view, &share, diag);
+	if (!err)
+		err = hd_share_prepare(e->worker, &share, diag);
+	if (!err)
+		e->prepared = *view;
+	return err;
+}
+
+DUTY(prepare)
+{
+	(void)done;
+	return hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
+}
+
+static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (e->adopted.epoch && hd_view_same_map(&e->adopted, view)) {
+		e->adopted.epoch = view->epoch;
+		return HD_OK;
+	}
+	if (e->prepared.epoch != view->epoch)
+		err = prepare(e, view, diag);
+	if (err)
+		return err;
+	hd_share_adopt(e->worker);
+	e->plan_now = !e->plan_now;
+	e->adopted = *view;
+	e->prepared.epoch = 0;
+	return HD_OK;
+}
+
+DUTY(begin)
+{
+	enum hd_err err = e->learnt ? hd_share_learned(e->worker, diag) : HD_OK;
+
+	(void)done;
+	e->learnt = false;
+	if (!err)
+		err = adopt(e, d->view, diag);
+	e->began_ns = hd_clock_now_ns(e->spec->clock);
+	e->idle_ns = 0;
+	e->computed = false;
+	if (!err && hd_worker_at(e->worker) != d->step)
+		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu", (unsigned long long)d->step,
+			(unsigned long long)hd_worker_at(e->worker));
+	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
+}
+
+/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. */
+static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
+{
+	struct hd_vrange range[HD_VIEW_RANKS];
+	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
+
+	return !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
+}
+
+static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, uint32_t *pass, struct hd_diag *diag)
+{
+	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0;
+
+	if (!vn)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a repair");
+	for (uint32_t i = 0; i < d->nranges; i++)
+		for (uint32_t v = 0; v < d->range[i].n; v++)
+			vn[n++] = d->range[i].first + v;
+	enum hd_err err = hd_share_repair(e->worker, vn, n, pass, diag);
+	e->redone += n;
+	hd_free(vn);
+	return err;
+}
+
+DUTY(compute)
+{
+	int64_t began = hd_clock_now_ns(e->spec->clock);
+	uint32_t pass = 0;
+	enum hd_err err;
+
+	(void)done;
+	if (is_own_share(e, d)) {
+		e->computed = true;
+		err = hd_share_compute(e->worker, diag);
+	} else {
+		err = compute_again(e, d, &pass, diag);
+	}
+	if (e->spec->slow > 1)
+		hd_clock_wait_until(e->spec->clock, began + (int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+	if (err)
+		return err;
+	e->relay.share_pass[d->pass] = pass;
+	hd_relay_leaves(&e->relay, d->pass);
+	return HD_OK;
+}
+
+/* Buckets that nobody had to join: a step of one root, whose maker or owner this is. */
+static enum hd_err fold_rest(struct hd_elastic *e, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t b = 0; b < e->nbuckets && !err && hd_share_unsummed(e->worker); b++) {
+		if (hd_share_summed(e->worker, b))
+			continue;
+		const float *own = e->relay.nroots == 1 && e->relay.of[0].worker == e->relay.self
+			? hd_share_root_at(e->worker, e->relay.share_pass[e->relay.of[0].pass], 0, b) : NULL;
+		const float *const *operand = own ? &own : hd_relay_operands(&e->relay, b);
+		const struct hd_share_fold fold = { b, operand };
+		err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+		if (!err)
+			err = hd_share_fold(e->worker, &fold, 1, diag);
+	}
+	return err;
+}
+
+DUTY(finish)
+{
+	bool digest = hd_run_digest_due(e->run);
+	enum hd_err err = hd_relay_take(&e->relay, diag);
+
+	(void)d;
+	if (!err)
+		err = fold_rest(e, diag);
+	if (!err && digest)
+		done->sum_digest = hd_share_sums_digest(e->worker);
+	if (!err)
+		err = hd_share_finish(e->worker, &done->record, diag);
+	if (err)
+		return err;
+	e->touched = true;
+	if (done->record.has_digest)
+		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
+	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
+	done->waited_ns = (uint64_t)e->idle_ns;
+	done->duty.number = e->redone;
+	e->step_ns = done->took_ns;
+	e->redone = 0;
+	return HD_OK;
+}
+
+static uint64_t teaching_budget(const struct hd_elastic *e)
+{
+	uint64_t bytes = e->step_ns / 1000 / HD_TEACH_SHARE * HD_COPY_BYTES_PER_US;
+
+	return bytes > HD_TEACH_LEAST ? bytes : HD_TEACH_LEAST;
+}
+
+/* A learner that has become a member makes its own steps. */
+DUTY(boundary)
+{
+	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
+		if (e->taught[i].teacher.worker && !hd_view_has(&e->adopted, e->taught[i].learner))
+			hd_teacher_boundary(&e->taught[i].teacher, d->step, teaching_budget(e));
+	return d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
+}
+
+DUTY(cancel)
+{
+	(void)d;
+	(void)done;
+	(void)diag;
+	hd_share_abandon(e->worker);
+	return HD_OK;
+}
+
+/* X_0 is what a run begins with; any other step is a checkpoint's. */
+DUTY(restore)
+{
+	struct hd_ckpt_info info;
+
+	done->step = d->step;
+	if (d->step == 0 && !e->touched)
+		return HD_OK;
+	e->touched = true;
+	if (d->step == 0)
+		return hd_fail(diag, HD_E_PEERLOST, "all members are gone before the first checkpoint: this worker begins anew");
+	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
+	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
+}
+
+DUTY(teach)
+{
+	struct hd_taught *t = &e->taught[d->number];
+
+	(void)done;
+	(void)diag;
+	t->learner = d->worker;
+	if (d->flag)
+		hd_teacher_init(&t->teacher, e->worker, &e->task->layout);
+	else
+		hd_teacher_finish(&t->teacher);
+	return HD_OK;
+}
+
+/* Piece 0 begins anew, whatever was learned before. */
+DUTY(lesson)
+{
+	enum hd_err err = HD_OK;
+
+	if (d->step == 0) {
+		hd_pupil_finish(&e->pupil);
+		e->adopted.epoch = e->prepared.epoch = 0;
+		err = hd_share_prepare(e->worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, diag);
+		if (!err)
+			hd_share_adopt(e->worker);
+		if (!err)
+			err = hd_pupil_init(&e->pupil, e->worker, &e->task->layout, diag);
+	}
+	e->touched = true;
+	if (!err)
+		err = hd_pupil_learn(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
+	if (!err && e->pupil.over)
+		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow", d->worker);
+	done->step = e->pupil.step;
+	e->learnt = done->learned;
+	return err;
+}
+
+/* ---- runs of them ---- */
+
+static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+{
+	struct hd_share_fold fold[HD_DUTIES_RUN];
+	enum hd_err err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+
+	for (uint32_t i = 0; i < n; i++)
+		fold[i] = (struct hd_share_fold){ d[i].bucket, d[i].operand };
+	return err ? err : hd_share_fold(e->worker, fold, n, diag);
+}
+
+static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+{
+	uint32_t bucket[HD_DUTIES_RUN];
+
+	for (uint32_t i = 0; i < n; i++)
+		bucket[i] = d[i].bucket;
+	return hd_share_arrived(e->worker, bucket, n, diag);
+}
+
+static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum hd_err (*act)(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+	struct hd_diag *diag))
+{
+	struct hd_duty_done done = { .duty = *d };
+
+	done.err = act(e, d, n, &done.diag);
+	for (uint32_t i = 0; i < n; i++) {
+		done.duty = d[i];
+		hd_duties_done(&e->duties, &done);
+	}
+}
+
+static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag) = {
+	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_FINISH] = do_finish,
+	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore, [HD_DUTY_TEACH] = do_teach,
+	[HD_DUTY_LESSON] = do_lesson,
+};
+
+/* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is one, what the
+ * operations of a virtual node would take on a slow core. */
+static void remember(struct hd_elastic *e)
+{
+	uint64_t most = 0;
+
+	e->took[e->ntook++ % HD_ELASTIC_TOOK] = hd_worker_longest_ns(e->worker);
+	for (uint32_t i = 0; i < HD_ELASTIC_TOOK; i++)
+		most = e->took[i] > most ? e->took[i] : most;
+	atomic_store(&e->longest_ns, most);
+}
+
+/* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation) standing still means nothing. */
+static bool moves(enum hd_duty_kind kind)
+{
+	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED || kind == HD_DUTY_FINISH;
+}
+
+void hd_elastic_hand(struct hd_elastic *e)
+{
+	struct hd_duty d[HD_DUTIES_RUN];
+
+	for (;;) {
+		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
+		atomic_store(&e->moving, false);
+		uint32_t n = hd_duties_take(&e->duties, d, HD_DUTIES_RUN);
+		e->idle_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
+		if (d[0].kind == HD_DUTY_QUIT)
+			return;
+		atomic_store(&e->moving, moves(d[0].kind));
+		if (d[0].kind == HD_DUTY_FOLD) {
+			run(e, d, n, fold_run);
+		} else if (d[0].kind == HD_DUTY_ARRIVED) {
+			run(e, d, n, arrived_run);
+		} else {
+			struct hd_duty_done done = { .duty = d[0] };
+			done.err = one[d[0].kind](e, &d[0], &done, &done.diag);
+			if (d[0].kind == HD_DUTY_FINISH)
+				remember(e);
+			atomic_store(&e->moving, false);
+			hd_duties_done(&e->duties, &done);
+		}
+	}
+}

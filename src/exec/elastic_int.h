@@ -1,0 +1,127 @@
+/* elastic_int.h -- what the two threads of an elastic worker share; not for other rooms. */
+#ifndef HD_EXEC_ELASTIC_INT_H
+#define HD_EXEC_ELASTIC_INT_H
+
+#include "sys/thread.h"
+#include "exec/duty.h"
+#include "exec/elastic.h"
+#include "exec/member.h"
+#include "exec/relay.h"
+#include "exec/teach.h"
+#include "wire/hub.h"
+
+enum {
+	HD_ASK_ID = 64,                   /* a control message of the pupil: u64 number of the piece that it wants */
+	HD_ELASTIC_PUPILS = 4,            /* taught at a time */
+	HD_ELASTIC_ASKED = 2,             /* pieces asked for at a time */
+	HD_ELASTIC_LESSONS = 8,           /* buffers for them: those of earlier donors may be open */
+	HD_ELASTIC_EVENTS = 1024,         /* of the machine, waiting */
+	HD_ELASTIC_NOTES = 64, HD_ELASTIC_TOOK = 64, HD_ELASTIC_SLOW_MFLOPS = 500,
+	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
+};
+
+struct hd_note { char kind[32], json[1500]; };
+
+/* A piece under way to a pupil: number n lies in slot n mod HD_ELASTIC_ASKED until n + HD_ELASTIC_ASKED is asked for,
+ * which says that n came. */
+struct hd_lesson_out { struct hd_handout *piece; uint64_t number, request; bool asked, sending; };
+
+struct hd_taught {                        /* a learner of ours */
+	uint32_t worker;                  /* HD_NOBODY: free */
+	bool ended, let_go;               /* the wire wants no more; the hand has done away with the teacher */
+	struct hd_teacher teacher;        /* the hand's to init and finish, as is learner */
+	uint32_t learner;
+	uint64_t taken;                   /* number of the next piece to take */
+	struct hd_lesson_out out[HD_ELASTIC_ASKED];
+};
+
+/* A buffer of the pupil: expected from `worker` (open), filled (here), with the hand (learning), or free. One that is still open when the
+ * donor changes stays so until it is filled or that link is lost. */
+struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, request, len; int64_t asked_ns; bool open, here, learning; };
+
+struct hd_elastic {
+	const struct hd_elastic_spec *spec;
+	struct hd_run *run;
+	struct hd_worker *worker;
+	const struct hd_task *task;
+	uint32_t nbuckets;
+	int64_t detect_ns;                /* T */
+
+	/* the wire's */
+	struct hd_loop loop;
+	struct hd_net net;
+	struct hd_hub hub;
+	struct hd_member *member;
+	struct hd_relay relay;            /* parts are the hand's, see relay.h */
+	struct hd_thread wire;
+	struct hd_arena messages;         /* of the message at hand */
+	uint8_t *room;                    /* HD_TELL_MAX: a message to be sent */
+	struct hd_member_event queue[HD_ELASTIC_EVENTS];
+	uint32_t first, nqueued;
+	bool stepping;
+	struct hd_step_news news[HD_ELASTIC_NEWS];
+	uint32_t nnews;
+	_Atomic uint32_t self;            /* own worker id; HD_NOBODY before it is admitted; the wire sets it, any thread reads */
+	uint32_t readmit;                 /* the id under which to call again once the link is down; HD_NOBODY */
+	uint32_t folds_open;
+	struct hd_view opened;            /* of the step begun last; epoch 0: none */
+	bool open_pending;                /* the exchange opens when the hand has begun the step */
+	bool leaving, fenced, drained;
+	uint32_t exit_code;
+	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
+	char address[HD_ELASTIC_ADDR];
+	struct hd_taught taught[HD_ELASTIC_PUPILS];
+	uint32_t donor;                   /* from whom we learn; HD_NOBODY */
+	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */
+	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
+	uint64_t next_request;
+	uint32_t lessons;                 /* counts donors; results of an earlier one's pieces are void */
+	enum hd_err wire_err;
+	struct hd_diag wire_diag;
+
+	/* the hand's */
+	struct hd_duties duties;
+	struct hd_arena plan_arena[2];
+	struct hd_plan plan[2];
+	uint32_t plan_now;                /* of the two, the one in use */
+	struct hd_view adopted, prepared; /* epoch 0: none */
+	struct hd_pupil pupil;
+	bool touched;                     /* the state is not that of the run's beginning any more */
+	bool learnt;                      /* the state came from a donor: the reader must go there */
+	bool computed;                    /* pass 0 of the share, in this step */
+	int64_t began_ns, idle_ns;
+	uint32_t redone;                  /* virtual nodes computed again in this step */
+	uint64_t step_ns;                 /* of the last step */
+	uint64_t took[HD_ELASTIC_TOOK];   /* longest instructions of the last steps */
+	uint32_t ntook;
+	_Atomic uint64_t longest_ns;      /* the longest of them; any thread */
+	_Atomic bool moving;              /* it is in a duty of many short parts; any thread */
+	struct hd_lock notes_lock;
+	struct hd_note note[HD_ELASTIC_NOTES];
+	uint32_t nnotes;
+};
+
+extern const struct hd_wire_events hd_elastic_events;         /* elastic_wire.c; `self` is the elastic */
+/* elastic_hand.c: duties until QUIT. */
+void hd_elastic_hand(struct hd_elastic *e);
+/* elastic_wire.c: the wire's thread. */
+void hd_elastic_wire(void *elastic);
+/* elastic_act.c: one event into the machine, its actions carried out; others that come of it follow. */
+void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
+void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coordinator */
+void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);      /* the wire's: this process must go */
+void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
+/* elastic_lessons.c: both ends of teaching, the wire's part. */
+void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on);
+void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done);       /* TEACH is done */
+void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len);
+void hd_elastic_answer(struct hd_elastic *e);         /* pieces that are there go to who asked */
+void hd_elastic_piece_sent(struct hd_elastic *e, const struct hd_sent *sent);
+void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step);
+void hd_elastic_graduate(struct hd_elastic *e);       /* it is a member now */
+void hd_elastic_ask(struct hd_elastic *e);            /* for what is missing; also again, now and then */
+void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival);
+void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done);      /* LESSON is done */
+void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
+
+#endif

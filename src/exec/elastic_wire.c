@@ -1,0 +1,204 @@
+#include "exec/elastic_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The wire's thread: what comes from outside becomes events of the member machine. */
+
+enum { HD_WIRE_TICKS = 4 };               /* a T */
+#define HD_WIRE_LAST_NS INT64_C(500000000)        /* what was said goes out before this process leaves, at most so long */
+
+static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
+
+static void on_up(void *self, const struct hd_peer_info *peer)
+{
+	struct hd_elastic *e = self;
+	struct hd_diag diag = { "" };
+
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UP, .worker = worker_of(peer->worker) });
+	if (peer->worker == HD_COORDINATOR_LINK || e->leaving)
+		return;
+	if (hd_relay_up(&e->relay, peer->worker, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+	hd_elastic_ask(e);
+}
+
+static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	struct hd_elastic *e = self;
+
+	if (worker == HD_COORDINATOR_LINK && e->readmit != HD_NOBODY) {
+		hd_hub_call_me(&e->hub, e->readmit);
+		atomic_store(&e->self, e->readmit);
+		e->readmit = HD_NOBODY;
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = "" });
+		return;
+	}
+	if (hd_close_blame(why) != HD_BLAME_NOBODY)
+		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, hd_close_text(why), text && *text ? ": " : "", text ? text : "");
+	hd_elastic_peer_lost(e, worker);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = text ? text : "" });
+}
+
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
+{
+	hd_elastic_feed(self, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
+}
+
+static void on_message(void *self, const struct hd_message *m)
+{
+	struct hd_elastic *e = self;
+	struct hd_diag diag = { "" };
+	struct hd_msg msg;
+
+	if (m->id == HD_ASK_ID) {
+		hd_elastic_asked(e, m->worker, m->bytes, m->len);
+		return;
+	}
+	hd_arena_reset(&e->messages);
+	enum hd_err err = hd_msg_decode(&msg, m->id, m->bytes, m->len, &e->messages, &diag);
+	if (err == HD_E_PROTOCOL) {
+		fprintf(stderr, "worker %u: %s\n", m->worker, diag.text);
+		hd_hub_drop(&e->hub, m->worker, HD_CLOSE_FRAME, diag.text);
+	} else if (err) {
+		hd_elastic_fail(e, err, &diag);
+	} else {
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch, .step = m->step, .msg = &msg });
+	}
+}
+
+static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, const struct hd_arrival *a)
+{
+	struct hd_diag diag = { "" };
+
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step, .bucket = news->bucket }, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
+static void on_arrived(void *self, const struct hd_arrival *a)
+{
+	static const enum hd_member_event_kind kind[] = { [HD_TRANSFER_ROOT] = HD_IN_ROOT, [HD_TRANSFER_SUM] = HD_IN_SUM,
+		[HD_TRANSFER_LEAVES] = HD_IN_LEAVES, [HD_TRANSFER_TABLE] = HD_IN_TABLE };
+	struct hd_elastic *e = self;
+	struct hd_relay_news news;
+	struct hd_diag diag = { "" };
+
+	if (a->kind == HD_KIND_BULK) {
+		hd_elastic_piece_here(e, a);
+		return;
+	}
+	if (hd_relay_arrived(&e->relay, a, &news, &diag)) {
+		hd_hub_drop(&e->hub, a->worker, HD_CLOSE_STREAM, diag.text);
+		return;
+	}
+	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
+		return;
+	if (news.kind == HD_TRANSFER_SUM)
+		sum_here(e, &news, a);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = kind[news.kind], .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
+		.pass = news.pass, .ordinal = news.ordinal, .bucket = news.bucket });
+}
+
+static void on_sent(void *self, const struct hd_sent *sent)
+{
+	hd_elastic_piece_sent(self, sent);
+}
+
+static void on_stale(void *self, uint32_t worker, uint32_t epoch)
+{
+	(void)self;
+	(void)worker;
+	(void)epoch;                      /* the coordinator says what became of us; a frame that was dropped is asked for again */
+}
+
+static void on_ahead(void *self, uint32_t worker, uint32_t epoch)
+{
+	(void)self;
+	(void)worker;
+	(void)epoch;                      /* the machine asks for what is missing each T */
+}
+
+static void on_probed(void *self, const struct hd_probe *probe)
+{
+	(void)self;
+	(void)probe;
+}
+
+const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message, .arrived = on_arrived,
+	.sent = on_sent, .stale = on_stale, .ahead = on_ahead, .probed = on_probed };
+
+static void tell_notes(struct hd_elastic *e)
+{
+	for (;;) {
+		struct hd_note note;
+		hd_lock_take(&e->notes_lock);
+		bool some = e->nnotes > 0;
+		if (some) {
+			note = e->note[0];
+			memmove(e->note, e->note + 1, --e->nnotes * sizeof *e->note);
+		}
+		hd_lock_give(&e->notes_lock);
+		if (!some)
+			return;
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TELL, .name = note.kind, .text = note.json });
+	}
+}
+
+static void look_at_wish(struct hd_elastic *e)
+{
+	enum hd_err wish = e->spec->wish ? e->spec->wish(e->spec->user) : HD_OK;
+
+	if (!wish || e->drained)
+		return;
+	e->drained = true;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+}
+
+static void tick(struct hd_elastic *e)
+{
+	hd_elastic_ask(e);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
+		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
+}
+
+/* The last words: a few turns of the hub, as long as something goes out. */
+static void say_last_words(struct hd_elastic *e)
+{
+	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS;
+	struct hd_hub_stats before, after;
+	struct hd_loop_event other[4];
+	size_t n;
+
+	do {
+		hd_hub_stats(&e->hub, &before);
+		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS / 20, other, 4, &n, NULL))
+			return;
+		hd_hub_stats(&e->hub, &after);
+	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);
+}
+
+void hd_elastic_wire(void *elastic)
+{
+	struct hd_elastic *e = elastic;
+	int64_t every = e->detect_ns / HD_WIRE_TICKS, next = hd_clock_now_ns(e->spec->clock);
+	struct hd_loop_event other[4];
+	struct hd_diag diag = { "" };
+	size_t n;
+
+	hd_elastic_call(e);
+	while (!e->leaving) {
+		enum hd_err err = hd_hub_poll(&e->hub, next, other, 4, &n, &diag);
+		if (err)
+			hd_elastic_fail(e, err, &diag);
+		hd_elastic_results(e);
+		tell_notes(e);
+		if (hd_clock_now_ns(e->spec->clock) >= next) {
+			look_at_wish(e);
+			tick(e);
+			next = hd_clock_now_ns(e->spec->clock) + every;
+		}
+	}
+	say_last_words(e);
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_QUIT }, &diag))
+		fprintf(stderr, "%s\n", diag.text);
+}

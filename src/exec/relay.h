@@ -1,0 +1,80 @@
+/* relay.h -- the bytes of a step's exchange: from this worker's roots and sums to the others', and back.
+ *
+ * The member machine says what goes where (member.h), the exchange what is here (exchange.h), the share where bytes
+ * lie (share.h), the hub moves them (wire/hub.h). Here they meet: which transfer carries what, which buffer is
+ * posted for it, which addresses a fold joins.
+ *
+ * Transfers of an epoch, by id (bits 31..30, 29..20, 19..0):
+ *	0 ROOT  ordinal of the sender's root, bucket      1 SUM   0, bucket
+ *	2 LEAF  0, virtual node                           3 TABLE 0, 0
+ * What leaves say travels leaf by leaf: a transfer's length is fixed for an epoch, the number of leaves of a pass is not.
+ *
+ * 1. Rows of a channel follow from the view and the exchange alone, so both ends name the same ones.
+ * 2. Grants are given step by step: posted is what the step at hand will bring, nothing else. An epoch that
+ *    ends voids them; again() posts what is still to come.
+ * 3. Entries of the table are read and written here, on the wire's thread, while no pass or update is under way that
+ *    touches them: a pass's own are put by the hand before its result, foreign ones are taken by the hand when it finishes.
+ *
+ * Ownership: init/finish; hub and worker are borrowed. Memory is taken when a view or a repair needs more than there is.
+ * Threads: the wire's; hd_relay_leaves() and hd_relay_take() the hand's, as rule 3 says. */
+#ifndef HD_EXEC_RELAY_H
+#define HD_EXEC_RELAY_H
+
+#include "exec/exchange.h"
+#include "exec/share.h"
+#include "exec/view.h"
+#include "wire/hub.h"
+
+struct hd_relay {
+	struct hd_hub *hub;               /* borrowed, as worker, layout, x */
+	struct hd_worker *worker;
+	const struct hd_layout *layout;
+	uint32_t nvns, nbuckets, self;    /* self: own worker id */
+	uint64_t leaf_len;                /* bytes of a leaf's message */
+	uint8_t *leaf, *table, *own;      /* owned: [nvns][leaf_len]; the whole table as a message; what a pass says, at the hand's */
+	uint8_t *leaf_here;               /* owned: [nvns] that came from others in this step */
+	bool has_view;
+	struct hd_view view;              /* in force */
+	const struct hd_exchange *x;      /* of the step at hand */
+	uint32_t first_owned, nowned;     /* buckets that this worker joins */
+	uint32_t nroots;                  /* of all passes of the step */
+	struct hd_tnode root[HD_VIEW_ROOTS];
+	struct hd_relay_root { uint32_t worker, ordinal, pass, index; } of[HD_VIEW_ROOTS];
+	const float **operand;            /* owned: [nowned][nroots] */
+	uint64_t operand_cap, room_cap;
+	float *room;                      /* owned: received roots */
+	uint32_t share_pass[HD_MAX_PASSES];       /* number in share.h of each own pass; the hand's to set */
+	struct hd_transfer *rows;         /* owned */
+	size_t rows_cap;
+	uint64_t open_epoch[HD_MAX_MEMBERS];      /* the epoch whose channel with that member is open, by its index */
+};
+
+HD_MUST_USE enum hd_err hd_relay_init(struct hd_relay *relay, struct hd_hub *hub, struct hd_worker *worker, const struct hd_layout *layout,
+	uint32_t nvns, struct hd_diag *diag);
+void hd_relay_finish(struct hd_relay *relay);                /* takes zeroed ones */
+
+/* The view is in force; channels are opened when the exchange of a step is known. */
+void hd_relay_view(struct hd_relay *relay, const struct hd_view *view, uint32_t self);
+/* A step begins, or begins again: names its roots, opens the channels that are not open, posts for all that is to come. */
+HD_MUST_USE enum hd_err hd_relay_open(struct hd_relay *relay, const struct hd_exchange *x, struct hd_diag *diag);
+/* A member of the view is connected (only now, or again). */
+HD_MUST_USE enum hd_err hd_relay_up(struct hd_relay *relay, uint32_t worker, struct hd_diag *diag);
+
+HD_MUST_USE enum hd_err hd_relay_roots(struct hd_relay *relay, uint32_t pass, uint32_t bucket, uint32_t to, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_relay_sum(struct hd_relay *relay, uint32_t bucket, uint64_t members, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_relay_leaves_out(struct hd_relay *relay, uint32_t pass, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_relay_table(struct hd_relay *relay, uint64_t members, struct hd_diag *diag);
+
+/* What a transfer that arrived was. HD_E_PROTOCOL: nothing of this step. A LEAF completes a pass when `pass_done`. */
+struct hd_relay_news { enum hd_transfer_kind kind; uint32_t ordinal, bucket, pass; bool pass_done; };
+HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival, struct hd_relay_news *news, struct hd_diag *diag);
+
+/* Addresses of the operands of a fold, in the order of relay->root; own ones are filled in as their passes are computed. */
+const float *const *hd_relay_operands(struct hd_relay *relay, uint32_t bucket);
+uint64_t hd_relay_bytes(const struct hd_relay *relay);       /* of its memory */
+
+/* The hand's: entries of a pass it has computed; entries of the others, before it finishes. */
+void hd_relay_leaves(struct hd_relay *relay, uint32_t pass);
+HD_MUST_USE enum hd_err hd_relay_take(struct hd_relay *relay, struct hd_diag *diag);
+
+#endif
