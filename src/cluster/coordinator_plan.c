@@ -151,6 +151,15 @@ static bool concerned(const struct hd_coordinator *co, const struct hd_co_worker
 	return hd_view_has(&co->view, w->worker) || hd_view_has(&co->next, w->worker);
 }
 
+static void add_member(struct hd_view *view, uint32_t worker)
+{
+	uint32_t at = view->nmembers++;
+
+	for (; at > 0 && view->member[at - 1] > worker; at--)
+		view->member[at] = view->member[at - 1];
+	view->member[at] = worker;
+}
+
 /* Members that stay, then those who are ready, up to the target; of too many the youngest go. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
@@ -168,13 +177,12 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 		struct hd_co_worker *first = NULL;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
-			if (w->state == HD_W_READY && w->up && !w->draining && (!next->nmembers || w->worker > next->member[next->nmembers - 1]) &&
-			    (!first || w->worker < first->worker))
+			if (w->state == HD_W_READY && w->up && !w->draining && !hd_view_has(next, w->worker) && (!first || w->worker < first->worker))
 				first = w;
 		}
 		if (!first)
 			break;
-		next->member[next->nmembers++] = first->worker;
+		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
 		same = false;
 	}
 	return !same;
