@@ -90,7 +90,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PUBLISHED,   0,   "published",     FLAG,   "",        "the published runs, predicted from three of them") \
 	X(MAX_CUTS,    0,   "max-cuts",      COUNT,  "N",       "refuse a graph with more cuts (default 5000)") \
 	X(SAMPLES,     0,   "samples",       COUNT,  "N",       "timed passes (default: until the times settle, 100 to 1000)") \
-	X(WORKERS,     'n', "workers",       COUNT,  "N",       "plan for N equal devices (default: those of the job, or of this machine)") \
+	X(WORKERS,     'n', "workers",       COUNT,  "N",       "worker processes; of plans: N equal devices (default: those of the job, or of this machine)") \
 	X(CLUSTER,     0,   "cluster",       TEXT,   "FILE",    "plan for these devices: kinds, speeds, memory, links (YAML)") \
 	X(PROFILE,     0,   "profile",       TEXT,   "FILE",    "costs of the model's ops, as `heddle profile` writes them (plan JOB, default: modelled)") \
 	X(FORCE_PROFILE, 0, "force-profile", FLAG,   "",        "take the profile even if it is of another graph or other virtual nodes") \
@@ -109,6 +109,15 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
+	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder")                     \
+	X(JOB,         0,   "job",           TEXT,   "RUN",     "the run to coordinate: its folder")               \
+	X(SLOW,        0,   "slow",          TEXT,   "X",       "compute X times as slowly (for tests)")           \
+	X(KILLS,       0,   "kills",         COUNT,  "K",       "processes to kill (default 20)")                  \
+	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
+	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \
+	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \
+	X(WORKER,      0,   "worker",        COUNT,  "ID",      "this worker alone")                               \
+	X(NOW,         0,   "now",           FLAG,   "",        "without a last checkpoint")                       \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
 
 enum hd_opt {

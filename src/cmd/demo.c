@@ -5,6 +5,7 @@
 #include "sys/thread.h"
 #include "exec/report.h"
 #include "cmd/json_line.h"
+#include "cmd/demo_elastic.h"
 #include "cmd/session.h"
 
 /* A demonstration is a job file with a claim. It runs the same job twice, on one
@@ -45,7 +46,7 @@ static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 			*demo = &demos[i];
 			return HD_OK;
 		}
-	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there is: train", name);
+	return hd_fail(&cmd->diag, HD_E_INVAL, "there is no demo \"%s\"; there are: train, elastic", name);
 }
 
 static bool installed(struct hd_cmd *cmd)
@@ -148,8 +149,10 @@ enum hd_err hd_cmd_demo(struct hd_cmd *cmd)
 	const struct demo *demo;
 	struct hd_cores cores;
 	char yaml[2048];
-	enum hd_err err = find_demo(cmd, &demo);
 
+	if (cmd->args.npos && !strcmp(cmd->args.pos[0], "elastic"))
+		return hd_demo_elastic(cmd);
+	enum hd_err err = find_demo(cmd, &demo);
 	if (err)
 		return err;
 	bool real = installed(cmd);

@@ -2,6 +2,7 @@
 
 #include "sys/signal.h"
 #include "cmd/session.h"
+#include "cmd/team.h"
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 
@@ -59,6 +60,20 @@ static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct 
 	return err;
 }
 
+/* Several worker processes: this one coordinates. */
+static enum hd_err conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint64_t step)
+{
+	uint64_t n = cmd->args.count[HD_OPT_WORKERS];
+	enum hd_err err = HD_OK;
+
+	if (n < 1 || n > HD_TEAM_WORKERS)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
+	if (!err)
+		err = hd_team_conduct(cmd, job, dir, (uint32_t)n, step);
+	hd_rundir_close(dir);
+	return err;
+}
+
 enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -97,6 +112,8 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		err = hd_session_put_job(cmd, &dir, job);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_WORKERS])
+		return conduct(cmd, job, &dir, 0);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (err) {
@@ -145,6 +162,8 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	}
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_WORKERS])
+		return conduct(cmd, job, &dir, info.step);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err)

@@ -10,7 +10,7 @@ static const char run_more[] =
 	"Devices and threads never change a bit of the result: only how fast it comes.\n"
 	"SIGTERM: finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves at once.";
 
-#define RUN_OPTS HD_OPT_STEPS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
 
 #define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
 #define COST_OPTS HD_OPT_PERIODS
@@ -29,6 +29,33 @@ const struct hd_verb hd_verbs[] = {
 	  "the split are written to --output (default predictions.npy in the run directory).",
 	  OPTS(HD_OPT_SPLIT, HD_OPT_OUTPUT, HD_OPT_PROMPT, HD_OPT_TOKENS, HD_OPT_TEMPERATURE, HD_OPT_SEED, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
 	  hd_cmd_predict, "program_predict.sh" },
+	{ "worker", "", 0, 0, "join a run as one of its workers, with the devices of this machine",
+	  "--join RUN: the folder of a run that was started with --workers; `heddle run` starts its own workers this way. A worker\n"
+	  "learns the state while the others go on, takes its part between two steps, and leaves at SIGTERM after the step at hand\n"
+	  "(exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.",
+	  OPTS(HD_OPT_JOIN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_SET), hd_cmd_worker, "program_elastic.sh" },
+	{ "serve", "", 0, 0, "coordinate a run whose coordinator is gone",
+	  "--job RUN: takes over the run in that folder: who its members are and what was decided stands in its store. Workers do so by\n"
+	  "themselves. While another one coordinates it, nothing is done (exit 1).",
+	  OPTS(HD_OPT_JOB, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve, "program_elastic.sh" },
+	{ "chaos run", "JOB", 1, 1, "run a job under faults, and undisturbed on one device, and compare the states",
+	  "SIGKILL to any process of the run, the coordinator too; a tenth as many SIGSTOP and SIGCONT, and changes of the number of\n"
+	  "workers. When and whom is drawn from --seed. Exit 0 only if both runs end with the same bits, 5 if not or if no step is\n"
+	  "committed for a minute. The run directories stay: --out DIR (default runs/chaos) holds chaos and undisturbed.",
+	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET), hd_cmd_chaos_run, "program_elastic.sh" },
+	{ "scale", "RUN N|+K|-K|auto", 2, 2, "ask a run for another number of workers, while it goes on",
+	  "The run is one of `heddle run --workers`. Workers come and go between two steps; not a bit of the result depends on it.\n"
+	  "--wait: until that many are members.",
+	  OPTS(HD_OPT_WAIT), hd_cmd_scale, "program_elastic.sh" },
+	{ "stop", "RUN", 1, 1, "end a run after the step at hand, with a checkpoint (exit 75 there); or let one worker go",
+	  "--worker ID: that worker leaves, the run goes on. --now: the run ends without a last checkpoint.",
+	  OPTS(HD_OPT_WORKER, HD_OPT_NOW), hd_cmd_stop, "program_elastic.sh" },
+	{ "status", "RUN", 1, 1, "where a run stands: step, loss, workers, who has what",
+	  "Of a run that goes on with workers (`heddle run --workers`).",
+	  OPTS(HD_OPT_WATCH, HD_OPT_EVERY), hd_cmd_status, "program_elastic.sh" },
+	{ "top", "RUN", 1, 1, "the same as a live screen",
+	  "On a terminal the screen is rewritten, elsewhere a table follows the other; ends with the run.",
+	  OPTS(HD_OPT_EVERY), hd_cmd_top, "program_elastic.sh" },
 	{ "ckpt ls", "RUN", 1, 1, "list the checkpoints of a run", "", OPTS(), hd_cmd_ckpt_ls, "program_ckpt.sh" },
 	{ "ckpt show", "CKPT", 1, 1, "what a checkpoint holds", "A run directory stands for its newest whole checkpoint.", OPTS(), hd_cmd_ckpt_show, "program_ckpt.sh" },
 	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest", "Of a run directory every checkpoint is checked, a line each; exit 5 if any is bad.", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
@@ -202,6 +229,7 @@ const struct hd_verb hd_verbs[] = {
 		  HD_OPT_PARTITIONER, HD_OPT_SET), hd_cmd_simulate, "program_schedule.sh" },
 	{ "demo", "[NAME]", 0, 1, "a scripted story that checks its own claim; without a name: train",
 	  "train: a network learns from real images on one device, then on all; the two states must be equal bit for bit.\n"
+	  "elastic: worker processes join, differ in speed, are killed, the coordinator too; the state must be that of one worker.\n"
 	  "Exit 0 only if the claim at the end was verified.",
 	  OPTS(HD_OPT_SHOW, HD_OPT_DEVICES), hd_cmd_demo, "program_demo.sh" },
 	{ "completion", "bash|zsh|fish", 1, 1, "shell completion", "", OPTS(), hd_cmd_completion, "program_completion.sh" },

@@ -12,20 +12,18 @@
 enum { HD_UNIX_PATH = 100,                /* the kernel's limit is 108 with the final 0; some room for a suffix */
        HD_CONTROL_LOOK_NS = 20000000 };   /* readable wakes at once; a connection under way is looked at so often */
 
-enum hd_err hd_control_path(const char *dir, char addr[HD_ADDR_CAP], struct hd_diag *diag)
+enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char full[HD_PATH_CAP], hex[HD_HASH_HEX], folder[HD_PATH_CAP];
 	struct hd_fs fs;
 
-	if (strlen(dir) + sizeof "/run.sock" <= HD_UNIX_PATH) {
-		snprintf(addr, HD_ADDR_CAP, "unix:%s/run.sock", dir);
+	if ((size_t)snprintf(addr, HD_ADDR_CAP, "unix:%s/%s", dir, name) < sizeof "unix:" + HD_UNIX_PATH)
 		return HD_OK;
-	}
 	hd_fs_real(&fs);
 	if (!realpath(dir, full))
 		return hd_fail(diag, HD_E_NOTFOUND, "there is no run %s", dir);
-	if (!runtime || strlen(runtime) > HD_UNIX_PATH - sizeof "/heddle/.sock" - 16)
+	if (!runtime || strlen(runtime) > HD_UNIX_PATH - sizeof "/heddle/" - 17 - strlen(name))
 		return hd_fail(diag, HD_E_REFUSED, "the path of %s is too long for a socket, and XDG_RUNTIME_DIR names no folder for it: "
 			"choose a shorter one", dir);
 	snprintf(folder, sizeof folder, "%s/heddle", runtime);
@@ -33,7 +31,7 @@ enum hd_err hd_control_path(const char *dir, char addr[HD_ADDR_CAP], struct hd_d
 	if (err)
 		return err;
 	hd_hash_hex(hd_hash(full, strlen(full)), hex);
-	snprintf(addr, HD_ADDR_CAP, "unix:%.80s/%.16s.sock", folder, hex);
+	snprintf(addr, HD_ADDR_CAP, "unix:%.60s/%.16s-%.30s", folder, hex, name);
 	return HD_OK;
 }
 

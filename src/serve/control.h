@@ -42,8 +42,8 @@ struct hd_control {
 	struct hd_control_client client[HD_CONTROL_CLIENTS];
 };
 
-/* "unix:PATH" of the run in folder `dir`, an absolute path or one below the current folder. */
-HD_MUST_USE enum hd_err hd_control_path(const char *dir, char addr[HD_ADDR_CAP], struct hd_diag *diag);
+/* "unix:PATH" of a socket of the run in folder `dir`, an absolute path or one below the current folder. "run.sock" is the control's. */
+HD_MUST_USE enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag);
 
 /* Fields self, answer, tag are set by the caller. */
 HD_MUST_USE enum hd_err hd_control_open(struct hd_control *control, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag);

@@ -166,16 +166,16 @@ static void a_path_too_long_for_a_socket_has_another_place(void **state)
 	char out[HD_ADDR_CAP], folder[300] = "/tmp/";
 
 	(void)state;
-	assert_int_equal(hd_control_path("runs/tiny", out, NULL), HD_OK);
+	assert_int_equal(hd_control_path("runs/tiny", "run.sock", out, NULL), HD_OK);
 	assert_string_equal(out, "unix:runs/tiny/run.sock");
 	memset(folder + 5, 'a', 200);
 	struct hd_fs fs;
 	hd_fs_real(&fs);
 	assert_int_equal(hd_fs_mkdirs(&fs, folder, NULL), HD_OK);
 	unsetenv("XDG_RUNTIME_DIR");
-	assert_int_equal(hd_control_path(folder, out, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_control_path(folder, "run.sock", out, NULL), HD_E_REFUSED);
 	setenv("XDG_RUNTIME_DIR", "/tmp", 1);
-	assert_int_equal(hd_control_path(folder, out, NULL), HD_OK);
+	assert_int_equal(hd_control_path(folder, "run.sock", out, NULL), HD_OK);
 	assert_true(strlen(out) < 108 && !strncmp(out, "unix:/tmp/heddle/", 17));
 	assert_int_equal(hd_fs_rmdir(&fs, folder, NULL), HD_OK);
 }

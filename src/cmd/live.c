@@ -1,0 +1,77 @@
+#include "cmd/live.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HD_LIVE_WAIT_NS INT64_C(5000000000)
+
+enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer)
+{
+	char addr[HD_ADDR_CAP];
+	struct hd_stat stat;
+	enum hd_err err = hd_fs_stat(&cmd->fs, run, &stat, &cmd->diag);
+
+	if (!err && stat.kind != HD_FILE_FOLDER)
+		err = hd_fail(&cmd->diag, HD_E_INPUT, "%s is no run directory", run);
+	if (!err)
+		err = hd_control_path(run, "run.sock", addr, &cmd->diag);
+	return err ? err : hd_control_ask(addr, ask, HD_LIVE_WAIT_NS, &cmd->arena, answer, &cmd->diag);
+}
+
+static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker *w, struct hd_diag *diag)
+{
+	const struct { const char *key; int64_t *at; } number[] = { { "id", &w->id }, { "pid", &w->pid }, { "devices", &w->devices },
+		{ "virtual_nodes", &w->virtual_nodes }, { "redone_vn", &w->redone } };
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
+		err = hd_json_get_i64(item, number[i].key, 0, INT64_MAX, number[i].at, diag);
+	if (!err)
+		err = hd_json_get_text(item, "state", &w->state, diag);
+	if (!err)
+		err = hd_json_get_text(item, "address", &w->address, diag);
+	if (!err)
+		err = hd_json_get_f64(item, "step_ms", &w->step_ms, diag);
+	return err ? err : hd_json_get_f64(item, "wait_ms", &w->wait_ms, diag);
+}
+
+enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag)
+{
+	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step }, { "steps", &live->steps }, { "membership", &live->epoch },
+		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "target", &live->target },
+		{ "virtual_nodes", &live->virtual_nodes } };
+	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why } };
+	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss }, { "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms } };
+	const struct hd_json *workers = NULL;
+	enum hd_err err = HD_OK;
+
+	*live = (struct hd_live){ 0 };
+	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
+		err = hd_json_get_i64(answer, number[i].key, 0, INT64_MAX, number[i].at, diag);
+	for (size_t i = 0; i < sizeof text / sizeof *text && !err; i++)
+		err = hd_json_get_text(answer, text[i].key, text[i].at, diag);
+	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
+		err = hd_json_get_f64(answer, real[i].key, real[i].at, diag);
+	if (!err)
+		err = hd_json_get(answer, "workers", HD_JSON_ARRAY, &workers, diag);
+	for (size_t i = 0; !err && i < hd_json_count(workers) && live->nworkers < HD_LIVE_WORKERS; i++)
+		err = read_worker(hd_json_item(workers, i), &live->worker[live->nworkers++], diag);
+	return err;
+}
+
+void hd_live_print(const struct hd_live *l, FILE *to)
+{
+	char loss[32] = "-";
+
+	if (isfinite(l->loss))
+		snprintf(loss, sizeof loss, "%.4f", l->loss);
+	fprintf(to, "%s  %s  step %lld/%lld  loss %s  %lld of %lld workers  %lld virtual nodes  membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
+		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target, (long long)l->virtual_nodes,
+		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
+	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s  %s\n", "worker", "state", "devices", "vnodes", "step ms", "wait ms", "pid", "address");
+	for (uint32_t i = 0; i < l->nworkers; i++) {
+		const struct hd_live_worker *w = &l->worker[i];
+		fprintf(to, "%6lld  %-9s %8lld %8lld %9.3g %9.3g %9lld  %s\n", (long long)w->id, w->state, (long long)w->devices,
+			(long long)w->virtual_nodes, w->step_ms, w->wait_ms, (long long)w->pid, w->address);
+	}
+}

@@ -1,0 +1,31 @@
+/* live.h -- what the verbs that speak to a run share: finding its coordinator and asking it.
+ *
+ * RUN is a run directory. Its coordinator answers on the socket in it (serve/control.h). */
+#ifndef HD_CMD_LIVE_H
+#define HD_CMD_LIVE_H
+
+#include "serve/control.h"
+#include "cmd/verbs.h"
+
+/* `ask`: a JSON object with the member "do". The answer lies in the arena of the call. */
+HD_MUST_USE enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer);
+
+/* Where a run stands, as its coordinator tells it; texts lie in the answer. */
+enum { HD_LIVE_WORKERS = 128 };
+struct hd_live_worker {
+	int64_t id, pid, devices, virtual_nodes, redone;
+	const char *state, *address;
+	double step_ms, wait_ms;
+};
+struct hd_live {
+	const char *name, *state, *why;   /* state: starting, running, waiting, stopping */
+	int64_t step, steps, epoch, term, plan, members, target, virtual_nodes;
+	double loss, step_ms, wait_ms;
+	uint32_t nworkers;
+	struct hd_live_worker worker[HD_LIVE_WORKERS];
+};
+HD_MUST_USE enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag);
+/* The table of `status` and `top`. */
+void hd_live_print(const struct hd_live *live, FILE *to);
+
+#endif

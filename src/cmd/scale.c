@@ -1,0 +1,80 @@
+#include <string.h>
+
+#include "base/num.h"
+#include "sys/signal.h"
+#include "cmd/live.h"
+
+enum { HD_LOOK_NS = 100000000 };
+
+/* "5", "+2", "-1", "auto" -> a member of the request. */
+static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
+{
+	const char *digits = text + (*text == '+' || *text == '-');
+	uint64_t n = 0;
+
+	if (!strcmp(text, "auto")) {
+		snprintf(ask, 96, "{\"do\":\"scale\",\"auto\":true}");
+		return HD_OK;
+	}
+	if (hd_num_u64(digits, HD_LIVE_WORKERS, &n, NULL) || (digits == text && n == 0))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "workers \"%s\": write a number from 1 to %d, +K, -K or auto", text, HD_LIVE_WORKERS);
+	snprintf(ask, 96, "{\"do\":\"scale\",\"%s\":%s%llu}", digits == text ? "workers" : "by", *text == '-' ? "-" : "", (unsigned long long)n);
+	return HD_OK;
+}
+
+static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t target)
+{
+	for (;;) {
+		const struct hd_json *answer;
+		struct hd_live live;
+		enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
+		if (!err)
+			err = hd_live_read(answer, &live, &cmd->diag);
+		if (err || live.members == target || live.target != target)
+			return err ? err : live.target == target ? HD_OK
+				: hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile", (long long)live.target);
+		if (hd_signal_wish())
+			return hd_wish_err(hd_signal_wish());
+		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + HD_LOOK_NS);
+	}
+}
+
+enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
+{
+	const char *run = cmd->args.pos[0];
+	const struct hd_json *answer;
+	int64_t target = 0, members = 0;
+	char ask[96];
+	enum hd_err err = wish(cmd, cmd->args.pos[1], ask);
+
+	if (!err)
+		err = hd_live_ask(cmd, run, ask, &answer);
+	if (!err)
+		err = hd_json_get_i64(answer, "target", 0, INT64_MAX, &target, &cmd->diag);
+	if (!err)
+		err = hd_json_get_i64(answer, "members", 0, INT64_MAX, &members, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_WAIT])
+		err = hd_signal_install(&cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_WAIT])
+		err = wait_for(cmd, run, target);
+	if (err)
+		return err;
+	if (cmd->args.has[HD_OPT_JSON])
+		printf("{\"target\":%lld,\"members\":%lld}\n", (long long)target, (long long)(cmd->args.has[HD_OPT_WAIT] ? target : members));
+	else if (!cmd->args.has[HD_OPT_QUIET])
+		printf("%lld workers asked for, %lld now\n", (long long)target, (long long)(cmd->args.has[HD_OPT_WAIT] ? target : members));
+	return HD_OK;
+}
+
+/* The whole run, or one worker of it. */
+enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
+{
+	const struct hd_json *answer;
+	char ask[96];
+
+	if (cmd->args.has[HD_OPT_WORKER])
+		snprintf(ask, sizeof ask, "{\"do\":\"drain\",\"worker\":%llu}", (unsigned long long)cmd->args.count[HD_OPT_WORKER]);
+	else
+		snprintf(ask, sizeof ask, "{\"do\":\"stop\",\"now\":%s}", cmd->args.has[HD_OPT_NOW] ? "true" : "false");
+	return hd_live_ask(cmd, cmd->args.pos[0], ask, &answer);
+}

@@ -1,0 +1,201 @@
+#include "cmd/team.h"
+
+#include <string.h>
+
+#include "sys/signal.h"
+#include "sys/thread.h"
+#include "exec/report.h"
+#include "exec/times.h"
+#include "serve/conduct.h"
+#include "cmd/json_line.h"
+
+enum { HD_TEAM_ARGS = 16 };
+
+struct team {
+	struct hd_ui *ui;
+	const struct hd_task *task;
+	struct hd_run_watch watch;
+	struct hd_arena arena;            /* of the plan that is shown */
+	struct hd_plan plan;
+	struct hd_times times;
+	uint32_t shown;                   /* epoch of it */
+	int64_t began_ns;
+	uint64_t began_step;
+	bool begun;
+};
+
+/* A plan of a view, for the line that shows who has how many virtual nodes. */
+static void take_view(struct team *t, const struct hd_view *view)
+{
+	const struct hd_plan_job job = { .nvns = t->task->job->nvns, .nchunks = 1, .nstages = 1, .clips = true };
+	uint32_t counts[HD_VIEW_RANKS];
+
+	if (!view || view->epoch == t->shown)
+		return;
+	t->shown = view->epoch;
+	for (uint32_t r = 0; r < view->nranks; r++)
+		counts[r] = view->rank[r].nvns;
+	hd_arena_reset(&t->arena);
+	if (hd_plan_data(&t->plan, &job, view->nranks, counts, &t->arena, NULL))
+		t->plan = (struct hd_plan){ 0 };
+}
+
+static void on_step(void *user, const struct hd_step_news *n, uint64_t step, const struct hd_view *view)
+{
+	struct team *t = user;
+	struct hd_clock *clock = &t->ui->cmd->clock;
+	int64_t now = hd_clock_now_ns(clock);
+
+	take_view(t, view);
+	if (!t->begun) {
+		t->begun = true;
+		t->began_ns = now;
+		t->began_step = step;
+	}
+	struct hd_progress p = { .plan = &t->plan, .nsteps = t->task->nsteps, .step_ms = (double)n->step_ns * 1e-6 };
+	p.record.step = step;
+	p.record.lr = (float)n->lr;
+	p.loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
+	hd_times_add(&t->times, p.step_ms);
+	p.times = &t->times;
+	p.samples_per_s = p.step_ms > 0 ? (double)t->task->job->batch * 1e3 / p.step_ms : 0;
+	p.wait_share = n->step_ns ? (double)n->wait_ns / (double)n->step_ns : 0;
+	p.eta_s = step > t->began_step ? (double)(now - t->began_ns) * 1e-9 / (double)(step - t->began_step) * (double)(t->task->nsteps - step - 1) : 0;
+	t->watch.step(t->watch.user, &p);
+}
+
+static void on_note(void *user, const char *kind, uint32_t worker, const char *text)
+{
+	struct team *t = user;
+	char line[700];
+
+	if (worker != HD_NOBODY)
+		snprintf(line, sizeof line, "worker %u: %s", worker, text);
+	t->watch.note(t->watch.user, kind, worker != HD_NOBODY ? line : text);
+}
+
+static enum hd_err wish(void *user)
+{
+	(void)user;
+	return hd_wish_err(hd_signal_wish());
+}
+
+/* Each worker gets its part of this machine's cores unless devices are given. */
+static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint32_t target)
+{
+	const char **argv = hd_arena_take(&cmd->arena, HD_TEAM_ARGS, sizeof *argv);
+	struct hd_text devices, threads, steps;
+	struct hd_cores cores;
+	uint32_t n = 0;
+
+	hd_text_init(&devices, &cmd->arena);
+	hd_text_init(&threads, &cmd->arena);
+	hd_text_init(&steps, &cmd->arena);
+	hd_cores_usable(&cores);
+	if (!argv)
+		return NULL;
+	if (cmd->args.has[HD_OPT_DEVICES])
+		hd_text_add(&devices, cmd->args.text[HD_OPT_DEVICES]);
+	else
+		hd_text_addf(&devices, "auto:%u", cores.n / target > 1 ? cores.n / target : 1);
+	argv[n++] = "/proc/self/exe";
+	argv[n++] = "worker";
+	argv[n++] = "--join";
+	argv[n++] = dir;
+	argv[n++] = "--devices";
+	argv[n++] = devices.at;
+	if (cmd->args.has[HD_OPT_THREADS]) {
+		hd_text_addf(&threads, "%llu", (unsigned long long)cmd->args.count[HD_OPT_THREADS]);
+		argv[n++] = "--threads";
+		argv[n++] = threads.at;
+	}
+	if (cmd->args.has[HD_OPT_STEPS]) {
+		hd_text_addf(&steps, "%llu", (unsigned long long)cmd->args.count[HD_OPT_STEPS]);
+		argv[n++] = "--steps";
+		argv[n++] = steps.at;
+	}
+	argv[n] = NULL;
+	return devices.full || threads.full || steps.full ? NULL : argv;
+}
+
+static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, const char *hex,
+	enum hd_err err)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "run", dir->path);
+	hd_json_put_i64(w, "step", (int64_t)end->step);
+	if (ui->steps) {
+		hd_json_put_f32(w, "loss_first", (float)ui->first_loss);
+		hd_json_put_f32(w, "loss_last", (float)ui->last_loss);
+	} else {
+		hd_json_put_null(w, "loss_first");
+		hd_json_put_null(w, "loss_last");
+	}
+	hd_json_put_text(w, "digest", hex);
+	hd_json_put_i64(w, "commits", end->commits);
+	hd_json_put_i64(w, "membership", end->epochs);
+	hd_json_put_i64(w, "redone_vn", (int64_t)end->redone);
+	hd_json_put_i64(w, "exit", hd_err_exit(err));
+	hd_json_line_print(&line);
+}
+
+/* The state is the members'; what is left of it here is the last checkpoint. */
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, enum hd_err err)
+{
+	struct hd_ckpt_info info;
+	char hex[HD_HASH_HEX] = "";
+
+	if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, NULL, NULL, NULL) && info.step == end->step)
+		hd_hash_hex(info.digest, hex);
+	hd_ui_end(ui);
+	if (cmd->args.has[HD_OPT_JSON]) {
+		print_json(cmd, ui, dir, end, hex, err);
+		return;
+	}
+	if (*hex)
+		hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)end->step);
+	hd_ui_say(ui, "report   %s/report.html", dir->path);
+	if (dir->lines_lost)
+		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
+}
+
+enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step)
+{
+	char address[HD_MSG_ADDR + 1];
+	struct hd_conduct_end end = { 0 };
+	struct hd_diag why = { "" };
+	struct hd_task *task = NULL;
+	struct hd_ui ui;
+	struct team team = { .ui = &ui };
+
+	hd_ui_init(&ui, cmd);
+	hd_arena_init(&team.arena, 0);
+	team.watch = hd_ui_watch(&ui);
+	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
+	if (!err)
+		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
+	if (err) {
+		hd_task_destroy(task);
+		return err;
+	}
+	hd_task_drop_weights(task);
+	team.task = task;
+	struct hd_conduct_spec spec = {
+		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = step, .listen = { address },
+		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
+		.watch = { .user = &team, .step = on_step, .note = on_note },
+	};
+	hd_rundir_event(dir, "job_start", step, "");
+	err = hd_conduct(&spec, &end, &cmd->diag);
+	if (err != HD_E_AGAIN) {
+		hd_rundir_event(dir, "job_end", end.step, "");
+		if (hd_report_write(dir, &why))
+			hd_ui_say(&ui, "!! no report: %s", why.text);
+		print_end(cmd, &ui, dir, &end, err);
+	}
+	hd_arena_finish(&team.arena);
+	hd_task_destroy(task);
+	return err;
+}

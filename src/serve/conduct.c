@@ -1,0 +1,675 @@
+#include "serve/conduct.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/le.h"
+#include "base/num.h"
+#include "wire/hub.h"
+#include "exec/ckpt.h"
+#include "exec/elastic.h"
+#include "serve/control.h"
+#include "serve/crew.h"
+#include "serve/pace.h"
+#include "serve/store.h"
+
+enum { HD_CONDUCT_TICKS = 4,              /* a T */
+       HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
+       HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2,
+       HD_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
+#define HD_CONDUCT_LAST_NS INT64_C(300000000)
+#define HD_CREW_GRACE_NS INT64_C(3000000000)
+
+struct conduct {
+	const struct hd_conduct_spec *spec;
+	struct hd_loop loop;
+	struct hd_net net;
+	struct hd_hub hub;
+	struct hd_control control;
+	struct hd_store *store;
+	struct hd_host host;
+	struct hd_crew crew;
+	uint32_t to_start, started_before;        /* workers that are wanted and not started yet; started before there was a machine */
+	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
+	struct hd_co_config config;
+	struct hd_pace pace;
+	struct hd_arena messages;
+	uint8_t *room;
+	struct hd_co_event queue[HD_CONDUCT_EVENTS];
+	uint32_t first, nqueued;
+	bool stepping, over, wished;
+	int64_t detect_ns;
+	struct hd_conduct_end end;
+	double loss, step_ms, wait_ms;
+	uint32_t exit_code;
+	char exit_text[HD_MSG_TEXT + 1];
+	enum hd_err err;
+	struct hd_diag diag;
+};
+
+static void fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag)
+{
+	if (!c->err) {
+		c->err = err;
+		c->diag = *diag;
+	}
+	c->over = true;
+}
+
+/* ---- the record, as bytes ---- */
+
+static void record_put(const struct hd_co_record *r, uint8_t bytes[HD_RECORD_BYTES])
+{
+	memset(bytes, 0, HD_RECORD_BYTES);
+	hd_put64(bytes, r->serial);
+	hd_put32(bytes + 8, r->term);
+	hd_put32(bytes + 12, r->epoch);
+	hd_put32(bytes + 16, r->next_worker);
+	hd_put32(bytes + 20, r->target);
+	hd_put32(bytes + 24, r->nmembers);
+	bytes[28] = r->started;
+	bytes[29] = r->halting;
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		hd_put32(bytes + 30 + 4 * (size_t)i, r->member[i]);
+}
+
+static enum hd_err record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
+{
+	if (len != HD_RECORD_BYTES || hd_get32(bytes + 24) > HD_MAX_MEMBERS || bytes[28] > 1 || bytes[29] > 1)
+		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
+	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
+		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
+		.halting = bytes[29] };
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		r->member[i] = hd_get32(bytes + 30 + 4 * (size_t)i);
+	return HD_OK;
+}
+
+/* ---- what the run's folder is told ---- */
+
+static void note(struct conduct *c, const char *kind, uint32_t worker, const char *text)
+{
+	char room[2048];
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	if (c->spec->watch.note)
+		c->spec->watch.note(c->spec->watch.user, kind, worker, text);
+	if (*text == '{') {               /* the body of an event, made by a worker */
+		size_t n = strlen(text);
+		snprintf(room, sizeof room, "%.*s", (int)(n > 2 ? n - 2 : 0), text + 1);
+		hd_rundir_event(c->spec->dir, kind, c->end.step, n < sizeof room ? room : "");
+		return;
+	}
+	hd_text_fixed(&body, room, sizeof room);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	if (worker != HD_NOBODY)
+		hd_json_put_i64(&w, "worker", worker);
+	if (*text)
+		hd_json_put_text(&w, "text", text);
+	hd_json_close(&w);
+	if (body.full || body.len < 3)
+		body.len = 2;
+	body.at[body.len - 1] = 0;
+	hd_rundir_event(c->spec->dir, kind, c->end.step, body.len > 2 ? body.at + 1 : "");
+}
+
+static void feed(struct conduct *c, const struct hd_co_event *event);
+
+/* ---- actions ---- */
+
+#define ACT(name) static void do_##name(struct conduct *c, const struct hd_co_action *a)
+
+ACT(send)
+{
+	size_t len = 0;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_msg_encode(a->msg, c->room, HD_TELL_MAX, &len, &diag);
+
+	if (!err)
+		err = hd_hub_tell(&c->hub, a->worker, (uint32_t)a->msg->kind, 0, c->room, len, &diag);
+	if (err == HD_E_AGAIN)
+		hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, "its queue is full");
+	else if (err && err != HD_E_PEERLOST)
+		fail(c, err, &diag);
+}
+
+ACT(drop) { hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, a->text ? a->text : ""); }
+
+ACT(store)
+{
+	uint8_t bytes[HD_RECORD_BYTES];
+	struct hd_diag diag = { "" };
+
+	record_put(a->record, bytes);
+	enum hd_err err = hd_store_put(c->store, HD_RECORD_MEMBERSHIP, bytes, sizeof bytes, &diag);
+	if (err)
+		note(c, "warning", HD_NOBODY, diag.text);
+	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
+}
+
+/* Workers call themselves "pid:123". */
+static int pid_in(const char *host)
+{
+	uint64_t pid = 0;
+
+	return host && !strncmp(host, "pid:", 4) && !hd_num_u64(host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
+}
+
+static int pid_of(const struct conduct *c, uint32_t worker)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (w[i].worker == worker)
+			return pid_in(w[i].host);
+	return 0;
+}
+
+/* The machine counts from its first worker on; those that were started before are under way already. */
+ACT(spawn)
+{
+	uint32_t owed = a->n < c->started_before ? a->n : c->started_before;
+
+	c->started_before -= owed;
+	c->to_start += c->spec->worker_argv ? a->n - owed : 0;
+}
+
+/* A stopped process of ours would lie about for ever: it is dead to the job, so it may be dead. */
+ACT(end)
+{
+	struct hd_hand *hand = hd_crew_find(&c->crew, pid_of(c, a->worker));
+
+	if (hand && hd_proc_signal(&hand->proc, HD_PROC_KILL, NULL))
+		note(c, "warning", a->worker, "its process could not be ended");
+}
+
+ACT(restore)
+{
+	struct hd_ckpt_info info;
+	uint64_t step = HD_NO_STEP;
+
+	(void)a;
+	if (!hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
+		step = info.step;
+	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
+		step = c->spec->step;     /* nothing was saved yet: from where the run began */
+	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
+}
+
+ACT(commit)
+{
+	const struct hd_step_news *n = a->news;
+	struct hd_co_status status;
+
+	hd_coordinator_status(c->machine, &status);
+	c->end.step = a->step + 1;
+	c->end.commits++;
+	c->spec->dir->membership = a->epoch;
+	if (!n)
+		return;
+	c->end.has_digest |= n->has_digest;
+	if (n->has_digest)
+		c->end.digest = n->digest;
+	c->end.redone += n->redone;
+	c->loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
+	c->step_ms = (double)n->step_ns * 1e-6;
+	c->wait_ms = (double)n->wait_ns * 1e-6;
+	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch, .loss_sum = n->loss_sum, .weight = n->weight,
+		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty, .skipped = n->skipped, .has_digest = n->has_digest,
+		.digest = n->digest };
+	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms, .workers = status.nmembers, .membership = a->epoch,
+		.redone = n->redone };
+	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
+		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
+	if (c->spec->watch.step)
+		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
+	if (hd_pace_asks(&c->pace))
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
+}
+
+ACT(note) { note(c, a->name, a->worker, a->text ? a->text : ""); }
+
+ACT(exit)
+{
+	c->exit_code = a->code;
+	snprintf(c->exit_text, sizeof c->exit_text, "%s", a->text ? a->text : "");
+	c->over = true;
+}
+
+static void (*const act[HD_CO_DO_NKINDS])(struct conduct *c, const struct hd_co_action *a) = {
+	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store, [HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
+	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_COMMIT] = do_commit, [HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
+};
+
+static void feed(struct conduct *c, const struct hd_co_event *event)
+{
+	if (!c->machine || c->nqueued == HD_CONDUCT_EVENTS)
+		return;                   /* the machine asks again for what it needs */
+	c->queue[(c->first + c->nqueued++) % HD_CONDUCT_EVENTS] = *event;
+	if (c->stepping)
+		return;
+	c->stepping = true;
+	while (c->nqueued && !c->over) {
+		const struct hd_co_event next = c->queue[c->first];
+		c->first = (c->first + 1) % HD_CONDUCT_EVENTS;
+		c->nqueued--;
+		struct hd_co_actions done = hd_coordinator_step(c->machine, &next, hd_clock_now_ns(c->spec->clock));
+		for (size_t i = 0; i < done.n; i++)
+			act[done.at[i].kind](c, &done.at[i]);
+	}
+	c->stepping = false;
+}
+
+/* ---- the wire ---- */
+
+/* The kernels of the first who joins are the job's: kept before anything else of the membership is. */
+static bool begin(struct conduct *c, const struct hd_msg *msg)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = HD_OK;
+
+	if (c->machine)
+		return true;
+	if (msg->kind != HD_MSG_JOIN)
+		return false;
+	if (!c->config.record.serial) {
+		c->config.kernels = msg->join.kernels;
+		err = hd_store_put(c->store, HD_RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &diag);
+	}
+	if (!err)
+		err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock), &diag);
+	if (err)
+		fail(c, err, &diag);
+	c->started_before = c->crew.n + c->to_start ? c->crew.n + c->to_start - 1 : 0;
+	return !err;
+}
+
+static void on_message(void *self, const struct hd_message *m)
+{
+	struct conduct *c = self;
+	struct hd_diag diag = { "" };
+	struct hd_msg msg;
+
+	hd_arena_reset(&c->messages);
+	enum hd_err err = hd_msg_decode(&msg, m->id, m->bytes, m->len, &c->messages, &diag);
+	if (err == HD_E_PROTOCOL)
+		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_FRAME, diag.text);
+	else if (err)
+		fail(c, err, &diag);
+	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL)
+		hd_pace_seal(&c->pace, m->worker, &msg.seal.news, hd_coordinator_view(c->machine));
+	if (!err && c->machine)
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker, .msg = &msg });
+}
+
+static void on_up(void *self, const struct hd_peer_info *peer)
+{
+	(void)self;
+	(void)peer;                       /* it says JOIN */
+}
+
+static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	(void)why;
+	(void)text;
+	feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_CLOSED });
+}
+
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
+{
+	feed(self, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = silent_ms ? HD_SILENT : HD_HEARD });
+}
+
+/* No transfer ends here. */
+static void on_arrived(void *self, const struct hd_arrival *arrival) { (void)self; (void)arrival; }
+static void on_sent(void *self, const struct hd_sent *sent) { (void)self; (void)sent; }
+static void on_epoch(void *self, uint32_t worker, uint32_t epoch) { (void)self; (void)worker; (void)epoch; }
+static void on_probed(void *self, const struct hd_probe *probe) { (void)self; (void)probe; }
+
+/* ---- the crew ---- */
+
+static void look_at_crew(struct conduct *c)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	char host[32];
+	uint32_t number;
+	int pid, code;
+
+	while (hd_crew_ended(&c->crew, &number, &pid, &code)) {
+		char text[64];
+		uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
+		snprintf(host, sizeof host, "pid:%d", pid);
+		for (uint32_t i = 0; i < n; i++)
+			if (w[i].host && !strcmp(w[i].host, host))
+				worker = w[i].worker;
+		snprintf(text, sizeof text, "process %d ended with exit code %d", pid, code);
+		note(c, "process_ended", worker, text);
+		if (worker != HD_NOBODY)
+			feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_EXITED });
+		else if (!c->machine)
+			c->to_start++;    /* nobody has joined yet: nobody else counts the missing ones */
+	}
+	while (c->to_start) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_crew_start(&c->crew, NULL, &diag);
+		if (err == HD_E_AGAIN)
+			break;
+		if (err)
+			note(c, "warning", HD_NOBODY, diag.text);
+		c->to_start--;
+	}
+}
+
+/* ---- users ---- */
+
+static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	struct hd_co_status status = { .target = c->config.target };
+	int64_t n = 0;
+
+	if (c->machine)
+		hd_coordinator_status(c->machine, &status);
+	if (hd_json_find(ask, "auto"))
+		return hd_fail(diag, HD_E_INVAL, "elastic.autoscale.policy of the job is off; ask for a number");
+	enum hd_err err = hd_json_find(ask, "by") ? hd_json_get_i64(ask, "by", INT32_MIN, INT32_MAX, &n, diag)
+		: hd_json_get_i64(ask, "workers", 1, INT32_MAX, &n, diag);
+	if (err)
+		return err;
+	n += hd_json_find(ask, "by") ? (int64_t)status.target : 0;
+	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
+		return hd_fail(diag, HD_E_INVAL, "%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", (long long)n,
+			c->config.min, c->config.max);
+	c->config.target = (uint32_t)n;
+	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = (uint32_t)n });
+	hd_json_put_i64(w, "target", n);
+	hd_json_put_i64(w, "members", status.nmembers);
+	return HD_OK;
+}
+
+static const char *state_of(const struct conduct *c, const struct hd_co_status *s)
+{
+	return !c->machine ? "starting" : s->halting ? "stopping" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
+}
+
+static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	struct hd_co_status s = { .target = c->config.target };
+	struct hd_proc_self self;
+	uint32_t n = 0;
+
+	(void)ask;
+	(void)diag;
+	if (c->machine) {
+		hd_coordinator_status(c->machine, &s);
+		n = hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS);
+	}
+	hd_proc_self(&self);
+	hd_json_put_i64(w, "pid", self.pid);
+	hd_json_put_text(w, "name", hd_job_text(c->spec->task->job, HD_JOB_NAME));
+	hd_json_put_text(w, "state", state_of(c, &s));
+	hd_json_put_text(w, "why", s.holding ? "fewer workers than workers.min" : s.changing ? "membership is changing" : "");
+	hd_json_put_i64(w, "step", (int64_t)c->end.step);
+	hd_json_put_i64(w, "steps", (int64_t)c->spec->task->nsteps);
+	hd_json_put_f64(w, "loss", c->loss);
+	hd_json_put_f64(w, "step_ms", c->step_ms);
+	hd_json_put_f64(w, "wait_ms", c->wait_ms);
+	hd_json_put_i64(w, "membership", s.epoch);
+	hd_json_put_i64(w, "term", s.term);
+	hd_json_put_i64(w, "plan", s.epoch);
+	hd_json_put_i64(w, "members", s.nmembers);
+	hd_json_put_i64(w, "target", s.target);
+	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_open_array(w, "workers");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hd_co_worker_status *p = &worker[i];
+		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
+			continue;
+		hd_json_open_object(w, NULL);
+		hd_json_put_i64(w, "id", p->worker);
+		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
+		hd_json_put_i64(w, "pid", pid_in(p->host));
+		hd_json_put_i64(w, "devices", p->ndevices);
+		hd_json_put_i64(w, "virtual_nodes", p->nvns);
+		hd_json_put_f64(w, "step_ms", c->step_ms);
+		hd_json_put_f64(w, "wait_ms", c->wait_ms);
+		hd_json_put_i64(w, "redone_vn", 0);
+		hd_json_put_text(w, "address", p->address ? p->address : "");
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	return HD_OK;
+}
+
+static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	bool now = false;
+	enum hd_err err = hd_json_find(ask, "now") ? hd_json_get_bool(ask, "now", &now, diag) : HD_OK;
+
+	(void)w;
+	if (!err && (now || !c->machine)) {
+		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
+		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu", (unsigned long long)c->end.step);
+		c->over = true;
+	} else if (!err) {
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED), .text = "somebody asked it to stop" });
+	}
+	return err;
+}
+
+static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	int64_t id = 0;
+	enum hd_err err = hd_json_get_i64(ask, "worker", 0, INT32_MAX, &id, diag);
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+
+	(void)w;
+	for (uint32_t i = 0; i < n && !err; i++)
+		if (worker[i].worker == (uint32_t)id && worker[i].state != HD_W_OUT && worker[i].state != HD_W_FREE) {
+			feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED) });
+			return HD_OK;
+		}
+	return err ? err : hd_fail(diag, HD_E_INVAL, "there is no worker %lld; `heddle status` lists them", (long long)id);
+}
+
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	static const struct { const char *what; enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *); } row[] = {
+		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		if (!strcmp(row[i].what, what))
+			return row[i].answer(self, ask, w, diag);
+	return hd_fail(diag, HD_E_INVAL, "a coordinator does not \"%s\"", what);
+}
+
+/* ---- from beginning to end ---- */
+
+static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
+{
+	uint8_t bytes[HD_RECORD_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, HD_RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, diag);
+
+	if (!err)
+		err = record_get(&c->config.record, bytes, len, diag);
+	if (!err)
+		err = hd_store_get(c->store, HD_RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
+{
+	const struct hd_job *job = c->spec->task->job;
+	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
+	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+
+	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
+	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
+		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
+		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .step = c->spec->step };
+	hd_pace_init(&c->pace, job->nvns);
+	c->config.plan = hd_pace_plan;
+	c->config.plan_self = &c->pace;
+	if (c->config.min > c->config.max)
+		return hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", c->config.min, c->config.max);
+	enum hd_err err = read_store(c, diag);
+	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
+	c->config.record.target = c->config.target;
+	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
+		c->config.record.halting = c->config.record.started = false;
+		c->config.record.nmembers = 0;
+	}
+	if (!err && (c->config.target < c->config.min || c->config.target > c->config.max))
+		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
+			c->config.min, c->config.max);
+	return err;
+}
+
+static enum hd_err open_links(struct conduct *c, struct hd_diag *diag)
+{
+	const struct hd_wire_events events = { .self = c, .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message,
+		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch, .probed = on_probed };
+	struct hd_hub_config config = { .job = c->spec->task->job_hash, .job_hash = c->spec->task->job_hash, .worker = HD_COORDINATOR_LINK,
+		.role = HD_ROLE_COORDINATOR, .detect_ms = (uint32_t)(c->detect_ns / 1000000), .peers_cap = HD_HUB_PEERS, .streams_cap = 4096,
+		.plaintext = c->spec->plaintext, .key = c->spec->key, .key_len = c->spec->key_len };
+	char transport[16], addr[HD_ADDR_CAP];
+
+	hd_net_real(&c->net);
+	enum hd_err err = hd_loop_init(&c->loop, c->spec->clock, diag);
+	if (!err)
+		err = hd_hub_init(&c->hub, &config, &events, &c->loop, &c->net, diag);
+	for (size_t i = 0; i < HD_CONDUCT_LISTENS && c->spec->listen[i] && !err; i++) {
+		err = hd_elastic_address(c->spec->listen[i], transport, addr, diag);
+		if (!err)
+			err = hd_hub_listen(&c->hub, transport, addr, diag);
+		if (!err && i)
+			note(c, "listening", HD_NOBODY, addr);
+	}
+	c->control = (struct hd_control){ .self = c, .answer = answer, .tag = 1 };
+	if (!err)
+		err = hd_control_path(c->spec->dir->path, "run.sock", addr, diag);
+	return err ? err : hd_control_open(&c->control, addr, &c->loop, &c->net, diag);
+}
+
+static void look_at_wish(struct conduct *c)
+{
+	enum hd_err wish = c->spec->wish ? c->spec->wish(c->spec->watch.user) : HD_OK;
+
+	if (!wish || c->wished)
+		return;
+	c->wished = true;
+	if (c->machine) {
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+		return;
+	}
+	c->exit_code = (uint32_t)hd_err_exit(wish);
+	c->over = true;
+}
+
+static void turn(struct conduct *c, int64_t until)
+{
+	struct hd_loop_event other[HD_CONDUCT_OTHERS];
+	struct hd_diag diag = { "" };
+	size_t n = 0;
+	enum hd_err err = hd_hub_poll(&c->hub, until, other, HD_CONDUCT_OTHERS, &n, &diag);
+
+	if (err)
+		fail(c, err, &diag);
+	for (size_t i = 0; i < n; i++)
+		if (other[i].tag >= c->control.tag && other[i].tag < c->control.tag + HD_CONTROL_TAGS)
+			hd_control_event(&c->control, &other[i]);
+}
+
+static void conduct(struct conduct *c)
+{
+	int64_t every = c->detect_ns / HD_CONDUCT_TICKS, next = hd_clock_now_ns(c->spec->clock);
+
+	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
+		c->to_start = c->config.target;
+	while (!c->over) {
+		turn(c, next);
+		if (hd_clock_now_ns(c->spec->clock) < next)
+			continue;
+		look_at_crew(c);
+		look_at_wish(c);
+		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
+		next = hd_clock_now_ns(c->spec->clock) + every;
+	}
+	/* what was told goes out: members leave by themselves */
+	int64_t until = hd_clock_now_ns(c->spec->clock) + HD_CONDUCT_LAST_NS;
+	struct hd_hub_stats stats;
+	do {
+		turn(c, hd_clock_now_ns(c->spec->clock) + HD_CONDUCT_LAST_NS / 20);
+		hd_hub_stats(&c->hub, &stats);
+	} while (stats.up && hd_clock_now_ns(c->spec->clock) < until);
+}
+
+static enum hd_err verdict(struct conduct *c, struct hd_conduct_end *end, struct hd_diag *diag)
+{
+	struct hd_co_status status = { 0 };
+
+	if (c->machine)
+		hd_coordinator_status(c->machine, &status);
+	c->end.epochs = status.epoch;
+	c->end.term = status.term;
+	*end = c->end;
+	if (c->err)
+		return hd_fail(diag, c->err, "%s", c->diag.text);
+	enum hd_err err = hd_err_of_exit((int)c->exit_code);
+	return err ? hd_fail(diag, err, "%s", c->exit_text[0] ? c->exit_text : hd_err_text(err)) : HD_OK;
+}
+
+enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end *end, struct hd_diag *diag)
+{
+	struct conduct *c = hd_alloc(sizeof *c);
+	char path[HD_PATH_CAP];
+
+	if (!c)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");
+	*c = (struct conduct){ .spec = spec, .end.step = spec->step };
+	hd_arena_init(&c->messages, 0);
+	hd_host_real(&c->host);
+	hd_crew_init(&c->crew, &(struct hd_crew_spec){ .host = &c->host, .fs = spec->fs, .clock = spec->clock, .dir = spec->dir->path,
+		.argv = spec->worker_argv });
+	c->room = hd_alloc(HD_TELL_MAX);
+	hd_rundir_path(spec->dir, "store.sqlite", path, sizeof path);
+	enum hd_err err = c->room ? hd_store_open(&c->store, path, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for messages");
+	if (!err)
+		err = configure(c, diag);
+	if (!err)
+		err = open_links(c, diag);
+	if (!err) {
+		conduct(c);
+		err = verdict(c, end, diag);
+	}
+	hd_crew_finish(&c->crew, HD_CREW_GRACE_NS);
+	hd_control_close(&c->control);
+	hd_hub_finish(&c->hub);
+	hd_loop_finish(&c->loop);
+	hd_coordinator_destroy(c->machine);
+	hd_store_close(c->store);
+	hd_arena_finish(&c->messages);
+	hd_free(c->room);
+	hd_free(c);
+	return err;
+}
+
+enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name, char address[HD_MSG_ADDR + 1], struct hd_diag *diag)
+{
+	char addr[HD_ADDR_CAP];
+	enum hd_err err = hd_control_path(dir, name, addr, diag);
+
+	if (!err && (size_t)snprintf(address, HD_MSG_ADDR + 1, "%s %s", transport, addr) > HD_MSG_ADDR)
+		err = hd_fail(diag, HD_E_REFUSED, "the path of %s is too long for a socket", dir);
+	return err;
+}

@@ -1,0 +1,60 @@
+/* conduct.h -- the coordinator of one run as a process: the machine of cluster/coordinator.h with a clock, links, a disk, and
+ * workers of its own.
+ *
+ * `heddle run --workers N` calls it in its own process; when that one is gone, a member starts `heddle serve --job RUN`, which calls it
+ * again for the same folder. Nothing of the state passes here: steps, sums and checkpoints are the members'.
+ *
+ * 1. Who holds the store conducts (store.h). A second conductor ends at once with HD_E_AGAIN and changes nothing.
+ * 2. What is decided is in the store before a message of it leaves.
+ * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost rather than awaited.
+ * 4. Workers listen and are listened to on Unix sockets of the run's folder; on other addresses only if they are asked for.
+ * 5. The kernels of the job are those of the first worker that joined; they are in the store.
+ *
+ * Threads: one; returns when the job is over. */
+#ifndef HD_SERVE_CONDUCT_H
+#define HD_SERVE_CONDUCT_H
+
+#include "exec/rundir.h"
+#include "exec/task.h"
+#include "cluster/coordinator.h"
+
+enum { HD_CONDUCT_LISTENS = 3 };
+
+/* What a front end hears; slots may be NULL. Called between turns of the loop. */
+struct hd_conduct_watch {
+	void *user;
+	void (*step)(void *user, const struct hd_step_news *news, uint64_t step, const struct hd_view *view);
+	void (*note)(void *user, const char *kind, uint32_t worker, const char *text);
+};
+
+struct hd_conduct_spec {
+	const struct hd_task *task;       /* borrowed, as all of these */
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_rundir *dir;            /* held */
+	uint32_t target;                  /* workers wanted; 0: as stored */
+	uint64_t step;                    /* that a new store begins with: of the checkpoint to resume from, or 0 */
+	const char *const *worker_argv;   /* of a worker on this machine, ends with NULL; NULL: none is started here */
+	const char *listen[HD_CONDUCT_LISTENS];       /* addresses (exec/elastic.h), the first is the folder's own; NULL: no more */
+	const void *key;
+	size_t key_len;
+	bool plaintext;
+	enum hd_err (*wish)(void *user);  /* HD_E_PREEMPTED, HD_E_INTERRUPT: halt at the next boundary */
+	struct hd_conduct_watch watch;
+};
+
+struct hd_conduct_end {
+	uint64_t step;                    /* committed */
+	bool has_digest;
+	struct hd_hash digest;            /* of the last step that had one */
+	uint32_t commits, epochs, term;
+	uint64_t redone;                  /* virtual nodes computed again */
+};
+
+/* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: somebody else conducts this run. */
+HD_MUST_USE enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end *end, struct hd_diag *diag);
+
+/* "unix unix:DIR/members.sock" or, where that is too long, another place: where the run's workers call; "shm" to one another. */
+HD_MUST_USE enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name, char address[HD_MSG_ADDR + 1], struct hd_diag *diag);
+
+#endif

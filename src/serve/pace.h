@@ -1,0 +1,39 @@
+/* pace.h -- how fast each worker really is, and when that asks for another sharing out.
+ *
+ * A worker's seal says how long its step took and how long it waited in it; what is left, over its virtual nodes, is its
+ * pace. The planner of views asks here (hd_pace_plan): virtual nodes go to workers by the exact solver (plan/solver.h).
+ *
+ * 1. A pace is an EWMA (0.1) over steps without repairs; the first HD_PACE_FIRST steps of a view are not counted.
+ * 2. Another plan is asked for when for HD_PACE_STEPS steps in a row some pace was more than 5 % off what the plan in force
+ *    was made with.
+ * 3. Workers that were never measured count as the median of those that were, else as what they say of themselves. While nobody
+ *    was measured, or all are within 5 % of one another, shares are even.
+ * 4. Times are measured; no bit of the result depends on what comes of them.
+ *
+ * Plain values, no clock. Threads: one. */
+#ifndef HD_SERVE_PACE_H
+#define HD_SERVE_PACE_H
+
+#include "cluster/coordinator.h"
+
+enum { HD_PACE_FIRST = 3, HD_PACE_STEPS = 16, HD_PACE_OFF_PERCENT = 5 };
+
+struct hd_pace_worker { uint32_t worker; uint64_t vn_ps, planned_ps; uint32_t steps; };      /* vn_ps 0: not measured; planned: when the plan was made */
+
+struct hd_pace {
+	uint32_t nvns, epoch, off;        /* off: steps in a row that asked for another plan */
+	uint32_t in_epoch;                /* steps of it seen */
+	uint32_t n;
+	struct hd_pace_worker worker[HD_MAX_WORKERS];
+	char words[600];                  /* what the solver said of the last plan that it made; "" none */
+};
+
+void hd_pace_init(struct hd_pace *pace, uint32_t nvns);
+/* A seal of a member under `view`. */
+void hd_pace_seal(struct hd_pace *pace, uint32_t worker, const struct hd_step_news *news, const struct hd_view *view);
+/* After a committed step: is it time to ask for another plan? Then not again for as many steps. */
+bool hd_pace_asks(struct hd_pace *pace);
+/* hd_plan_view of cluster/coordinator.h; `self` is the pace. */
+bool hd_pace_plan(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
+
+#endif

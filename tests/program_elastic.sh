@@ -1,0 +1,114 @@
+#!/bin/bash
+# Several worker processes: the bits of one device whatever comes, goes and dies.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+# every model on several workers with several devices
+for job in ${HD_ELASTIC_JOBS:-mlp lenet gpt resnet18 bert lstm}; do
+	expect 0 heddle run $job.yaml --out $job --devices 1 --json -q
+	first=$(number digest)
+	for shape in 1x1 2x1 3x2 5x1; do
+		expect 0 heddle run $job.yaml --out $job-$shape --workers ${shape%x*} --devices ${shape#*x} --json -q
+		same "$(number digest)" "$first" "$job on ${shape%x*} workers of ${shape#*x} devices"
+	done
+	expect 0 heddle ckpt diff $job $job-3x2
+	says IDENTICAL
+done
+passed "mlp, lenet, gpt, resnet18, bert, lstm: equal bits on 1, 2, 3 and 5 workers"
+
+# a run that goes on for a while, and its undisturbed twin
+cat >long.yaml <<END
+job: {name: long, seed: 3, steps: 3000}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [200, 100], classes: 4}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 480, virtual_nodes: 12}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 500 steps, keep: 2}
+eval: {every: 0}
+trace: {digest: 1}
+workers: {detect: 500 ms}
+END
+expect 0 heddle run long.yaml --out twin --devices 1 --json -q
+first=$(number digest)
+
+step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
+reach() { for _ in $(seq 600); do [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null && return; sleep 0.05; done; failed "$1 did not reach step $2"; }
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+over() { for _ in $(seq 1200); do [ -f "$1/ckpt/step-000003000/MANIFEST.json" ] && return; sleep 0.05; done; failed "$1 did not end"; }
+gone() { for _ in $(seq 200); do pgrep -f -- "--join $1" >/dev/null || pgrep -f -- "--job $1" >/dev/null || return 0; sleep 0.05; done; failed "processes of $1 stay behind"; }
+ends_well()
+{
+	over "$1"
+	gone "$1"
+	expect 0 heddle ckpt digest "$1"
+	same "$(cat out)" "$first" "$2"
+	expect 0 heddle ckpt diff "$1" twin
+	says 'digest logs agree'
+	# a record for each committed step; members keep those of 256 steps for a coordinator that is to come
+	grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l >out
+	[ "$(cat out)" -ge "${3:-3000}" ] || failed "$1 has records of $(cat out) steps of 3000"
+}
+
+"$HEDDLE_BIN" run long.yaml --out grow --workers 2 --devices 1 -q 2>log &
+reach grow 30
+expect 0 heddle scale grow 4 --wait
+says '4 workers asked for, 4 now'
+expect 0 heddle scale grow -3
+expect 0 heddle status grow
+says 'long  running'
+expect 2 heddle scale grow 99
+says 'this job takes from 1'
+expect 2 heddle stop grow --worker 77
+says 'there is no worker 77'
+wait $! || failed "grow ended with $?"
+ends_well grow "2 workers, then 4, then 1"
+passed "workers come and go between two steps"
+
+"$HEDDLE_BIN" run long.yaml --out die --workers 3 --devices 1 -q 2>log &
+reach die 30
+kill -9 "$(pids die | head -n 1)"
+reach die 300
+kill -9 "$(pids die | tail -n 1)"
+wait $! || failed "die ended with $?"
+ends_well die "two workers killed"
+grep -q '"kind":"lost"' die/events.ndjson || failed "no event of a loss"
+passed "a worker that is killed costs its virtual nodes of one step"
+
+"$HEDDLE_BIN" run long.yaml --out orphan --workers 2 --devices 1 -q 2>log &
+reach orphan 30
+kill -9 $!
+wait $! 2>/dev/null
+ends_well orphan "the coordinator killed" 300
+passed "a coordinator that is killed is replaced by a member"
+
+"$HEDDLE_BIN" run long.yaml --out paused --workers 2 --devices 1 -q 2>log &
+reach paused 30
+stopped=$(pids paused | tail -n 1)
+kill -STOP "$stopped"
+sleep 1.2
+kill -CONT "$stopped" 2>/dev/null
+wait $! || failed "paused ended with $?"
+ends_well paused "a worker stopped and continued"
+passed "a worker that was stopped is fenced and harms nothing"
+
+"$HEDDLE_BIN" run long.yaml --out halted --workers 2 --devices 1 -q 2>log &
+reach halted 30
+expect 0 heddle stop halted
+status=0
+wait $! || status=$?
+[ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
+expect 0 heddle resume halted --workers 3 --devices 1 -q
+ends_well halted "stopped, and resumed on 3 workers"
+passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
+
+# what is refused
+expect 2 heddle run mlp.yaml --out no --workers 0
+expect 2 heddle run mlp.yaml --out no2 --workers 40
+says 'this job takes from 1'
+expect 3 heddle worker --join nowhere
+expect 3 heddle status nowhere
+expect 3 heddle status twin
+says 'nobody coordinates'
+expect 2 heddle worker
+expect 2 heddle serve
+passed "refusals say what and what to do"
