@@ -395,7 +395,8 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 	if (!r->x || arrival->step != r->x->step)
 		return hd_fail(diag, HD_E_PROTOCOL, "worker %u sends of step %llu while step %llu is open", arrival->worker, (unsigned long long)arrival->step,
 			(unsigned long long)(r->x ? r->x->step : 0));
-	*news = (struct hd_relay_news){ .kind = (enum hd_transfer_kind)(arrival->transfer >> 30), .ordinal = arrival->transfer >> 20 & 0x3ff, .bucket = number };
+	*news = (struct hd_relay_news){ .kind = (enum hd_transfer_kind)(arrival->transfer >> 30),
+		.ordinal = arrival->transfer >> 20 & 0x3ff, .bucket = number };
 	switch (news->kind) {
 	case HD_TRANSFER_LEAVES:
 		r->leaf_here[number] = 1;

@@ -20,10 +20,10 @@
 #ifndef HD_EXEC_RELAY_H
 #define HD_EXEC_RELAY_H
 
+#include "wire/hub.h"
 #include "exec/exchange.h"
 #include "exec/share.h"
 #include "exec/view.h"
-#include "wire/hub.h"
 
 struct hd_relay {
 	struct hd_hub *hub;               /* borrowed, as worker, layout, x */

@@ -462,8 +462,9 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 	p.eta_s = (double)(run->task->nsteps - r->step - 1) * since_s / (double)done;
 	if (run->options.watch.step)
 		run->options.watch.step(run->options.watch.user, &p);
+	const struct hd_step_times times = { .step_ms = step_ms, .wait_ms = p.wait_share * step_ms, .workers = 1 };
 	if (run->dir && (r->step + 1) % (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY) == 0)
-		hd_rundir_metrics(run->dir, r, &(struct hd_step_times){ .step_ms = step_ms, .wait_ms = p.wait_share * step_ms, .workers = 1 }, run->plan.number);
+		hd_rundir_metrics(run->dir, r, &times, run->plan.number);
 }
 
 static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)

@@ -481,7 +481,10 @@ static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, st
 
 static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
-	static const struct { const char *what; enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *); } row[] = {
+	static const struct {
+		const char *what;
+		enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *);
+	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
 	};
 

@@ -157,7 +157,8 @@ static bool solve(struct hd_pace *p, struct hd_view *view, const struct hd_membe
 		for (uint32_t d = 0; d < info[i].ndevices && ndevices < HD_VIEW_RANKS; d++)
 			device[ndevices++] = (struct hd_solve_device){ .type = t, .worker = i };
 	}
-	const struct hd_solve_ask ask = { .nvns = p->nvns, .type = type, .ntypes = ntypes, .device = device, .ndevices = ndevices, .worker = worker, .nworkers = n };
+	const struct hd_solve_ask ask = { .nvns = p->nvns, .type = type, .ntypes = ntypes, .device = device,
+		.ndevices = ndevices, .worker = worker, .nworkers = n };
 	if (hd_solve(&solved, &ask, arena, NULL))
 		return false;
 	put_ranks(view, &solved, &ask, info);
