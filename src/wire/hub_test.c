@@ -755,6 +755,36 @@ static void who_calls_again_takes_the_place_of_a_suspected_connection(void **sta
 	leave(w);
 }
 
+static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
+{
+	static const struct hd_transfer channel[] = { { 3, 1, 4 } };
+
+	(void)state;
+	for (int posts = 0; posts < 2; posts++) {
+		struct world *w = enter("sim", 2);
+		char into[4] = "";
+		meet(w, 0, 1);
+		for (int i = 0; i < 2; i++) {
+			hd_hub_epoch(&w->hubs[i], 1, plan);
+			assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, &w->diag), HD_OK);
+		}
+		assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+		run_for(w, 7510);
+		assert_int_equal(w->heard[1].n_losts + w->heard[1].n_suspects + w->heard[0].n_suspects, 0);
+		/* Who waits does not spin. */
+		assert_true(hd_hub_due_ns(&w->hubs[1]) > hd_clock_now_ns(w->clock));
+		if (posts)
+			assert_int_equal(hd_hub_post(&w->hubs[1], 0, 3, into, &w->diag), HD_OK);
+		run_for(w, 1000);
+		assert_int_equal(w->heard[1].n_arrivals, posts);
+		assert_int_equal(w->heard[1].n_losts, !posts);
+		assert_string_equal(into, posts ? "abc" : "");
+		if (!posts)
+			assert_non_null(strstr(w->heard[1].losts[0].text, "no buffer posted"));
+		leave(w);
+	}
+}
+
 static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 {
 	(void)state;
@@ -1147,6 +1177,7 @@ int main(void)
 		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
 		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
 		cmocka_unit_test(who_calls_again_takes_the_place_of_a_suspected_connection),
+		cmocka_unit_test(a_promised_buffer_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(two_threads_lose_no_wake_up),

@@ -477,6 +477,8 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 	}
 	if (held == HD_HELD_AHEAD && now - peer->held_ns >= t + t / HEARTBEATS)
 		fail(peer, HD_CLOSE_EPOCH, NULL);
+	else if (held == HD_HELD_POST && now - peer->held_ns >= SILENT_T * t)
+		fail(peer, HD_CLOSE_DROPPED, &(struct hd_diag){ "a slot was promised, and no buffer posted for it" });
 	else if (now - peer->heard_ns >= t && hd_stream_inside(peer->stream))
 		fail(peer, HD_CLOSE_STALLED, NULL);
 	else if (now - peer->heard_ns >= SILENT_T * t)
@@ -511,8 +513,11 @@ int64_t hd_peer_due_ns(const struct hd_peer *peer)
 	if (peer->state != HD_PEER_UP)
 		return peer->deadline_ns;
 	int64_t due = peer->sent_ns + beat;
-	if (hd_stream_held(peer->stream, &epoch))
-		return sooner(due, !peer->held_ns ? peer->heard_ns : peer->held_ns + (peer->asked ? t + beat : beat));
+	enum hd_held held = hd_stream_held(peer->stream, &epoch);
+	if (held && !peer->held_ns)
+		return peer->heard_ns;            /* at once: to note since when */
+	if (held)
+		return sooner(due, peer->held_ns + (held == HD_HELD_POST ? SILENT_T * t : peer->asked ? t + beat : beat));
 	if (peer->suspected)
 		return sooner(due, peer->heard_ns + SILENT_T * t);
 	return sooner(due, peer->heard_ns + t);
