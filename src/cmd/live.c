@@ -65,7 +65,8 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 
 	if (isfinite(l->loss))
 		snprintf(loss, sizeof loss, "%.4f", l->loss);
-	fprintf(to, "%s  %s  step %lld/%lld  loss %s  %lld of %lld workers  %lld virtual nodes  membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
+	fprintf(to, "%s  %s  step %lld/%lld  loss %s  %lld of %lld workers  %lld virtual nodes  "
+		"membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
 		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target, (long long)l->virtual_nodes,
 		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
 	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s  %s\n", "worker", "state", "devices", "vnodes", "step ms", "wait ms", "pid", "address");

@@ -62,7 +62,8 @@ ACT(send)
 	enum hd_err err = hd_msg_encode(a->msg, e->room, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
-		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind, a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len, &diag);
+		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind, a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
+			&diag);
 	if (err == HD_E_AGAIN)            /* it does not read what it is told */
 		hd_hub_drop(&e->hub, link_of(a->worker), HD_CLOSE_DROPPED, "its queue is full");
 	else if (err != HD_E_PEERLOST)

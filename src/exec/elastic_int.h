@@ -3,12 +3,12 @@
 #define HD_EXEC_ELASTIC_INT_H
 
 #include "sys/thread.h"
+#include "wire/hub.h"
 #include "exec/duty.h"
 #include "exec/elastic.h"
 #include "exec/member.h"
 #include "exec/relay.h"
 #include "exec/teach.h"
-#include "wire/hub.h"
 
 enum {
 	HD_ASK_ID = 64,                   /* a control message of the pupil: u64 number of the piece that it wants */

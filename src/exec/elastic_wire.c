@@ -42,7 +42,8 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 {
-	hd_elastic_feed(self, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
+	hd_elastic_feed(self, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
+		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
 
 static void on_message(void *self, const struct hd_message *m)
@@ -63,7 +64,8 @@ static void on_message(void *self, const struct hd_message *m)
 	} else if (err) {
 		hd_elastic_fail(e, err, &diag);
 	} else {
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch, .step = m->step, .msg = &msg });
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch,
+			.step = m->step, .msg = &msg });
 	}
 }
 

@@ -224,7 +224,8 @@ static enum hd_err post_roots(struct hd_relay *r, uint32_t worker, struct hd_dia
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
 			uint32_t bucket = r->first_owned + b;
 			if (hd_exchange_wants_roots(r->x, bucket))
-				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket), (float *)r->operand[(uint64_t)b * r->nroots + i], diag);
+				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket),
+					(float *)r->operand[(uint64_t)b * r->nroots + i], diag);
 		}
 	return err;
 }
@@ -335,7 +336,8 @@ enum hd_err hd_relay_leaves_out(struct hd_relay *r, uint32_t pass, struct hd_dia
 			uint32_t v = r->x->passes.range[p->first_range + k].first + i;
 			for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 				if (r->view.member[m] != r->self)
-					err = send(r, r->view.member[m], id_of(HD_TRANSFER_LEAVES, 0, v), INT32_MIN, r->leaf + v * r->leaf_len, r->leaf_len, diag);
+					err = send(r, r->view.member[m], id_of(HD_TRANSFER_LEAVES, 0, v), INT32_MIN, r->leaf + v * r->leaf_len, r->leaf_len,
+						diag);
 		}
 	return err;
 }

@@ -57,6 +57,8 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, const struct hd_step_news 
 		return;
 	struct hd_pace_worker *w = find(p, worker, true);
 	uint64_t ps = (news->step_ns - news->wait_ns) * 1000 / longest_of(view, worker);
+	if (w->steps && ps > 2 * w->vn_ps)
+		ps = 2 * w->vn_ps;        /* one step that something else held up says little */
 	w->vn_ps = w->steps++ ? (w->vn_ps * (HD_PACE_KEEP - 1) + ps) / HD_PACE_KEEP : ps;
 }
 
@@ -174,6 +176,7 @@ bool hd_pace_plan(void *self, struct hd_view *view, const struct hd_member_info 
 	struct hd_arena arena;
 
 	p->words[0] = 0;
+	p->off = 0;
 	paces(p, info, n, ps);
 	for (uint32_t i = 0; i < n; i++) {
 		struct hd_pace_worker *w = find(p, info[i].worker, false);

@@ -3,7 +3,7 @@
  * A worker's seal says how long its step took and how long it waited in it; what is left, over its virtual nodes, is its
  * pace. The planner of views asks here (hd_pace_plan): virtual nodes go to workers by the exact solver (plan/solver.h).
  *
- * 1. A pace is an EWMA (0.1) over steps without repairs; the first HD_PACE_FIRST steps of a view are not counted.
+ * 1. A pace is an EWMA (0.1) over steps without repairs, each counted as at most twice the pace; the first HD_PACE_FIRST steps of a view are not counted.
  * 2. Another plan is asked for when for HD_PACE_STEPS steps in a row some pace was more than 5 % off what the plan in force
  *    was made with.
  * 3. Workers that were never measured count as the median of those that were, else as what they say of themselves. While nobody

@@ -1,0 +1,149 @@
+#include "exec/teach.h"
+
+#include "exec/testing.h"
+
+/* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever the
+ * stream says that all is there, both states are equal bit for bit. */
+
+static uint64_t seed = 7;
+static uint32_t draw(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+struct school {
+	struct hd_rig a, b;
+	struct hd_teacher teacher;
+	struct hd_pupil pupil;
+	uint32_t evens;
+};
+
+static void open_school(struct school *s, const char *model, const char *optim)
+{
+	struct hd_diag diag = { "" };
+
+	memset(s, 0, sizeof *s);
+	hd_rig_open(&s->a, model, 24, 8, optim, 2);
+	hd_rig_open(&s->b, model, 24, 8, optim, 1);
+	hd_teacher_init(&s->teacher, s->a.worker, &s->a.task->layout);
+	CHECK(hd_share_prepare(s->b.worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, &diag) == HD_OK, "%s", diag.text);
+	hd_share_adopt(s->b.worker);
+	CHECK(hd_pupil_init(&s->pupil, s->b.worker, &s->b.task->layout, &diag) == HD_OK, "%s", diag.text);
+}
+
+static void close_school(struct school *s)
+{
+	hd_teacher_finish(&s->teacher);
+	hd_pupil_finish(&s->pupil);
+	hd_rig_close(&s->a);
+	hd_rig_close(&s->b);
+}
+
+/* All that is queued, in parts of any size; each time all is there the states are compared, if the donor stands there still. */
+static void learn_all(struct school *s)
+{
+	struct hd_handout *piece;
+	struct hd_diag diag = { "" };
+
+	while ((piece = hd_teacher_take(&s->teacher))) {
+		for (size_t at = 0; at < piece->len;) {
+			size_t n = 1 + draw(draw(2) ? 40 : 300000);
+			bool even = false;
+			n = n < piece->len - at ? n : piece->len - at;
+			CHECK(hd_pupil_learn(&s->pupil, piece->bytes + at, n, &even, &diag) == HD_OK, "%s", diag.text);
+			at += n;
+			s->evens += even;
+			if (even && s->pupil.step == hd_worker_at(s->a.worker))
+				CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)), "step %llu: what was learned differs",
+					(unsigned long long)s->pupil.step);
+		}
+		hd_teacher_free(piece);
+	}
+}
+
+static void step(struct school *s, uint64_t budget)
+{
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_worker_step(s->a.worker, false, &record, &diag) == HD_OK, "%s", diag.text);
+	hd_teacher_boundary(&s->teacher, hd_worker_at(s->a.worker), budget);
+}
+
+static void a_pupil_comes_to_the_state_and_follows(void **state)
+{
+	static const char *const optim[] = { "optim: {kind: adamw, lr: 1e-2}", "optim: {kind: sgd, lr: 1e-2, clip: 0.1}", "optim: {kind: lamb, lr: 1e-2}" };
+	const char *const model[] = { hd_rig_mlp, hd_rig_gpt, hd_rig_bn() };
+
+	(void)state;
+	for (uint32_t round = 0; round < 9; round++) {
+		struct school s;
+		open_school(&s, model[round % 3], optim[round / 3]);
+		step(&s, 0);
+		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), 0);         /* comes again: adds nothing */
+		for (uint32_t k = 0; k < 12; k++) {
+			if (draw(3))
+				learn_all(&s);
+			step(&s, draw(1 << 20));
+		}
+		learn_all(&s);
+		assert_true(s.evens > 0);
+		assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+		close_school(&s);
+	}
+}
+
+/* What is out of order, of another length, or twice, is refused. */
+static void a_stream_that_was_tampered_with_is_refused(void **state)
+{
+	struct school s;
+	uint32_t refused = 0;
+
+	(void)state;
+	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
+	step(&s, 1 << 24);
+	struct hd_handout *piece = hd_teacher_take(&s.teacher);
+	for (uint32_t byte = 0; byte < HD_TEACH_HEAD; byte++) {
+		struct hd_pupil pupil;
+		struct hd_diag diag = { "" };
+		bool even;
+		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
+		piece->bytes[byte] ^= 0x40;
+		enum hd_err err = hd_pupil_learn(&pupil, piece->bytes, piece->len, &even, &diag);
+		refused += err == HD_E_PROTOCOL;
+		piece->bytes[byte] ^= 0x40;
+		hd_pupil_finish(&pupil);
+	}
+	assert_int_equal(refused, HD_TEACH_HEAD);         /* also another step: what follows is not of it */
+	hd_teacher_free(piece);
+	close_school(&s);
+}
+
+static void a_teacher_that_nobody_hears_gives_up(void **state)
+{
+	struct school s;
+	uint64_t queued = 0;
+
+	(void)state;
+	open_school(&s, "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n", "optim: {kind: sgd, lr: 1e-2}");
+	for (uint32_t k = 0; k < 60 && !s.teacher.over; k++) {
+		step(&s, 1 << 24);
+		queued = s.teacher.queued > queued ? s.teacher.queued : queued;
+	}
+	assert_true(s.teacher.over);
+	assert_true(queued < 2 * (uint64_t)HD_TEACH_MOST);
+	learn_all(&s);
+	assert_true(s.pupil.over);
+	close_school(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pupil_comes_to_the_state_and_follows),
+		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
+		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
