@@ -9,8 +9,8 @@
 /* A fixed script over a real run of processes. Two workers are of this machine's speed, two compute three times as slowly. */
 
 static const char job[] =
-	"job: {name: demo-elastic, seed: 17, steps: 240}\n"
-	"model: {use: builtin:gpt, args: {layers: 4, width: 128, heads: 4, context: 64, vocab: 256, dropout: 0.1}}\n"
+	"job: {name: demo-elastic, seed: 17, steps: 300}\n"
+	"model: {use: builtin:gpt, args: {layers: 2, width: 128, heads: 4, context: 32, vocab: 256, dropout: 0.1}}\n"
 	"data: {kind: synthetic, count: 4096}\n"
 	"batch: {global: 64, virtual_nodes: 16}\n"
 	"optim: {kind: adamw, lr: 1e-3, schedule: {kind: cosine, warmup: 20}}\n"
@@ -19,7 +19,7 @@ static const char job[] =
 	"trace: {digest: 1}\n"
 	"workers: {detect: 1 s}\n";
 
-enum { HD_DEMO_STEPS = 240, HD_DEMO_FAST = 2, HD_DEMO_SLOW = 2 };
+enum { HD_DEMO_STEPS = 300, HD_DEMO_FAST = 2, HD_DEMO_SLOW = 2 };
 
 struct story {
 	struct hd_trial trial;
@@ -54,7 +54,7 @@ static void tell(const struct story *s, const char *what)
 
 static enum hd_err start_slow(struct story *s)
 {
-	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->trial.dir, "--devices", "1", "--slow", "3", "--steps", "240", NULL };
+	const char *argv[] = { "/proc/self/exe", "worker", "--join", s->trial.dir, "--devices", "1", "--slow", "3", "--steps", "300", NULL };
 	char path[HD_PATH_CAP];
 	enum hd_err err = HD_OK;
 
@@ -71,12 +71,15 @@ static enum hd_err start_slow(struct story *s)
 	return err;
 }
 
-/* Until so many are members; a run that is over has as many as it had. */
-static enum hd_err await_members(struct story *s, int64_t n)
+static int64_t members(const struct hd_live *live) { return live->members; }
+static int64_t known(const struct hd_live *live) { return live->nworkers; }
+
+/* Until there are so many; a run that is over has as many as it had. */
+static enum hd_err await(struct story *s, int64_t (*count)(const struct hd_live *live), int64_t n)
 {
 	enum hd_err err = hd_trial_look(&s->trial);
 
-	while (!err && s->trial.live.members < n && !hd_trial_ended(&s->trial)) {
+	while (!err && count(&s->trial.live) < n && !hd_trial_ended(&s->trial)) {
 		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
@@ -90,9 +93,11 @@ static enum hd_err uneven(struct story *s)
 	if (!err)
 		err = start_slow(s);
 	if (!err)
+		err = await(s, known, HD_DEMO_FAST + HD_DEMO_SLOW);       /* else the coordinator would start two of its own */
+	if (!err)
 		err = hd_trial_ask(&s->trial, "{\"do\":\"scale\",\"workers\":4}");
 	if (!err)
-		err = await_members(s, HD_DEMO_FAST + HD_DEMO_SLOW);
+		err = await(s, members, HD_DEMO_FAST + HD_DEMO_SLOW);
 	s->joins += HD_DEMO_SLOW;
 	if (!err)
 		tell(s, "++ 2 workers joined that compute three times as slowly");
@@ -105,13 +110,15 @@ static enum hd_err uneven(struct story *s)
 
 static enum hd_err kill_worker(struct story *s)
 {
-	int64_t pid = s->trial.live.nworkers ? s->trial.live.worker[s->trial.live.nworkers / 2].pid : 0;
-	int64_t epoch = s->trial.live.epoch;
+	int64_t pid = 0, epoch = s->trial.live.epoch;
 	enum hd_err err = HD_OK;
 
+	for (uint32_t i = 0; i < s->trial.live.nworkers && i < HD_DEMO_FAST; i++)
+		if (s->trial.live.worker[i].virtual_nodes)
+			pid = s->trial.live.worker[i].pid;
 	if (pid && !hd_pid_signal((int)pid, HD_PROC_KILL))
 		s->kills++;
-	while (!err && s->trial.live.epoch == epoch && !hd_trial_ended(&s->trial)) {
+	while (!err && pid && s->trial.live.epoch == epoch && !hd_trial_ended(&s->trial)) {
 		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
@@ -125,7 +132,7 @@ static enum hd_err grow(struct story *s)
 	enum hd_err err = hd_trial_ask(&s->trial, "{\"do\":\"scale\",\"workers\":5}");
 
 	if (!err)
-		err = await_members(s, 5);
+		err = await(s, members, 5);
 	s->joins += 2;
 	if (!err)
 		tell(s, "++ 5 workers: state learnt in the background, no step waited");
@@ -217,7 +224,7 @@ enum hd_err hd_demo_elastic(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	if (!err && !s.quiet)
-		printf("  model  gpt of 4 layers, 16 virtual nodes, %d steps; 2 workers\n", HD_DEMO_STEPS);
+		printf("  model  gpt of 2 layers, 16 virtual nodes, %d steps; 2 workers\n", HD_DEMO_STEPS);
 	if (!err)
 		err = play(&s);
 	for (uint32_t i = 0; i < HD_DEMO_SLOW; i++)
