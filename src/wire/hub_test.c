@@ -13,7 +13,8 @@
 #include "wire/testing.h"
 #include "wire/transport.h"
 
-enum { HUBS = 3, T_MS = 1000 };
+/* On the machine's clock nothing is decided by T, and a machine that has other things to do is waited for. */
+enum { HUBS = 3, T_MS = 1000, T_REAL_MS = 30000, PATIENCE_S = 100 };
 
 struct world {
 	const char *row;
@@ -67,7 +68,7 @@ static struct world *enter(const char *row, int n)
 			hd_loop_init(&w->loops[i], w->clock, &w->diag), HD_OK);
 		hd_net_sim_host(&w->sim, (uint32_t)i, &w->loops[i], &w->hosts[i]);
 		w->config[i] = (struct hd_hub_config){ .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .worker = (uint32_t)i,
-			.role = HD_ROLE_WORKER, .detect_ms = T_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true, .key = job_key, .key_len = 32 };
+			.role = HD_ROLE_WORKER, .detect_ms = w->simulated ? T_MS : T_REAL_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true, .key = job_key, .key_len = 32 };
 	}
 	for (int i = 0; i < n; i++)
 		start_hub(w, i);
@@ -126,10 +127,10 @@ static void run_for(struct world *w, int64_t ms)
 		;
 }
 
-/* Until *what reaches n; ten seconds are too long for anything here. */
+/* Until *what reaches n. */
 static void run_until(struct world *w, const uint32_t *what, uint32_t n, const char *name)
 {
-	int64_t until = hd_clock_now_ns(w->clock) + 10 * HD_NS_PER_S;
+	int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S;
 
 	while (*(const volatile uint32_t *)what < n)
 		CHECK(turn(w, until) || *(const volatile uint32_t *)what >= n, "%s: waited too long for %s; lost: %s", w->row, name,
@@ -243,7 +244,7 @@ static void a_hub_closes_with_a_word_to_all(struct world *w)
 	run_until(w, &w->heard[2].n_losts, 1, "lost");
 	run_until(w, &w->heard[0].n_losts, 2, "lost");
 	assert_true(hd_hub_is_closed(&w->hubs[0]));
-	assert_true(hd_clock_now_ns(w->clock) - began < T_MS * HD_NS_PER_MS);
+	assert_true(hd_clock_now_ns(w->clock) - began < w->config[0].detect_ms * HD_NS_PER_MS);
 	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_DONE);
 	assert_non_null(strstr(w->heard[2].losts[0].text, "all is done"));
 	assert_memory_equal(w->heard[1].messages[0].first, "bye", 4);
@@ -268,7 +269,7 @@ static void a_peer_that_vanishes_is_lost_at_once_with_all_that_waited(struct wor
 	hd_hub_finish(&w->hubs[1]);
 	run_until(w, &w->heard[0].n_losts, 1, "lost");
 	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_GONE);
-	assert_true(w->heard[0].losts[0].at_ns - before < T_MS * HD_NS_PER_MS);
+	assert_true(w->heard[0].losts[0].at_ns - before < w->config[0].detect_ms * HD_NS_PER_MS);
 	assert_int_equal(w->heard[0].n_sents, 1);
 	assert_int_equal(w->heard[0].sents[0].err, HD_E_PEERLOST);
 	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, bytes, 1000, 5 }, &w->diag), HD_E_PEERLOST);
@@ -866,7 +867,7 @@ static const struct hd_transfer race_rows[] = { { 1, 0, 1 }, { 2, 0, 3000 }, { 3
 static bool race_until(struct racer *r, const uint32_t *what, uint32_t n)
 {
 	struct hd_clock *clock = r->w->clock;
-	int64_t until = hd_clock_now_ns(clock) + 20 * HD_NS_PER_S;
+	int64_t until = hd_clock_now_ns(clock) + PATIENCE_S * HD_NS_PER_S;
 	struct hd_loop_event other[4];
 	size_t n_other;
 
@@ -966,7 +967,7 @@ static void any_thread_may_wake_a_hub(void **state)
 	(void)state;
 	meet(w, 0, 1);
 	assert_int_equal(hd_thread_start(&thread, "waker", -1, wake_many, &w->hubs[0], &w->diag), HD_OK);
-	for (int64_t until = hd_clock_now_ns(w->clock) + 10 * HD_NS_PER_S; !wakes && hd_clock_now_ns(w->clock) < until;) {
+	for (int64_t until = hd_clock_now_ns(w->clock) + PATIENCE_S * HD_NS_PER_S; !wakes && hd_clock_now_ns(w->clock) < until;) {
 		assert_int_equal(hd_hub_poll(&w->hubs[0], until, other, 4, &n, &w->diag), HD_OK);
 		wakes += n;
 	}
