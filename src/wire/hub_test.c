@@ -68,7 +68,8 @@ static struct world *enter(const char *row, int n)
 			hd_loop_init(&w->loops[i], w->clock, &w->diag), HD_OK);
 		hd_net_sim_host(&w->sim, (uint32_t)i, &w->loops[i], &w->hosts[i]);
 		w->config[i] = (struct hd_hub_config){ .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .worker = (uint32_t)i,
-			.role = HD_ROLE_WORKER, .detect_ms = w->simulated ? T_MS : T_REAL_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true, .key = job_key, .key_len = 32 };
+			.role = HD_ROLE_WORKER, .detect_ms = w->simulated ? T_MS : T_REAL_MS, .peers_cap = 8, .streams_cap = 64, .plaintext = true,
+			.key = job_key, .key_len = 32 };
 	}
 	for (int i = 0; i < n; i++)
 		start_hub(w, i);
