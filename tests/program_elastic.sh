@@ -69,7 +69,10 @@ reach die 30
 kill -9 "$(pids die | head -n 1)"
 reach die 300
 kill -9 "$(pids die | tail -n 1)"
-wait $! || failed "die ended with $?"
+run=$!
+expect 0 heddle top die --every 300 --json         # ends with the run
+says '"state":"running"'
+wait $run || failed "die ended with $?"
 ends_well die "two workers killed"
 grep -q '"kind":"lost"' die/events.ndjson || failed "no event of a loss"
 passed "a worker that is killed costs its virtual nodes of one step"
@@ -100,6 +103,13 @@ wait $! || status=$?
 expect 0 heddle resume halted --workers 3 --devices 1 -q
 ends_well halted "stopped, and resumed on 3 workers"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
+
+expect 0 heddle chaos run long.yaml --seed 3 --kills 4 --steps 2000 --workers 2 --out chaos --json
+says '"identical":true'
+gone chaos/chaos
+expect 2 heddle chaos run long.yaml --out chaos
+says 'is there already'
+passed "a run under chaos ends with the bits of the undisturbed one"
 
 # what is refused
 expect 2 heddle run mlp.yaml --out no --workers 0

@@ -102,7 +102,7 @@ static void every_error_has_its_place(void **state)
 		{ HEAD "0: NORM\n0: NORM\n", "p:7:1: rank 0 has two lists" }, { HEAD "2: NORM\n", "p:6:1: there is no rank 2; they are 0 to 1" },
 		{ HEAD "0: NORM\nplan 2\n", "p:7:1: a second plan" }, { HEAD "0: NORM\ncause \"\"\n", "p:7:1: directives stand before the lists" },
 		{ HEAD "0 NORM\n", "p:6:1: a rank is followed by a colon" }, { HEAD "0: NORM F0\n", "p:6:11: a point and a virtual node are missing" },
-		{ HEAD "00: NORM\n", "p:6:1: \"00\" is not a plain number" }, { HEAD "0: NORM\r\n", "p:6:8: \"\r\" does not belong to NORM" },
+		{ HEAD "00: NORM\n", "p:6:1: \"00\" is not a plain number" }, { HEAD "0: NORM\r\n", "p:6:8: \"\\x0d\" does not belong to NORM" },
 	};
 
 	(void)state;
