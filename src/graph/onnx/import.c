@@ -164,8 +164,10 @@ static enum hd_err weights_of(struct hd_importer *im, const struct hd_onnx_val *
 	struct hd_host host;
 	int64_t dim[HD_ONNX_DIMS];
 	uint64_t n;
-	enum hd_err err = hd_onnx_extents(init->tensor, dim, &n, diag);
 
+	if (!init)
+		return hd_fail(diag, HD_E_INPUT, "tensor '%s' is used as a parameter and has no values of its own", v->name);
+	enum hd_err err = hd_onnx_extents(init->tensor, dim, &n, diag);
 	if (err)
 		return err;
 	weight->len_bytes = n * sizeof(float);
