@@ -104,7 +104,7 @@ expect 0 heddle resume halted --workers 3 --devices 1 -q
 ends_well halted "stopped, and resumed on 3 workers"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
 
-expect 0 heddle chaos run long.yaml --seed 3 --kills 4 --steps 2000 --workers 2 --out chaos --json
+expect 0 heddle chaos run long.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json
 says '"identical":true'
 gone chaos/chaos
 expect 2 heddle chaos run long.yaml --out chaos

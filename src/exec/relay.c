@@ -273,8 +273,11 @@ static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *di
 
 enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
 {
+	if (!r->opened || r->step != x->step)     /* a step that begins again: what leaves said stays, as sums do */
+		memset(r->leaf_here, 0, r->nvns);
+	r->opened = true;
+	r->step = x->step;
 	r->x = x;
-	memset(r->leaf_here, 0, r->nvns);
 	enum hd_err err = name_roots(r, diag);
 
 	if (!err)

@@ -33,7 +33,8 @@ struct hd_relay {
 	uint64_t leaf_len;                /* bytes of a leaf's message */
 	uint8_t *leaf, *table, *own;      /* owned: [nvns][leaf_len]; the whole table as a message; what a pass says, at the hand's */
 	uint8_t *leaf_here;               /* owned: [nvns] that came from others in this step */
-	bool has_view;
+	bool has_view, opened;
+	uint64_t step;                    /* opened last */
 	struct hd_view view;              /* in force */
 	const struct hd_exchange *x;      /* of the step at hand */
 	uint32_t first_owned, nowned;     /* buckets that this worker joins */
