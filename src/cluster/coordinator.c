@@ -337,8 +337,13 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	struct hd_co_worker *w = hd_co_find(co, msg->worker);
 	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
 
-	if (!w || !hd_co_is_here(w) || by->state != HD_W_MEMBER)
+	if (by->state != HD_W_MEMBER)
 		return;
+	/* it left, but not everybody has what it said last: those who have not entered the next view would wait for ever */
+	if (!w || !hd_co_is_here(w)) {
+		co->mend |= msg->why != HD_HEARD && co->has_view && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		return;
+	}
 	if (msg->why == HD_HEARD) {
 		co->mend |= (w->closed[i / 64] & bit) != 0;
 		w->suspected[i / 64] &= ~bit;
@@ -443,18 +448,20 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 
 static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_leave *msg)
 {
-	bool planned_out = co->phase == HD_CO_DECIDED && w->state == HD_W_MEMBER && !hd_view_has(&co->next, w->worker);
 
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
-	if (planned_out || w->state != HD_W_MEMBER) {
+	if (msg->gone || w->state != HD_W_MEMBER) {
 		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 			hd_co_void(co);
-		if (co->phase == HD_CO_DECIDED && hd_view_has(&co->next, w->worker)) {
+		if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker)) {
 			hd_co_dead(co, w, "it left before it took part");
 			return;
 		}
-		w->state = HD_W_LEFT;
+		if (w->asked)
+			hd_co_dead(co, w, "it left while it was asked");
+		else
+			w->state = HD_W_LEFT;
 		return;
 	}
 	w->draining = true;
@@ -485,12 +492,14 @@ static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, co
 	a->text = text ? text : "";
 }
 
-static void on_learned(struct hd_co_worker *w)
+/* From whom it was to learn: of another donor it tells what is past, or what the coordinator before arranged. */
+static void on_learned(struct hd_co_worker *w, const struct hd_msg_learned *msg)
 {
-	if (w->state == HD_W_LEARNING || w->state == HD_W_STANDBY || w->state == HD_W_ADMITTED) {
+	if (w->state == HD_W_LEARNING && msg->donor == w->donor)
 		w->state = HD_W_READY;
-		w->warm = true;
-	}
+	else if (w->state == HD_W_ADMITTED)
+		w->state = HD_W_STANDBY;
+	w->warm = true;
 }
 
 static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd_msg *msg)
@@ -508,12 +517,14 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 			stale(co, from);
 		return;
 	}
+	if (msg->epoch > w->spoke)
+		w->spoke = msg->epoch;
 	/* whoever speaks in the decided epoch has adopted it; a learner's seal only announces it */
 	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !(msg->kind == HD_MSG_SEAL && !msg->seal.ran))
 		hd_co_switched(co);
 	switch ((int)msg->kind) {
 	case HD_MSG_WARM:     on_warm(co, w); break;
-	case HD_MSG_LEARNED:  on_learned(w); break;
+	case HD_MSG_LEARNED:  on_learned(w, &msg->learned); break;
 	case HD_MSG_PREPARED: hd_co_on_prepared(co, w, msg->decided.next); break;
 	case HD_MSG_SEAL:     hd_co_on_seal(co, w, msg); break;
 	case HD_MSG_SUSPECT:  on_suspect(co, w, &msg->suspect); break;

@@ -20,6 +20,7 @@ struct hd_co_worker {
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;
 	uint64_t sealed;
+	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
 	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by whom, bits of table indices: now */
 	uint64_t closed[HD_MAX_WORKERS / 64];         /* by whom as closed */

@@ -188,6 +188,17 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 	return !same;
 }
 
+/* Before the next change everybody must have entered the view of the last: one who has not would take the one for the other. */
+static bool all_entered(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && hd_co_is_here(w) && w->spoke < co->view.epoch)
+			return false;
+	}
+	return true;
+}
+
 static void open_change(struct hd_coordinator *co)
 {
 	struct hd_view next;
@@ -196,7 +207,7 @@ static void open_change(struct hd_coordinator *co)
 	if (!next.nmembers) {
 		hd_co_note(co, "halt", HD_NOBODY, "all members leave");
 		co->halting = co->record.halting = true;
-		co->halt_code = 75;
+		co->halt_code = co->record.halt_code = 75;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 			hd_co_change_again(co, &co->worker[i]);
 		return;
@@ -347,7 +358,14 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 		return;
 	if (s->step + 1 > w->sealed)
 		w->sealed = s->step + 1;
-	enum hd_err err = hd_seals_add(&co->seals, &(struct hd_seal){ msg->epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows }, &n, &diag);
+	if (!s->ran && hd_view_has(&co->view, w->worker)) {       /* it was a learner's: the view that it announced is in force */
+		hd_seals_reach(&co->seals, w->worker, s->step + 1);
+		hd_co_commit(co);
+		return;
+	}
+	/* said before an epoch that it has entered since: it holds the step all the same */
+	uint32_t epoch = hd_view_has(&co->view, w->worker) ? co->view.epoch : msg->epoch;
+	enum hd_err err = hd_seals_add(&co->seals, &(struct hd_seal){ epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows }, &n, &diag);
 	if (err == HD_E_INTEGRITY) {
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
@@ -363,11 +381,12 @@ static uint32_t ready_at_start(const struct hd_coordinator *co) { return count(c
 static void plan_start(struct hd_coordinator *co)
 {
 	uint32_t ready = ready_at_start(co);
-	bool late = co->now_ns - co->start_ns > co->config.min_wait_ns;
+	int64_t waited = co->now_ns - co->start_ns;
+	bool late = waited > co->config.min_wait_ns;
 
 	if (co->halting)
 		hd_co_end(co, co->halt_code, co->halt_why);
-	else if (ready >= co->record.target || (late && ready >= co->config.min))
+	else if (ready >= co->record.target || ((late || waited > 30 * co->config.detect_ns) && ready >= co->config.min))
 		hd_co_fence(co, co->config.detect_ns);
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
@@ -379,7 +398,7 @@ static void plan_hold(struct hd_coordinator *co)
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, co->config.detect_ns);
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
-		co->halting = true;
+		co->halting = true;                       /* not stored: another coordinator waits anew */
 		co->halt_code = 10;
 		memcpy(co->halt_why, "too few workers", sizeof "too few workers");
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
@@ -427,10 +446,10 @@ void hd_co_plan(struct hd_coordinator *co)
 		teach_all(co);
 	if (co->phase == HD_CO_START)
 		plan_start(co);
-	else if (co->phase == HD_CO_IDLE && co->mend)
+	else if (co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED && co->mend)
 		hd_co_fence(co, co->config.detect_ns);
 	else if (co->phase == HD_CO_IDLE && co->holding)
 		plan_hold(co);
-	else if (co->phase == HD_CO_IDLE && !co->halting)
+	else if (co->phase == HD_CO_IDLE && !co->halting && all_entered(co))
 		open_change(co);
 }

@@ -257,6 +257,11 @@ static void start_over(struct hd_coordinator *co)
 	co->record.started = false;
 	co->record.nmembers = 0;
 	co->phase = HD_CO_RESTORING;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)             /* to be members they were chosen, but never heard it */
+		if (co->worker[i].state == HD_W_MEMBER) {
+			co->worker[i].state = HD_W_STANDBY;
+			co->worker[i].warm = true;
+		}
 	hd_co_store(co);
 	hd_co_note(co, "restore", HD_NOBODY, "no worker holds the state");
 	hd_co_act(co, HD_CO_DO_RESTORE);

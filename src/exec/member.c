@@ -251,23 +251,25 @@ static void say_join(struct hd_member *m)
 	hd_member_say(m, msg);
 }
 
-static void say_learned(struct hd_member *m)
+void hd_member_say_learned(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEARNED);
 
 	if (!msg)
 		return;
+	msg->learned.donor = m->from.donor;
 	msg->learned.step = m->at;
 	hd_member_say(m, msg);
 }
 
-void hd_member_leave(struct hd_member *m)
+void hd_member_leave(struct hd_member *m, bool gone)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEAVE);
 
 	if (!msg)
 		return;
 	msg->leave.code = m->drain_code;
+	msg->leave.gone = gone;
 	msg->leave.nwhy = (uint32_t)strlen(m->drain_why);
 	msg->leave.why = m->drain_why;
 	hd_member_say(m, msg);
@@ -277,14 +279,14 @@ void hd_member_leave(struct hd_member *m)
 static void on_coordinator(struct hd_member *m)
 {
 	m->co_up = true;
-	m->peer_lost = false;
+	m->co_silent = m->peer_lost = false;
 	say_join(m);
 	if (m->state == HD_OUTSIDE)
 		return;
 	if (m->warmed && !m->learning)
 		hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
 	if (m->state == HD_LEARNING && m->learned)
-		say_learned(m);
+		hd_member_say_learned(m);
 	m->next.said = false;
 	hd_member_say_prepared(m);
 	for (uint32_t i = 0; i < m->npeers; i++)
@@ -296,7 +298,7 @@ static void on_coordinator(struct hd_member *m)
 	if (m->done)
 		hd_member_done(m);
 	if (m->draining)
-		hd_member_leave(m);
+		hd_member_leave(m, false);
 }
 
 static void on_up(struct hd_member *m, uint32_t worker)
@@ -318,13 +320,12 @@ static void on_up(struct hd_member *m, uint32_t worker)
 
 static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 {
-	if (why == HD_HEARD) {
-		m->co_up = true;
+	bool gone = !m->co_up || m->co_silent;
+
+	m->co_silent = why == HD_SILENT;
+	m->co_up = m->co_up && (why == HD_SILENT || why == HD_HEARD);
+	if (gone || why == HD_HEARD)
 		return;
-	}
-	if (!m->co_up)
-		return;
-	m->co_up = false;
 	m->co_lost_ns = m->call_ns = m->now_ns;
 	m->news_from = m->at > 8 ? m->at - 8 : 0;         /* those on their way when it went */
 	/* members in their order, then the others: there may be none yet */
@@ -371,12 +372,14 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 		return;
 	if (m->learning && m->from.donor == msg->donor && m->from.step == msg->step) {
 		if (m->learned)
-			say_learned(m);
+			hd_member_say_learned(m);
 		return;
 	}
 	m->state = HD_LEARNING;
 	m->learning = true;
-	m->learned = m->held = m->next.open = false;
+	m->learned = m->held = m->next.open = m->joined_step = false;
+	m->switch_step = HD_NO_STEP;
+	m->asked = 0;
 	m->from = *msg;
 	struct hd_member_action *a = hd_member_act(m, HD_DO_LEARN);
 	a->worker = msg->donor;
@@ -391,10 +394,12 @@ static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
 	a->flag = msg->on;
 }
 
-static void on_entered(struct hd_member *m, uint32_t epoch)
+void hd_member_entered(struct hd_member *m, uint32_t epoch)
 {
-	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch || m->next.open)
+	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch || (m->next.open && m->next.view.epoch > epoch))
 		return;
+	m->next.open = false;                             /* an earlier one, that came to nothing */
+	m->switch_step = HD_NO_STEP;
 	m->epoch = epoch;
 	hd_member_act(m, HD_DO_EPOCH);
 }
@@ -430,7 +435,7 @@ static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg
 	case HD_MSG_STALE:   hd_member_fenced(m, "the job went on without this worker"); break;
 	case HD_MSG_RELEASE: hd_member_exit(m, msg->release.code, keep_text(m, msg->release.why, msg->release.nwhy)); break;
 	case HD_MSG_STOP:    on_stop(m, &msg->stop); break;
-	case HD_MSG_ENTERED: on_entered(m, msg->epoch); break;
+	case HD_MSG_ENTERED: hd_member_entered(m, msg->epoch); break;
 	default: break;
 	}
 }
@@ -491,9 +496,9 @@ static void orphan(struct hd_member *m)
 
 static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 {
-	if (!m->co_up) {
+	if (!m->co_up || m->co_silent)
 		orphan(m);
-	} else if (m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
+	if (m->co_up && m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
 		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
 		if (msg)
 			msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
@@ -516,8 +521,9 @@ static void on_drain(struct hd_member *m, const struct hd_member_event *event)
 		m->drain_code = event->code;
 		m->draining = true;
 	}
-	hd_member_leave(m);
-	if (m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->next.open))
+	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->next.open && !m->held);
+	hd_member_leave(m, free);
+	if (free)
 		hd_member_exit(m, m->drain_code, m->drain_why);
 }
 

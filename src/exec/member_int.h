@@ -29,7 +29,7 @@ struct hd_member {
 	enum hd_member_state state;
 	uint32_t worker, term, epoch;
 
-	bool co_up;
+	bool co_up, co_silent;            /* its link; silent: it may be gone, what is said may still reach it */
 	bool awake;                       /* the clock was seen */
 	int64_t co_lost_ns, call_ns, take_over_ns, tell_ns;
 	struct hd_member_peer peer[HD_MEMBER_PEERS];
@@ -86,7 +86,9 @@ void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);         
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_watch(struct hd_member *m);                /* a view came in force: members that are not connected are suspected */
-void hd_member_leave(struct hd_member *m);                /* says LEAVE */
+void hd_member_say_learned(struct hd_member *m);
+void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none */
+void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
 

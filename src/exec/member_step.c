@@ -221,9 +221,11 @@ static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *se
  * says so: a newcomer need not have heard it itself. */
 static void find_switch(struct hd_member *m)
 {
-	if (!m->next.open || m->switch_step != HD_NO_STEP || m->seals.known < m->next.view.epoch)
+	uint64_t s0 = hd_seals_known_since(&m->seals);
+
+	if (!m->next.open || m->switch_step != HD_NO_STEP || s0 == HD_SEAL_UNKNOWN)
 		return;
-	m->switch_step = m->seals.committed + 1;
+	m->switch_step = s0 + 2;
 	if (!m->next.decided)
 		hd_member_act(m, HD_DO_DECIDED)->epoch = m->next.view.epoch;
 	m->next.decided = true;
@@ -237,7 +239,7 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 
 	if (err == HD_E_INTEGRITY)
 		m->diverged = true;
-	if (!err && committed)
+	if (!err)
 		find_switch(m);
 }
 

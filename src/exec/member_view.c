@@ -32,9 +32,11 @@ void hd_member_prepared(struct hd_member *m, uint32_t epoch)
 void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 {
 	const struct hd_msg_prepare *p = &msg->prepare;
+	bool pending = m->next.open && m->next.decided && p->next != m->next.view.epoch;
 
-	if (p->next <= m->epoch || m->held || m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->learned))
+	if (pending || p->next <= m->epoch || m->held || m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->learned))
 		return;
+	hd_member_entered(m, msg->epoch);
 	if (m->next.open && m->next.view.epoch >= p->next) {
 		m->next.said = false;
 		hd_member_say_prepared(m);
@@ -54,6 +56,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 		for (uint32_t i = 0; i < p->nold; i++)
 			unknown[i] = HD_SEAL_UNKNOWN;
 		hd_seals_of(&m->seals, msg->epoch, p->old, unknown, 0, p->nold);
+		m->seals.observes = true;
 		m->joined_step = false;
 	}
 	hd_seals_expect(&m->seals, view->epoch, view->member, view->nmembers);
@@ -111,7 +114,7 @@ bool hd_member_switch(struct hd_member *m)
 		if (!hd_seals_has(&m->seals, m->next.view.member[i], m->at))
 			return false;
 	if (!hd_view_has(&m->next.view, m->worker)) {
-		hd_member_leave(m);
+		hd_member_leave(m, true);
 		hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
 		return true;
 	}
@@ -134,11 +137,8 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 		m->asked = 0;
 	}
 	m->at = step;
-	struct hd_msg *msg = first ? hd_member_msg(m, HD_MSG_LEARNED) : NULL;
-	if (msg)
-		msg->learned.step = step;
 	if (first)
-		hd_member_say(m, msg);
+		hd_member_say_learned(m);
 }
 
 /* ---- an unplanned change: FENCE, STATUS, VIEW ---- */
@@ -265,6 +265,8 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	struct hd_view view;
 	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
 
+	if (!m->held)
+		hd_member_entered(m, msg->epoch);
 	if (!m->held || msg->epoch != m->epoch || !m->status_said || !read_view(m, msg, &view))
 		return;
 	m->held = false;

@@ -47,7 +47,7 @@ enum {
 	X(WARM,     20, none,     "L>C", "I can begin to learn")                                                   \
 	X(LEARN,    21, learn,    "C>L", "take the state from that donor, or from disk")                           \
 	X(DONATE,   22, donate,   "C>M", "give your state to that learner, or stop it")                            \
-	X(LEARNED,  23, learned,  "L>C", "I hold X_step and follow")                                               \
+	X(LEARNED,  23, learned,  "L>C", "I hold X_step, from that donor, and follow it")                                               \
 	X(PREPARE,  24, prepare,  "C>W", "prepare for this view")                                                  \
 	X(PREPARED, 25, decided,  "W>C", "I am prepared for it")                                                   \
 	X(DECIDE,   26, decided,  "C>W", "it is decided: adopt it by the rule of the switch")                      \
@@ -57,7 +57,7 @@ enum {
 	X(STATUS,   30, status,   "W>C", "what I have of the step that I have not sealed")                         \
 	X(VIEW,     31, view,     "C>W", "who goes on, with what, and how the open step is finished")              \
 	X(STALE,    32, none,     ">W",  "you are not in this epoch any more")                                     \
-	X(LEAVE,    33, leave,    "W>C", "I want to go (or: I went)")                                              \
+	X(LEAVE,    33, leave,    "W>C", "I want to go; gone: I went")                                              \
 	X(RELEASE,  34, release,  "C>W", "go, with this exit code")                                                \
 	X(STOP,     35, stop,     "C>M", "halt at the next boundary, if you are the scribe")                       \
 	X(HALT,     36, halt,     "M>MC", "this step must not be run; I have not contributed to it")               \
@@ -97,7 +97,7 @@ struct hd_step_news {
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
 #define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, step)
 #define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
-#define HD_FIELDS_learned(F, A) F(u64, step)
+#define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, step)
 /* old: members of the view in force, whose seals tell when to switch */
 #define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
@@ -115,7 +115,7 @@ struct hd_step_news {
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
 	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS)
-#define HD_FIELDS_leave(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_halt(F, A) F(u64, step)

@@ -20,7 +20,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_WARM, 1, 2, .none = { 0 } },
 	{ HD_MSG_LEARN, 1, 2, .learn = { 3, 12 } },
 	{ HD_MSG_DONATE, 1, 2, .donate = { 3, true } },
-	{ HD_MSG_LEARNED, 1, 2, .learned = { 12 } },
+	{ HD_MSG_LEARNED, 1, 2, .learned = { 3, 12 } },
 	{ HD_MSG_PREPARE, 1, 2, .prepare = { .next = 3, .nmember = 2, .member = ids, .nrank = 2, .rank = rank } },
 	{ HD_MSG_PREPARED, 1, 2, .decided = { 3 } },
 	{ HD_MSG_DECIDE, 1, 2, .decided = { 3 } },

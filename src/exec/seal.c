@@ -19,7 +19,7 @@ void hd_seals_of(struct hd_seals *seals, uint32_t epoch, const uint32_t *worker,
 	assert(nmembers >= 1 && nmembers <= HD_MAX_MEMBERS);
 	*seals = (struct hd_seals){ .epoch = epoch, .nmembers = nmembers, .n = nmembers };
 	for (uint32_t i = 0; i < nmembers; i++)
-		seals->by[i] = (struct hd_sealer){ .worker = worker ? worker[i] : i, .next = next ? next[i] : step };
+		seals->by[i] = (struct hd_sealer){ .worker = worker ? worker[i] : i, .next = next ? next[i] : step, .since = HD_SEAL_UNKNOWN };
 	seals->committed = slowest(seals);
 }
 
@@ -49,9 +49,11 @@ void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *wor
 {
 	seals->also = epoch;
 	seals->n = seals->nmembers;
+	for (uint32_t i = 0; i < seals->n; i++)
+		seals->by[i].since = HD_SEAL_UNKNOWN;
 	for (uint32_t i = 0; i < n; i++)
 		if (!find(seals, worker[i]))
-			seals->by[seals->n++] = (struct hd_sealer){ .worker = worker[i], .next = HD_SEAL_UNKNOWN };
+			seals->by[seals->n++] = (struct hd_sealer){ .worker = worker[i], .next = HD_SEAL_UNKNOWN, .since = HD_SEAL_UNKNOWN };
 }
 
 static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal, struct hd_diag *diag)
@@ -66,16 +68,6 @@ static enum hd_err agree(const struct hd_seal *first, const struct hd_seal *seal
 		(unsigned long long)(sums ? seal->state_digest : seal->sum_digest));
 }
 
-/* Who sealed the step has sent it under `knows`, or was never heard of it. */
-static uint32_t least_known(const struct hd_seals *seals, uint64_t step)
-{
-	uint32_t least = UINT32_MAX;
-
-	for (uint32_t i = 0; i < seals->nmembers; i++)
-		least = seals->by[i].knows[step & 1] < least ? seals->by[i].knows[step & 1] : least;
-	return least;
-}
-
 static uint32_t advance(struct hd_seals *seals)
 {
 	uint64_t to = slowest(seals);
@@ -84,7 +76,6 @@ static uint32_t advance(struct hd_seals *seals)
 	if (to > seals->committed + 2)                    /* a place became known: nothing before is asked for */
 		seals->committed = to - 2;
 	for (; seals->committed < to; n++) {
-		seals->known = least_known(seals, seals->committed);
 		if (seals->first[seals->committed & 1].step == seals->committed)
 			seals->has_first[seals->committed & 1] = false;
 		seals->committed++;
@@ -116,7 +107,8 @@ enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uin
 		enum hd_err err = first->step == seal->step ? agree(first, seal, diag) : HD_OK;
 		if (err)
 			return err;
-		by->knows[seal->step & 1] = seal->knows;
+		if (seals->also && seal->knows >= seals->also && seal->step < by->since)
+			by->since = seal->step;
 	}
 	if (!placed || seal->step >= by->next)
 		by->next = seal->step + 1;
@@ -124,7 +116,25 @@ enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uin
 	return HD_OK;
 }
 
+void hd_seals_reach(struct hd_seals *seals, uint32_t member, uint64_t next)
+{
+	struct hd_sealer *by = find(seals, member);
+
+	if (by && (by->next == HD_SEAL_UNKNOWN || by->next < next))
+		by->next = next;
+	advance(seals);
+}
+
 bool hd_seals_gate(const struct hd_seals *seals, uint64_t step) { return seals->committed >= step; }
+
+uint64_t hd_seals_known_since(const struct hd_seals *seals)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < seals->nmembers; i++)
+		last = seals->by[i].since > last ? seals->by[i].since : last;
+	return last;
+}
 
 bool hd_seals_has(const struct hd_seals *seals, uint32_t worker, uint64_t step)
 {

@@ -30,8 +30,9 @@ enum { HD_MAX_MEMBERS = 64, HD_MAX_SEALERS = 2 * HD_MAX_MEMBERS };
 struct hd_seal { uint32_t epoch, member; uint64_t step, sum_digest, state_digest; uint32_t knows; };
 
 struct hd_sealer {
-	uint32_t worker, knows[2];        /* of its last two seals, by parity of the step */
+	uint32_t worker;
 	uint64_t next;                    /* it has sealed all steps below */
+	uint64_t since;                   /* first step whose seal said that it knows of the view expected; HD_SEAL_UNKNOWN: none yet */
 };
 
 struct hd_seals {
@@ -39,7 +40,6 @@ struct hd_seals {
 	uint32_t epoch, also;             /* epochs whose seals are taken: of members; of those expected (0: none) */
 	uint32_t nmembers, n;             /* sealers: the members first, then those expected */
 	uint64_t committed;               /* steps committed: s is the next to commit */
-	uint32_t known;                   /* least `knows` of the seals of step committed - 1; 0: not all were heard */
 	struct hd_seal first[2];          /* first seals of steps committed, committed + 1, by parity: what others must equal */
 	bool has_first[2];
 	struct hd_sealer by[HD_MAX_SEALERS];
@@ -56,8 +56,13 @@ void hd_seals_expect(struct hd_seals *seals, uint32_t epoch, const uint32_t *wor
  * differ; HD_E_PROTOCOL: no such member, or more than one step ahead. `*committed` tells how many steps
  * this seal completed. */
 HD_MUST_USE enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uint32_t *committed, struct hd_diag *diag);
+/* It is known otherwise that this member has sealed all steps below `next`. */
+void hd_seals_reach(struct hd_seals *seals, uint32_t member, uint64_t next);
 /* May a member begin `step`? Only when every member has sealed step - 1. */
 bool hd_seals_gate(const struct hd_seals *seals, uint64_t step);
+/* The first step all of whose seals know of the view expected; HD_SEAL_UNKNOWN: there is none yet. Who knows goes on knowing, so it is the
+ * same wherever all seals are heard, in whatever order. */
+uint64_t hd_seals_known_since(const struct hd_seals *seals);
 /* Has that worker sealed all steps below `step`? */
 bool hd_seals_has(const struct hd_seals *seals, uint32_t worker, uint64_t step);
 
