@@ -171,7 +171,16 @@ void sim_connect(struct sim *s, uint32_t a, uint32_t b)
 
 static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why, uint32_t life)
 {
-	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why, .link = life });
+	struct sim_link *l = link_of(s, end, other);
+	uint32_t worker = other == SIM_CO ? HD_COORDINATOR : s->proc[other].id;
+
+	if (why == HD_CLOSED) {
+		l->closing[end > other] = true;
+		l->closing_worker[end > other] = worker;
+		l->closing_life[end > other] = life;
+	}
+	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why, .link = life, .number = worker,
+		.gen = end == SIM_CO ? s->co_gen : s->proc[end].gen });
 }
 
 /* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel still sends). */
@@ -203,6 +212,8 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 
 void sim_start(struct sim *s, int64_t in_ns) { sim_push(s, (struct sim_event){ .at = s->now + in_ns, .kind = EV_START }); }
 
+static void lost(struct sim *s, const struct sim_event *ev);
+
 static void start(struct sim *s)
 {
 	uint32_t slot = 0;
@@ -213,6 +224,20 @@ static void start(struct sim *s)
 		return;
 	struct sim_proc *p = &s->proc[slot];
 	uint32_t gen = p->gen + 1;
+	for (uint32_t i = 0; i < SIM_ENDS; i++) {         /* what was not heard yet of the process that was here */
+		struct sim_link *l = i == slot ? NULL : link_of(s, slot, i);
+		if (l && l->up) {
+			l->closing[i > slot] = true;
+			l->closing_life[i > slot] = l->life;
+			l->closing_worker[i > slot] = p->id;
+		}
+		if (l && l->closing[i > slot])
+			lost(s, &(struct sim_event){ .end = i, .other = slot, .why = HD_CLOSED, .link = l->closing_life[i > slot],
+				.number = l->closing_worker[i > slot], .gen = i == SIM_CO ? s->co_gen : s->proc[i].gen });
+		if (l)
+			*l = (struct sim_link){ .life = l->life + 1 };
+	}
+	s->guest_of[slot] = 0;
 	memset(p, 0, sizeof *p);
 	p->alive = true;
 	p->gen = gen;
@@ -285,6 +310,8 @@ static void co_start(struct sim *s, bool by_member)
 
 	if (s->co || s->over)
 		return;
+	if (!s->store.started && s->ckpt > s->committed)
+		s->committed = s->ckpt;                           /* nobody is left to tell of the steps before */
 	if (hd_coordinator_create(&s->co, &config, s->now, NULL)) {
 		s->no_memory = true;
 		return;
@@ -306,8 +333,8 @@ static void co_kill(struct sim *s)
 		sim_close(s, SIM_CO, i, sim_rnd(s, 2));
 	hd_coordinator_destroy(s->co);
 	s->co = NULL;
-	if (!s->takers || !s->store.started || sim_rnd(s, 2))
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_T / 4, 5 * SIM_T), .kind = EV_CO_START });
+	bool soon = !s->takers || !s->store.started || sim_rnd(s, 2);       /* else members have time to take over */
+	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
 }
 
 static void commit(struct sim *s, const struct hd_co_action *a)
@@ -498,6 +525,8 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = s->target });
 		break;
 	case HD_SIM_DRAIN:
+		if (s->proc[slot].paused)
+			break;
 		s->drained = true;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75, .text = "a notice" });
 		break;
@@ -514,6 +543,8 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 
 /* ---- one event ---- */
 
+static void lost(struct sim *s, const struct sim_event *ev);
+
 static void up(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_link *l = link_of(s, ev->end, ev->other);
@@ -523,10 +554,17 @@ static void up(struct sim *s, const struct sim_event *ev)
 	l->opening = false;
 	if (!end_alive(s, ev->end) || !end_alive(s, ev->other))
 		return;
+	uint32_t ends[2] = { ev->end, ev->other };
+	for (int i = 0; i < 2; i++)                       /* that it closed is heard before that it is there again */
+		if (l->closing[ends[i] > ends[1 - i]])
+			lost(s, &(struct sim_event){ .end = ends[i], .other = ends[1 - i], .why = HD_CLOSED, .link = l->closing_life[ends[i] > ends[1 - i]],
+				.number = l->closing_worker[ends[i] > ends[1 - i]],
+				.gen = ends[i] == SIM_CO ? s->co_gen : s->proc[ends[i]].gen });
+	if (l->life != ev->link || !end_alive(s, ev->end) || !end_alive(s, ev->other))
+		return;
 	l->up = true;
 	l->last[0] = l->last[1] = s->now;
 	l->silent[0] = l->silent[1] = false;
-	uint32_t ends[2] = { ev->end, ev->other };
 	for (int i = 0; i < 2; i++)
 		if (ends[0] != SIM_CO && ends[1] != SIM_CO)
 			sim_peer_up(s, ends[i], ends[1 - i]);
@@ -540,25 +578,28 @@ static void lost(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_link *l = link_of(s, ev->end, ev->other);
 
-	/* a closing is heard in the life after it; silence in its own */
+	/* a closing is heard once, in the life after it; silence in its own */
+	if (ev->why == HD_CLOSED && (!l->closing[ev->end > ev->other] || l->closing_life[ev->end > ev->other] != ev->link))
+		return;
+	if (ev->why == HD_CLOSED)
+		l->closing[ev->end > ev->other] = false;
 	if (ev->why != HD_CLOSED && (l->life != ev->link || !l->up))
 		return;
 	if (ev->why != HD_CLOSED)
 		l->silent[ev->other > ev->end] = ev->why == HD_SILENT;
 	if (ev->end == SIM_CO) {
-		uint32_t worker = s->proc[ev->other].id;
-		if (worker != HD_NOBODY && s->guest_of[ev->other] == 0)
+		uint32_t worker = (uint32_t)ev->number;
+		if (ev->gen == s->co_gen && worker != HD_NOBODY && s->guest_of[ev->other] == 0)
 			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = ev->why });
 		if (ev->why == HD_CLOSED)
 			s->guest_of[ev->other] = 0;
 		return;
 	}
-	if (!s->proc[ev->end].alive)
+	if (!s->proc[ev->end].alive || s->proc[ev->end].gen != ev->gen)
 		return;
 	if (ev->why == HD_CLOSED && ev->other != SIM_CO)
-		sim_peer_lost(s, ev->end, ev->other);
-	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = ev->why,
-		.worker = ev->other == SIM_CO ? HD_COORDINATOR : s->proc[ev->other].id });
+		sim_peer_lost(s, ev->end, (uint32_t)ev->number);
+	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = ev->why, .worker = (uint32_t)ev->number });
 }
 
 /* The far end of a link whose near end is gone already, or silence for 8 T. */

@@ -24,7 +24,7 @@ struct sim_val { uint64_t units, tag; };                  /* a digit of 4 bits p
 struct sim_root { bool here; struct sim_val val; };
 
 /* What the wire carries beside control messages. */
-enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_SNAP };
+enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_SNAP, SIM_WANT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
@@ -47,7 +47,8 @@ struct sim_event {
 	const struct sim_packet *packet;
 };
 
-struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2]; };
+/* [0] of the lower end, or from it; closing: that end has not heard yet that the life before ended */
+struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2]; uint32_t closing_worker[2], closing_life[2]; };
 
 struct sim_proc {
 	bool alive, paused, exited;
@@ -72,7 +73,6 @@ struct sim_proc {
 	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
 	bool fed[SIM_PROCS];
 	uint32_t learns_from;
-	const struct sim_packet *early;   /* a donor's state that came before LEARN */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -135,6 +135,6 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
 void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
-void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t other);
+void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* The runtime's twin of one worker: carries out what its member machine asks for, with integers for gradients. */
 
-enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE, TASK_LOADED, TASK_FEED, TASK_EARLY };
+enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE, TASK_LOADED, TASK_FEED };
 
 static uint64_t mix(uint64_t x)
 {
@@ -323,7 +323,13 @@ static void donate(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t le
 	task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
 }
 
-static void snap(struct sim *s, uint32_t slot, const struct sim_packet *k);
+/* A learner asks its donor, when it is told to and when they meet; asked, the donor begins anew. */
+static void want(struct sim *s, uint32_t slot)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id });
+}
 
 static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 {
@@ -333,8 +339,8 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	p->learns_from = a->worker;
 	if (a->worker == HD_NOBODY)
 		task(s, slot, TASK_LOADED, ms(s, 5, 300), true, (struct sim_event){ .step = a->step });
-	else if (p->early && p->early->from == a->worker && sim_up(s, slot, sim_slot(s, a->worker)))
-		sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_TASK, .end = slot, .gen = p->gen, .what = TASK_EARLY, .run = p->run });
+	else
+		want(s, slot);
 }
 
 static void perform(struct sim *s, uint32_t slot, const struct hd_member_action *a)
@@ -450,10 +456,6 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step, .bucket = ev->bucket });
 		break;
 	case TASK_FEED:       feed(s, slot); break;
-	case TASK_EARLY:
-		if (p->early)
-			snap(s, slot, p->early);
-		break;
 	case TASK_FINISH:     finish(s, slot, ev->step); break;
 	case TASK_BOUNDARY:   boundary(s, slot, ev); break;
 	case TASK_PREPARE:
@@ -475,7 +477,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 /* The wire's rules: of an earlier epoch nothing; of a later one, or for a step not begun, it waits. */
 static int admit(const struct sim_proc *p, const struct sim_packet *k)
 {
-	if (k->kind == SIM_SNAP)
+	if (k->kind == SIM_SNAP || k->kind == SIM_WANT)
 		return 1;
 	if (k->kind == SIM_TELL)
 		return k->epoch <= p->epoch || k->epoch == p->decided;
@@ -493,14 +495,8 @@ static void snap(struct sim *s, uint32_t slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from != k->from || hd_member_state(p->m) != HD_LEARNING) {
-		p->early = k;
-		return;
-	}
-	if (p->has_state && k->step <= p->version)
-		return;
-	if (p->has_state && k->step != p->version + 1)
-		sim_bad(s, "state", "learner %u jumps from X_%llu to X_%llu", p->id, (unsigned long long)p->version, (unsigned long long)k->step);
+	if (p->learns_from != k->from || hd_member_state(p->m) != HD_LEARNING || (p->has_state && k->step != p->version + 1))
+		return;                                           /* of another stream than the one that it asked for */
 	p->has_state = true;
 	p->version = k->step;
 	p->tag = k->val.tag;
@@ -556,6 +552,9 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	case SIM_SNAP:
 		snap(s, slot, k);
 		return;
+	case SIM_WANT:
+		task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
+		return;
 	}
 	sim_member(s, slot, &ev);
 }
@@ -595,28 +594,24 @@ void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struc
 		sim_bad(s, "memory", "worker %u holds back more than %d packets", p->id, SIM_WAITING);
 }
 
-/* A donor whose learner connects begins, or goes on. */
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	for (uint32_t i = 0; i < p->ndonor_for; i++)
-		if (p->donor_for[i] == s->proc[other].id)
-			task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
+	if (p->learns_from == s->proc[other].id && hd_member_state(p->m) == HD_LEARNING && !p->has_state)
+		want(s, slot);
 }
 
 /* What waits from a peer whose link closed is gone with it; so is a donor's stream. */
-void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t other)
+void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 {
 	struct sim_proc *p = &s->proc[slot];
-	uint32_t worker = s->proc[other].id, kept = 0;
+	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < p->nwaiting; i++)
 		if (p->waiting[i]->from != worker)
 			p->waiting[kept++] = p->waiting[i];
 	p->nwaiting = kept;
-	if (p->early && p->early->from == worker)
-		p->early = NULL;
 	donate(s, p, slot, worker, false);
 	if (p->m && p->learns_from == worker && hd_member_state(p->m) == HD_LEARNING) {
 		p->has_state = false;

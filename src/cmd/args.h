@@ -45,6 +45,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(TOKENS,      0,   "tokens",        COUNT,  "N",       "how many tokens to sample (default 200)")         \
 	X(TEMPERATURE, 0,   "temperature",   TEXT,   "X",       "sampling temperature (default 0.8; 0: the most likely)") \
 	X(SEED,        0,   "seed",          COUNT,  "N",       "seed of sampling")                                \
+	X(SEEDS,       0,   "seeds",         COUNT,  "M",       "so many seeds, from --seed on (default 1)")        \
 	X(SAVE,        0,   "save",          TEXT,   "FILE",    "write what is timed as safetensors: initial parameters and the rows of each step") \
 	X(REPEAT,      0,   "repeat",        COUNT,  "N",       "timed repetitions")                               \
 	X(ULP,         0,   "ulp",           COUNT,  "N",       "count elements within N units in the last place as equal") \

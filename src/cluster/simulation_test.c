@@ -1,0 +1,96 @@
+#include "cluster/simulation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+/* HD_SIM_SEEDS names another number. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLICE = 1000 };
+#else
+enum { SLICE = 10000 };
+#endif
+
+static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_simulate_job(seed, only, NULL, NULL, result, &diag) == HD_OK, "seed %" PRIu64 ": %s", seed, diag.text);
+	CHECK(result->ok, "seed %" PRIu64 ": %s", seed, result->why);
+}
+
+static void no_seed_of_a_slice_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed, UINT32_MAX, &r);
+		crashes += r.crashes;
+		redone += r.redone;
+		restores += r.restores;
+		takeovers += r.takeovers;
+	}
+	assert_true(crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100);     /* something befell them */
+}
+
+static void a_seed_that_ever_failed_is_run_for_ever(void **state)
+{
+	char path[1024], line[256];
+	const char *source = getenv("SOURCE_DIR");
+	uint32_t n = 0;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/tests/seeds.txt", source ? source : ".");
+	FILE *file = fopen(path, "r");
+	CHECK(file, "%s is missing", path);
+	while (fgets(line, sizeof line, file)) {
+		struct hd_sim_result r;
+		if (*line == '#' || *line == '\n')
+			continue;
+		run(strtoull(line, NULL, 10), UINT32_MAX, &r);
+		n++;
+	}
+	assert_int_equal(fclose(file), 0);
+	assert_true(n > 20);
+}
+
+/* Without faults nothing is redone, and a view changes only to grow to its size. */
+static void an_undisturbed_run_does_nothing_twice(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct hd_sim_result r;
+		run(seed, 0, &r);
+		CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3, "seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
+	}
+}
+
+static void equal_seeds_give_equal_runs(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct hd_sim_result a, b;
+		memset(&a, 0, sizeof a);
+		memset(&b, 0, sizeof b);
+		run(seed, UINT32_MAX, &a);
+		run(seed, UINT32_MAX, &b);
+		CHECK(a.events == b.events && a.end_ns == b.end_ns && a.redone == b.redone, "seed %" PRIu64, seed);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_seeds_give_equal_runs),
+		cmocka_unit_test(an_undisturbed_run_does_nothing_twice),
+		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
+		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
