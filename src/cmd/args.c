@@ -97,6 +97,16 @@ static enum hd_opt of_letter(const struct hd_verb *verb, char letter)
 	return (enum hd_opt)first;
 }
 
+static enum hd_opt of_name(const struct hd_verb *verb, const char *name)
+{
+	int first = HD_NOPTS;
+
+	for (int i = 0; i < HD_NOPTS; i++)
+		if (!strcmp(hd_opts[i].name, name) && (first == HD_NOPTS || takes(verb, (enum hd_opt)i)))
+			first = i;
+	return (enum hd_opt)first;
+}
+
 /* The option that `word` names: "--name", "--name=value", "-x". */
 static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_opt *opt, const char **value, struct hd_diag *diag)
 {
@@ -112,13 +122,11 @@ static enum hd_err find(const char *word, const struct hd_verb *verb, enum hd_op
 		return hd_fail(diag, HD_E_INVAL, "there is no option %s", word);
 	memcpy(name, word + 2, len - 2);
 	name[len - 2] = 0;
-	for (int i = 0; i < HD_NOPTS; i++)
-		if (!strcmp(hd_opts[i].name, name)) {
-			*opt = (enum hd_opt)i;
-			*value = word[len] ? word + len + 1 : NULL;
-			return HD_OK;
-		}
-	return unknown(name, diag);
+	*opt = of_name(verb, name);
+	if (*opt == HD_NOPTS)
+		return unknown(name, diag);
+	*value = word[len] ? word + len + 1 : NULL;
+	return HD_OK;
 }
 
 static enum hd_err one_option(struct hd_args *args, const struct hd_verb *verb, int argc, char **argv, int *i, struct hd_diag *diag)

@@ -5,7 +5,8 @@
  * adding a verb is a row of hd_verbs and its file.
  *
  * 1. Options may stand anywhere after the verb, as --name VALUE or --name=VALUE; "--" ends them.
- * 2. An option that a verb does not take is an error that names the verbs that do.
+ * 2. An option that a verb does not take is an error that names the verbs that do. Two rows may have one name where no verb
+ *    takes both: the verb says which is meant.
  * 3. Values are checked here by kind (count, size, word, text), so verbs get values, not text. */
 #ifndef HD_CMD_ARGS_H
 #define HD_CMD_ARGS_H
@@ -119,7 +120,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \
 	X(WORKER,      0,   "worker",        COUNT,  "ID",      "this worker alone")                               \
 	X(NOW,         0,   "now",           FLAG,   "",        "without a last checkpoint")                       \
-	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first")
+	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
+	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
+	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)")
 
 enum hd_opt {
 #define X(id, letter, name, kind, value, about) HD_OPT_##id,

@@ -1,0 +1,114 @@
+#include <stdlib.h>
+
+#include "base/num.h"
+#include "sys/crypto.h"
+#include "sys/signal.h"
+#include "exec/allreduce_bench.h"
+#include "cmd/bench.h"
+#include "cmd/json_line.h"
+
+enum { BYTES = 25000000, MEMBERS = 2 };
+
+static int rising(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void print(struct hd_cmd *cmd, const struct hd_allreduce_bench *bench, const struct hd_allreduce_times *times)
+{
+	struct hd_json_line line;
+	double *ms = times->ms, median, busbw;
+
+	qsort(ms, bench->rounds, sizeof *ms, rising);
+	median = ms[(bench->rounds - 1) / 2];
+	busbw = 2.0 * (bench->n - 1) / bench->n * (double)bench->bytes / (median * 1e-3) * 1e-9;
+	if (!cmd->args.has[HD_OPT_JSON]) {
+		printf("%s, %u processes, %llu bytes: %.3f ms median, %.3f least, %.3f greatest of %u; %.3f GB/s; every bit as added alone\n",
+			bench->transport, bench->n, (unsigned long long)bench->bytes, median, ms[0], ms[bench->rounds - 1], bench->rounds, busbw);
+		return;
+	}
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+	hd_json_put_text(w, "transport", bench->transport);
+	hd_json_put_i64(w, "workers", bench->n);
+	hd_json_put_i64(w, "bytes", (int64_t)bench->bytes);
+	hd_json_put_i64(w, "rounds", bench->rounds);
+	hd_json_put_f64(w, "time_ms_median", median);
+	hd_json_put_f64(w, "time_ms_min", ms[0]);
+	hd_json_put_f64(w, "time_ms_max", ms[bench->rounds - 1]);
+	hd_json_put_f64(w, "busbw_GBps", busbw);
+	hd_json_open_array(w, "times_ms");
+	for (uint32_t r = 0; r < bench->rounds; r++)
+		hd_json_put_f64(w, NULL, ms[r]);
+	hd_json_close(w);
+	hd_json_put_bool(w, "checked", times->checked);
+	hd_json_line_print(&line);
+}
+
+/* A folder of this call alone, for its sockets: their paths must be short. */
+static enum hd_err make_folder(struct hd_cmd *cmd, char *folder, size_t cap)
+{
+	uint64_t name;
+	const char *parent = getenv("TMPDIR");
+
+	enum hd_err err = hd_random_bytes(&name, sizeof name, &cmd->diag);
+	snprintf(folder, cap, "%.70s/heddle-%016llx", parent && *parent ? parent : "/tmp", (unsigned long long)name);
+	return err ? err : hd_fs_mkdir(&cmd->fs, folder, &cmd->diag);
+}
+
+static enum hd_err lead(struct hd_cmd *cmd, struct hd_allreduce_bench *bench)
+{
+	struct hd_allreduce_times times = { .ms = hd_arena_take(&cmd->arena, bench->rounds, sizeof *times.ms) };
+	char folder[HD_ADDR_CAP], text[3][24];
+	const char *argv[] = { "/proc/self/exe", "bench", "allreduce", "--workers", text[0], "--bytes", text[1], "--repeat", text[2], "--transport",
+		bench->transport, NULL };
+	struct hd_host host;
+
+	if (!times.ms)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for times");
+	snprintf(text[0], sizeof text[0], "%u", bench->n);
+	snprintf(text[1], sizeof text[1], "%llu", (unsigned long long)bench->bytes);
+	snprintf(text[2], sizeof text[2], "%u", bench->rounds);
+	hd_host_real(&host);
+	enum hd_err err = hd_signal_install(&cmd->diag);
+	if (!err)
+		err = make_folder(cmd, folder, sizeof folder);
+	if (err)
+		return err;
+	bench->folder = folder;
+	err = hd_allreduce_bench_lead(bench, &host, argv, &times, &cmd->diag);
+	enum hd_err gone = hd_fs_remove_tree(&cmd->fs, folder, err ? NULL : &cmd->diag);
+	if (!err)
+		err = gone;
+	if (!err)
+		print(cmd, bench, &times);
+	return err;
+}
+
+/* A member is told by its environment which it is, and where: HEDDLE_BENCH_MEMBER=I:FOLDER. */
+static enum hd_err follow(struct hd_cmd *cmd, struct hd_allreduce_bench *bench, const char *member)
+{
+	char *rest;
+	unsigned long me = strtoul(member, &rest, 10);
+
+	if (rest == member || *rest != ':' || me >= bench->n)
+		return hd_fail(&cmd->diag, HD_E_INVAL, HD_ALLREDUCE_MEMBER "=%s is for members that `heddle bench allreduce` starts; unset it", member);
+	bench->folder = rest + 1;
+	return hd_allreduce_bench_member(bench, (uint32_t)me, &cmd->diag);
+}
+
+static uint64_t count_or(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t other) { return cmd->args.has[opt] ? cmd->args.count[opt] : other; }
+
+static uint32_t cut32(uint64_t n) { return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; }
+
+enum hd_err hd_cmd_bench_allreduce(struct hd_cmd *cmd)
+{
+	struct hd_allreduce_bench bench = { .n = cut32(count_or(cmd, HD_OPT_WORKERS, MEMBERS)), .bytes = count_or(cmd, HD_OPT_BYTES, BYTES),
+		.transport = cmd->args.has[HD_OPT_WIRE] ? cmd->args.text[HD_OPT_WIRE] : "shm", .rounds = cut32(hd_bench_repeat(cmd)), .clock = &cmd->clock };
+	const char *member = getenv(HD_ALLREDUCE_MEMBER);
+
+	enum hd_err err = hd_allreduce_bench_verify(&bench, &cmd->diag);
+	if (err)
+		return err;
+	return member ? follow(cmd, &bench, member) : lead(cmd, &bench);
+}
