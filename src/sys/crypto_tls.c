@@ -257,7 +257,9 @@ enum hd_err hd_tls_shake(struct hd_tls *tls, struct hd_diag *diag)
 	if (!SSL_session_reused(s->ssl) || SSL_version(s->ssl) != TLS1_3_VERSION)
 		return hd_fail(diag, HD_E_REFUSED, "%s: the other side did not prove the key", s->sock->addr);
 	s->config.key = NULL;        /* it has served */
+	/* Making the greatest smaller made the usual smaller with it; making it greater does not. */
 	SSL_set_max_send_fragment(s->ssl, RECORD_MOST);
+	SSL_set_split_send_fragment(s->ssl, RECORD_MOST);
 	return HD_OK;
 }
 
