@@ -108,7 +108,8 @@ const struct hd_verb hd_verbs[] = {
 	  "Each process has a vector of floats; afterwards all have the sum, added in one fixed order, by the exchange that training\n"
 	  "uses: buckets of 1 MiB go to their owners, sums come back. The time of a round is that of the slowest process, from the word\n"
 	  "to begin until its sums are there. busbw_GBps is 2(N-1)/N times the bytes over the median time. In the first and the last\n"
-	  "round every element is compared, bit for bit, with a sum made alone: \"checked\". tcp goes over 127.0.0.1, unprotected. --workers: 2 to 16 (default 2).",
+	  "round every element is compared, bit for bit, with a sum made alone: \"checked\". tcp goes over 127.0.0.1, unprotected.\n"
+	  "--workers: 2 to 16 (default 2).",
 	  OPTS(HD_OPT_WORKERS, HD_OPT_BYTES, HD_OPT_WIRE, HD_OPT_REPEAT), hd_cmd_bench_allreduce, "program_allreduce.sh" },
 	{ "profile", "JOB", 1, 1, "measure what each op of a job costs on one device of this machine, for planners",
 	  "-o FILE: the profile, which `heddle plan` and `heddle plan partition --graph` read; --json: the same on stdout. A node is an\n"

@@ -62,7 +62,14 @@ static void on_message(void *self, const struct hd_message *message)
 		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u said %u in %u bytes", message->worker, message->id, message->len));
 }
 
-static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text) { (void)self, (void)worker, (void)why, (void)text; }
+/* A member that ended is told of by its exit code; one that broke a rule did not end. */
+static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	struct leader *l = self;
+
+	if (hd_close_blame(why) == HD_BLAME_PEER || why == HD_CLOSE_CHECKSUM)
+		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u: %s", worker, text));
+}
 static void on_suspect(void *self, uint32_t worker, int64_t silent_ms) { (void)self, (void)worker, (void)silent_ms; }
 static void on_arrived(void *self, const struct hd_arrival *arrival) { (void)self, (void)arrival; }
 static void on_sent(void *self, const struct hd_sent *sent) { (void)self, (void)sent; }
