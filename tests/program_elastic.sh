@@ -56,6 +56,9 @@ says '4 workers asked for, 4 now'
 expect 0 heddle scale grow -3
 expect 0 heddle status grow
 says 'long  running'
+expect 0 heddle status grow --json
+grep -o '"compute_ms":[0-9.e+-]*' out | sort -u | wc -l >n
+[ "$(cat n)" -ge 2 ] || failed "all workers tell the same time: $(cat out)"
 expect 2 heddle scale grow 99
 says 'this job takes from 1'
 expect 2 heddle stop grow --worker 77
@@ -82,6 +85,10 @@ reach orphan 30
 kill -9 $!
 wait $! 2>/dev/null
 ends_well orphan "the coordinator killed" 300
+# time goes on from the run's beginning, and steps without a line are told
+grep -o '"t":[0-9.]*' orphan/metrics.ndjson | cut -d: -f2 | sort -gc || failed "time of the orphan's steps goes back"
+lost=$(grep -o '"text":"[0-9]* steps have no line' orphan/events.ndjson | tr -dc '0-9\n' | paste -sd+)
+same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 "steps recorded and steps told to be lost"
 passed "a coordinator that is killed is replaced by a member"
 
 "$HEDDLE_BIN" run long.yaml --out paused --workers 2 --devices 1 -q 2>log &
@@ -115,6 +122,9 @@ passed "a run under chaos ends with the bits of the undisturbed one"
 expect 2 heddle run mlp.yaml --out no --workers 0
 expect 2 heddle run mlp.yaml --out no2 --workers 40
 says 'this job takes from 1'
+(umask 077; mkdir -p no3/log/hand-{0..9}.log)         # no worker gets a log: none can be started
+expect 2 heddle run mlp.yaml --out no3 --workers 2
+says 'no3/log/hand-'
 expect 3 heddle worker --join nowhere
 expect 3 heddle status nowhere
 expect 3 heddle status twin

@@ -22,6 +22,8 @@ static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker
 {
 	const struct { const char *key; int64_t *at; } number[] = { { "id", &w->id }, { "pid", &w->pid }, { "devices", &w->devices },
 		{ "virtual_nodes", &w->virtual_nodes }, { "redone_vn", &w->redone } };
+	const struct { const char *key; double *at; } real[] = { { "step_ms", &w->step_ms }, { "wait_ms", &w->wait_ms }, { "compute_ms", &w->compute_ms },
+		{ "vn_ms", &w->vn_ms }, { "speed", &w->speed } };
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
@@ -30,16 +32,16 @@ static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker
 		err = hd_json_get_text(item, "state", &w->state, diag);
 	if (!err)
 		err = hd_json_get_text(item, "address", &w->address, diag);
-	if (!err)
-		err = hd_json_get_f64(item, "step_ms", &w->step_ms, diag);
-	return err ? err : hd_json_get_f64(item, "wait_ms", &w->wait_ms, diag);
+	for (size_t i = 0; i < sizeof real / sizeof *real && !err; i++)
+		err = hd_json_get_f64(item, real[i].key, real[i].at, diag);
+	return err;
 }
 
 enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag)
 {
 	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step }, { "steps", &live->steps }, { "membership", &live->epoch },
 		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "target", &live->target },
-		{ "virtual_nodes", &live->virtual_nodes } };
+		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded } };
 	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why } };
 	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss }, { "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms } };
 	const struct hd_json *workers = NULL;
@@ -69,10 +71,13 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 		"membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
 		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target, (long long)l->virtual_nodes,
 		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
-	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s  %s\n", "worker", "state", "devices", "vnodes", "step ms", "wait ms", "pid", "address");
+	if (l->unrecorded)
+		fprintf(to, "%lld steps have no line in metrics.ndjson: nobody coordinated them\n", (long long)l->unrecorded);
+	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s %7s %7s %9s  %s\n", "worker", "state", "devices", "vnodes", "step ms", "wait ms", "vn ms", "speed",
+		"redone", "pid", "address");
 	for (uint32_t i = 0; i < l->nworkers; i++) {
 		const struct hd_live_worker *w = &l->worker[i];
-		fprintf(to, "%6lld  %-9s %8lld %8lld %9.3g %9.3g %9lld  %s\n", (long long)w->id, w->state, (long long)w->devices,
-			(long long)w->virtual_nodes, w->step_ms, w->wait_ms, (long long)w->pid, w->address);
+		fprintf(to, "%6lld  %-9s %8lld %8lld %9.4g %9.4g %9.4g %7.2f %7lld %9lld  %s\n", (long long)w->id, w->state, (long long)w->devices,
+			(long long)w->virtual_nodes, w->step_ms, w->wait_ms, w->vn_ms, w->speed, (long long)w->redone, (long long)w->pid, w->address);
 	}
 }

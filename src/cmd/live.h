@@ -15,11 +15,11 @@ enum { HD_LIVE_WORKERS = 128 };
 struct hd_live_worker {
 	int64_t id, pid, devices, virtual_nodes, redone;
 	const char *state, *address;
-	double step_ms, wait_ms;
+	double step_ms, wait_ms, compute_ms, vn_ms, speed;   /* its own last step; of one virtual node; 1: as the median worker */
 };
 struct hd_live {
 	const char *name, *state, *why;   /* state: starting, running, waiting, stopping */
-	int64_t step, steps, epoch, term, plan, members, target, virtual_nodes;
+	int64_t step, steps, epoch, term, plan, members, target, virtual_nodes, unrecorded;
 	double loss, step_ms, wait_ms;
 	uint32_t nworkers;
 	struct hd_live_worker worker[HD_LIVE_WORKERS];

@@ -36,6 +36,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 	hd_json_put_i64(&w, "members", l->members);
 	hd_json_put_i64(&w, "target", l->target);
 	hd_json_put_i64(&w, "virtual_nodes", l->virtual_nodes);
+	hd_json_put_i64(&w, "unrecorded", l->unrecorded);
 	hd_json_open_array(&w, "workers");
 	for (uint32_t i = 0; i < l->nworkers; i++) {
 		const struct hd_live_worker *p = &l->worker[i];
@@ -47,6 +48,9 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 		hd_json_put_i64(&w, "virtual_nodes", p->virtual_nodes);
 		hd_json_put_f64(&w, "step_ms", p->step_ms);
 		hd_json_put_f64(&w, "wait_ms", p->wait_ms);
+		hd_json_put_f64(&w, "compute_ms", p->compute_ms);
+		hd_json_put_f64(&w, "vn_ms", p->vn_ms);
+		hd_json_put_f64(&w, "speed", p->speed);
 		hd_json_put_i64(&w, "redone_vn", p->redone);
 		hd_json_put_text(&w, "address", p->address);
 		hd_json_close(&w);

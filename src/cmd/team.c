@@ -137,6 +137,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 	hd_json_put_i64(w, "commits", end->commits);
 	hd_json_put_i64(w, "membership", end->epochs);
 	hd_json_put_i64(w, "redone_vn", (int64_t)end->redone);
+	hd_json_put_i64(w, "unrecorded", (int64_t)end->unrecorded);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
@@ -187,7 +188,6 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
-	hd_rundir_event(dir, "job_start", step, "");
 	err = hd_conduct(&spec, &end, &cmd->diag);
 	if (err != HD_E_AGAIN) {
 		hd_rundir_event(dir, "job_end", end.step, "");

@@ -66,7 +66,7 @@ struct hd_duty_done {
 	bool halt;                        /* BOUNDARY: the target is reached */
 	bool learned;                     /* LESSON: all of X_step is here */
 	uint64_t step;                    /* LESSON, RESTORE: of the state */
-	uint64_t sum_digest, state_digest, took_ns, waited_ns;        /* FINISH */
+	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
 	struct hd_step_record record;     /* FINISH */
 	struct hd_diag diag;
 };

@@ -279,7 +279,8 @@ static struct hd_step_news news_of(const struct hd_duty_done *done)
 	const struct hd_step_record *r = &done->record;
 
 	return (struct hd_step_news){ .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct, .gnorm = r->gnorm, .lr = (double)r->lr,
-		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns, .wait_ns = done->waited_ns, .redone = done->duty.number,
+		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns, .wait_ns = done->waited_ns,
+		.compute_ns = done->computed_ns, .redone = done->duty.number,
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 

@@ -83,7 +83,7 @@ DUTY(begin)
 	if (!err)
 		err = adopt(e, d->view, diag);
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
-	e->idle_ns = 0;
+	e->idle_ns = e->computed_ns = 0;
 	e->computed = false;
 	if (!err && hd_worker_at(e->worker) != d->step)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu", (unsigned long long)d->step,
@@ -119,10 +119,11 @@ DUTY(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
 	uint32_t pass = 0;
+	bool own = is_own_share(e, d);
 	enum hd_err err;
 
 	(void)done;
-	if (is_own_share(e, d)) {
+	if (own) {
 		e->computed = true;
 		err = hd_share_compute(e->worker, diag);
 	} else {
@@ -130,6 +131,8 @@ DUTY(compute)
 	}
 	if (e->spec->slow > 1)
 		hd_clock_wait_until(e->spec->clock, began + (int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+	if (own)
+		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
 	if (err)
 		return err;
 	e->relay.share_pass[d->pass] = pass;
@@ -175,6 +178,7 @@ DUTY(finish)
 		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
 	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
 	done->waited_ns = (uint64_t)e->idle_ns;
+	done->computed_ns = (uint64_t)e->computed_ns;
 	done->duty.number = e->redone;
 	e->step_ns = done->took_ns;
 	e->redone = 0;

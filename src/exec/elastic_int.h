@@ -89,7 +89,7 @@ struct hd_elastic {
 	bool touched;                     /* the state is not that of the run's beginning any more */
 	bool learnt;                      /* the state came from a donor: the reader must go there */
 	bool computed;                    /* pass 0 of the share, in this step */
-	int64_t began_ns, idle_ns;
+	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the share */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
 	uint64_t took[HD_ELASTIC_TOOK];   /* longest instructions of the last steps */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "base/num.h"
 #include "sys/failpoint.h"
 
 enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000 };
@@ -198,6 +199,30 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	int error = HD_FAILPOINT_BYTES(METRICS_WRITE, line.at, &len);
 	line.len = len;
 	append(dir, &dir->metrics, &line, error);
+}
+
+uint64_t hd_rundir_recorded(const struct hd_rundir *dir)
+{
+	static const char head[] = "{\"v\":1,\"step\":";
+	char path[HD_PATH_CAP], room[2 * HD_LINE_CAP + 1], number[HD_NUM_CAP];
+	struct hd_file file = { 0 };
+	struct hd_stat stat;
+	uint64_t next = 0, step;
+	size_t got = 0;
+
+	hd_rundir_path(dir, "metrics.ndjson", path, sizeof path);
+	if (hd_fs_stat(dir->fs, path, &stat, NULL) || hd_file_open(dir->fs, path, HD_OPEN_READ, &file, NULL))
+		return 0;
+	int64_t from = stat.size_bytes > (int64_t)sizeof room - 1 ? stat.size_bytes - (int64_t)(sizeof room - 1) : 0;
+	if (hd_file_pread(&file, room, sizeof room - 1, from, &got, NULL) || hd_file_close(&file, NULL))
+		got = 0;
+	room[got] = '\0';
+	for (const char *at = strstr(room, head); at; at = strstr(at + 1, head)) {
+		snprintf(number, sizeof number, "%.*s", (int)strcspn(at + sizeof head - 1, ",}"), at + sizeof head - 1);
+		if (strchr(at, '\n') && !hd_num_u64(number, INT64_MAX, &step, NULL))
+			next = step + 1;
+	}
+	return next;
 }
 
 struct event { char room[HD_LINE_CAP]; struct hd_text line; struct hd_json_writer w; };

@@ -24,7 +24,7 @@ struct hd_rundir {
 	struct hd_clock *clock;           /* borrowed */
 	char path[512];
 	struct hd_file lock, metrics, events;
-	int64_t began_ns;                 /* zero of "t" */
+	int64_t began_ns;                 /* zero of "t"; the holder's to set */
 	uint32_t membership;              /* epoch, in each event; the holder's to set */
 	bool lines_lost;                  /* said once */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
@@ -47,6 +47,8 @@ HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, c
 /* Fields of a step that are not in its record. */
 struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, redone; uint64_t bytes_out; };
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
+/* The step after that of the last whole line of metrics.ndjson; 0: there is none. */
+uint64_t hd_rundir_recorded(const struct hd_rundir *dir);
 
 /* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);

@@ -11,6 +11,7 @@
 #include "wire/hub.h"
 #include "exec/ckpt.h"
 #include "exec/elastic.h"
+#include "exec/member.h"
 #include "serve/control.h"
 #include "serve/crew.h"
 #include "serve/pace.h"
@@ -18,7 +19,8 @@
 
 enum { HD_CONDUCT_TICKS = 4,              /* a T */
        HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
-       HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2,
+       HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2, HD_RECORD_BEGAN = 3,
+       HD_CONDUCT_BAD_STARTS = 6,
        HD_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
 #define HD_CONDUCT_LAST_NS INT64_C(300000000)
 #define HD_CREW_GRACE_NS INT64_C(3000000000)
@@ -44,6 +46,7 @@ struct conduct {
 	int64_t detect_ns;
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;
+	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which a coordinator before this one had them */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
 	enum hd_err err;
@@ -202,6 +205,20 @@ ACT(restore)
 	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
 }
 
+/* Members keep the records of their last steps for a coordinator that is to come; of more there is no line. */
+static void tell_unrecorded(struct conduct *c)
+{
+	char text[160];
+
+	if (!c->unrecorded)
+		return;
+	c->end.unrecorded += c->unrecorded;
+	snprintf(text, sizeof text, "%llu steps have no line in metrics.ndjson: nobody coordinated them, and members keep the records of their last %d",
+		(unsigned long long)c->unrecorded, HD_MEMBER_NEWS);
+	c->unrecorded = 0;
+	note(c, "unrecorded", HD_NOBODY, text);
+}
+
 ACT(commit)
 {
 	const struct hd_step_news *n = a->news;
@@ -211,8 +228,11 @@ ACT(commit)
 	c->end.step = a->step + 1;
 	c->end.commits++;
 	c->spec->dir->membership = a->epoch;
-	if (!n)
+	if (!n) {
+		c->unrecorded += a->step >= c->recorded;
 		return;
+	}
+	tell_unrecorded(c);
 	c->end.has_digest |= n->has_digest;
 	if (n->has_digest)
 		c->end.digest = n->digest;
@@ -334,6 +354,32 @@ static void on_probed(void *self, const struct hd_probe *probe) { (void)self; (v
 
 /* ---- the crew ---- */
 
+/* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks for others itself. */
+static void unspawned(struct conduct *c)
+{
+	if (c->machine)
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
+	else
+		c->to_start++;
+}
+
+/* Nobody ever joined, and those who were started end at once with a reason of their own: so would all others. */
+static bool is_hopeless(const struct conduct *c) { return !c->machine && c->crew.bad_starts >= HD_CONDUCT_BAD_STARTS; }
+
+static void give_up(struct conduct *c, uint32_t number, int code)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_err_of_exit(code);
+
+	bool for_all = err == HD_E_INVAL || err == HD_E_INPUT || err == HD_E_INTEGRITY || err == HD_E_REFUSED;
+
+	if (!is_hopeless(c) || !for_all)
+		return;
+	err = hd_fail(&diag, err, "workers end before they join, %u in a row, the last with exit code %d: %s/log/hand-%u.log says why", c->crew.bad_starts,
+		code, c->spec->dir->path, number);
+	fail(c, err, &diag);
+}
+
 static void look_at_crew(struct conduct *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
@@ -342,7 +388,7 @@ static void look_at_crew(struct conduct *c)
 	int pid, code;
 
 	while (hd_crew_ended(&c->crew, &number, &pid, &code)) {
-		char text[64];
+		char text[80];
 		uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
 		snprintf(host, sizeof host, "pid:%d", pid);
 		for (uint32_t i = 0; i < n; i++)
@@ -352,17 +398,23 @@ static void look_at_crew(struct conduct *c)
 		note(c, "process_ended", worker, text);
 		if (worker != HD_NOBODY)
 			feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_EXITED });
-		else if (!c->machine)
-			c->to_start++;    /* nobody has joined yet: nobody else counts the missing ones */
+		else
+			unspawned(c);
+		if (worker == HD_NOBODY)
+			give_up(c, number, code);
 	}
-	while (c->to_start) {
+	while (c->to_start && !c->over) {
 		struct hd_diag diag = { "" };
 		enum hd_err err = hd_crew_start(&c->crew, NULL, &diag);
 		if (err == HD_E_AGAIN)
 			break;
-		if (err)
-			note(c, "warning", HD_NOBODY, diag.text);
 		c->to_start--;
+		if (err) {
+			note(c, "unspawned", HD_NOBODY, diag.text);
+			unspawned(c);
+			if (is_hopeless(c))
+				fail(c, err, &diag);
+		}
 	}
 }
 
@@ -397,6 +449,21 @@ static const char *state_of(const struct conduct *c, const struct hd_co_status *
 	return !c->machine ? "starting" : s->halting ? "stopping" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
 }
 
+/* A worker's own times of its last step; 0 before it has sealed one. */
+static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_writer *w)
+{
+	static const struct hd_pace_worker none;
+	const struct hd_pace_worker *p = hd_pace_of(&c->pace, worker);
+
+	p = p ? p : &none;
+	hd_json_put_f64(w, "step_ms", (double)p->step_ns * 1e-6);
+	hd_json_put_f64(w, "wait_ms", (double)p->wait_ns * 1e-6);
+	hd_json_put_f64(w, "compute_ms", (double)p->compute_ns * 1e-6);
+	hd_json_put_f64(w, "vn_ms", (double)p->vn_ps * 1e-9);
+	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->pace, worker, hd_coordinator_view(c->machine)) : 0);
+	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
+}
+
 static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
@@ -426,6 +493,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "members", s.nmembers);
 	hd_json_put_i64(w, "target", s.target);
 	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
 	hd_json_open_array(w, "workers");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_co_worker_status *p = &worker[i];
@@ -437,9 +505,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 		hd_json_put_i64(w, "pid", pid_in(p->host));
 		hd_json_put_i64(w, "devices", p->ndevices);
 		hd_json_put_i64(w, "virtual_nodes", p->nvns);
-		hd_json_put_f64(w, "step_ms", c->step_ms);
-		hd_json_put_f64(w, "wait_ms", c->wait_ms);
-		hd_json_put_i64(w, "redone_vn", 0);
+		put_pace(c, p->worker, w);
 		hd_json_put_text(w, "address", p->address ? p->address : "");
 		hd_json_close(w);
 	}
@@ -509,6 +575,27 @@ static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
+/* The zero of "t" is the beginning of the run, whoever coordinates it. */
+static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
+{
+	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;
+	uint8_t bytes[8];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, HD_RECORD_BEGAN, bytes, sizeof bytes, &len, diag);
+
+	if (err == HD_E_NOTFOUND) {
+		hd_put64(bytes, (uint64_t)wall);
+		return hd_store_put(c->store, HD_RECORD_BEGAN, bytes, sizeof bytes, diag);
+	}
+	if (!err && len != sizeof bytes)
+		err = hd_fail(diag, HD_E_INTEGRITY, "the record of when the run began is not of this program");
+	if (!err)
+		age = wall - (int64_t)hd_get64(bytes);
+	c->spec->dir->began_ns -= age > 0 ? age : 0;
+	c->recorded = hd_rundir_recorded(c->spec->dir);
+	return err;
+}
+
 static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -525,6 +612,8 @@ static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 	if (c->config.min > c->config.max)
 		return hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", c->config.min, c->config.max);
 	enum hd_err err = read_store(c, diag);
+	if (!err)
+		err = set_began(c, diag);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
 	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
@@ -652,6 +741,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	if (!err)
 		err = open_links(c, diag);
 	if (!err) {
+		hd_rundir_event(spec->dir, "job_start", spec->step, "");
 		conduct(c);
 		err = verdict(c, end, diag);
 	}

@@ -6,9 +6,12 @@
  *
  * 1. Who holds the store conducts (store.h). A second conductor ends at once with HD_E_AGAIN and changes nothing.
  * 2. What is decided is in the store before a message of it leaves.
- * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost rather than awaited.
+ * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost rather than awaited. Steps whose
+ *    records were lost while nobody coordinated are counted and told. "t" counts from the run's beginning, whoever conducts.
  * 4. Workers listen and are listened to on Unix sockets of the run's folder; on other addresses only if they are asked for.
  * 5. The kernels of the job are those of the first worker that joined; they are in the store.
+ *
+ * 6. Workers of its own that end before anybody joined, several in a row and by themselves, end the run with their exit code.
  *
  * Threads: one; returns when the job is over. */
 #ifndef HD_SERVE_CONDUCT_H
@@ -49,6 +52,7 @@ struct hd_conduct_end {
 	struct hd_hash digest;            /* of the last step that had one */
 	uint32_t commits, epochs, term;
 	uint64_t redone;                  /* virtual nodes computed again */
+	uint64_t unrecorded;              /* steps without a line in metrics.ndjson */
 };
 
 /* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: somebody else conducts this run. */

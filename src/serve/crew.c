@@ -15,6 +15,26 @@ static struct hd_hand *free_place(struct hd_crew *crew)
 	return NULL;
 }
 
+/* The k-th in a row: what follows waits. */
+static void bad_start(struct hd_crew *crew)
+{
+	int64_t wait = HD_CREW_FIRST_NS;
+
+	crew->bad_starts++;
+	for (uint32_t k = 1; k < crew->bad_starts && wait < HD_CREW_LONGEST_NS; k++)
+		wait *= 2;
+	crew->ready_ns = hd_clock_now_ns(crew->spec.clock) + (wait < HD_CREW_LONGEST_NS ? wait : HD_CREW_LONGEST_NS);
+}
+
+/* What ran for a while and then ended is no bad start, and forgives those before. */
+static void judge(struct hd_crew *crew, const struct hd_hand *hand)
+{
+	if (hd_clock_now_ns(crew->spec.clock) - hand->began_ns >= HD_CREW_SHORT_NS)
+		crew->bad_starts = 0;
+	else
+		bad_start(crew);
+}
+
 enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag *diag)
 {
 	struct hd_hand *hand = free_place(crew);
@@ -39,27 +59,13 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 		err = hd_file_close(&log, err ? NULL : diag) && !err ? HD_E_IO : err;
 	if (err) {
 		hand->proc = (struct hd_proc){ 0 };
+		bad_start(crew);
 		return err;
 	}
 	crew->n++;
 	if (number)
 		*number = hand->number;
 	return HD_OK;
-}
-
-/* What ran for a while and then ended is no bad start, and forgives those before. */
-static void judge(struct hd_crew *crew, const struct hd_hand *hand)
-{
-	int64_t now = hd_clock_now_ns(crew->spec.clock), wait = HD_CREW_FIRST_NS;
-
-	if (now - hand->began_ns >= HD_CREW_SHORT_NS) {
-		crew->bad_starts = 0;
-		return;
-	}
-	crew->bad_starts++;
-	for (uint32_t k = 1; k < crew->bad_starts && wait < HD_CREW_LONGEST_NS; k++)
-		wait *= 2;
-	crew->ready_ns = now + (wait < HD_CREW_LONGEST_NS ? wait : HD_CREW_LONGEST_NS);
 }
 
 bool hd_crew_ended(struct hd_crew *crew, uint32_t *number, int *pid, int *code)

@@ -6,7 +6,8 @@
  * 1. Each is a process of the program itself, `heddle worker ...`, with a log of its own, log/hand-<number>.log in
  *    the run's folder; numbers rise and are never used again.
  * 2. One that ended by itself within HD_CREW_SHORT_NS of its start is a bad start: after the k-th in a row the next
- *    start waits min(2^k * 100 ms, 5 s) (hd_crew_ready_ns), so that a program that cannot start does not eat the machine.
+ *    start waits min(2^k * 100 ms, 5 s) (ready_ns), so that a program that cannot start does not eat the machine.
+ *    One that could not be started at all is a bad start too.
  * 3. finish: SIGTERM to all, SIGKILL to those that are there after the grace. No child outlives its crew.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */

@@ -46,7 +46,13 @@ static uint32_t longest_of(const struct hd_view *view, uint32_t worker)
 
 void hd_pace_seal(struct hd_pace *p, uint32_t worker, const struct hd_step_news *news, const struct hd_view *view)
 {
-	if (!view || news->redone || !share_of(view, worker) || news->step_ns <= news->wait_ns)
+	struct hd_pace_worker *w = find(p, worker, true);
+
+	w->step_ns = news->step_ns;
+	w->wait_ns = news->wait_ns;
+	w->compute_ns = news->compute_ns;
+	w->redone += news->redone;
+	if (!view || news->redone || !news->compute_ns || !share_of(view, worker))
 		return;
 	if (view->epoch != p->epoch) {
 		p->epoch = view->epoch;
@@ -55,8 +61,7 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, const struct hd_step_news 
 	p->in_epoch += worker == view->member[0];
 	if (p->in_epoch <= HD_PACE_FIRST)
 		return;
-	struct hd_pace_worker *w = find(p, worker, true);
-	uint64_t ps = (news->step_ns - news->wait_ns) * 1000 / longest_of(view, worker);
+	uint64_t ps = news->compute_ns * 1000 / longest_of(view, worker);
 	if (w->steps && ps > 2 * w->vn_ps)
 		ps = 2 * w->vn_ps;        /* one step that something else held up says little */
 	w->vn_ps = w->steps++ ? (w->vn_ps * (HD_PACE_KEEP - 1) + ps) / HD_PACE_KEEP : ps;
@@ -77,11 +82,36 @@ bool hd_pace_asks(struct hd_pace *p)
 	return true;
 }
 
+const struct hd_pace_worker *hd_pace_of(const struct hd_pace *p, uint32_t worker)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->worker[i].worker == worker)
+			return &p->worker[i];
+	return NULL;
+}
+
 static int ascending(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
+}
+
+double hd_pace_speed(const struct hd_pace *p, uint32_t worker, const struct hd_view *view)
+{
+	const struct hd_pace_worker *self = hd_pace_of(p, worker);
+	uint64_t known[HD_MAX_MEMBERS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; view && i < view->nmembers; i++) {
+		const struct hd_pace_worker *w = hd_pace_of(p, view->member[i]);
+		if (w && w->vn_ps)
+			known[n++] = w->vn_ps;
+	}
+	if (!n || !self || !self->vn_ps)
+		return 0;
+	qsort(known, n, sizeof *known, ascending);
+	return (double)(known[(n - 1) / 2] + known[n / 2]) / 2 / (double)self->vn_ps;
 }
 
 /* What is known of each, the unknown ones as the median. All 0: nothing is. */

@@ -27,7 +27,8 @@ static uint32_t run(struct hd_pace *p, const struct hd_view *view, const double 
 			uint32_t n = 0;
 			for (uint32_t r = 0; r < view->nranks; r++)
 				n += view->rank[r].worker == view->member[i] ? view->rank[r].nvns : 0;
-			const struct hd_step_news news = { .step_ns = (uint64_t)(ms[i] * n * 1e6) + 5000000, .wait_ns = 5000000 };
+			const struct hd_step_news news = { .step_ns = (uint64_t)(ms[i] * n * 1e6) + 5000000, .wait_ns = 4000000,
+				.compute_ns = (uint64_t)(ms[i] * n * 1e6) };
 			hd_pace_seal(p, view->member[i], &news, view);
 		}
 		asked += hd_pace_asks(p);
@@ -121,10 +122,34 @@ static void one_odd_step_or_a_repair_changes_nothing(void **state)
 	ms[1] = 2;
 	assert_int_equal(run(&p, &view, ms, 15), 0);
 	for (int i = 0; i < 100; i++) {
-		const struct hd_step_news news = { .step_ns = 900000000, .redone = 3 };
+		const struct hd_step_news news = { .step_ns = 900000000, .compute_ns = 900000000, .redone = 3 };
 		hd_pace_seal(&p, 11, &news, &view);
 	}
 	assert_int_equal(run(&p, &view, ms, 60), 0);
+}
+
+static void each_worker_is_told_by_its_own_times(void **state)
+{
+	const double ms[] = { 2, 6, 4 };
+	struct hd_view view = even(1, 3, 12);
+	struct hd_pace p;
+
+	(void)state;
+	hd_pace_init(&p, 12);
+	assert_null(hd_pace_of(&p, 10));
+	assert_true(hd_pace_speed(&p, 10, &view) == 0);
+	run(&p, &view, ms, 10);
+	assert_int_equal(hd_pace_of(&p, 10)->compute_ns, 8000000);
+	assert_int_equal(hd_pace_of(&p, 11)->compute_ns, 24000000);
+	assert_int_equal(hd_pace_of(&p, 11)->step_ns, 29000000);
+	assert_int_equal(hd_pace_of(&p, 11)->vn_ps, UINT64_C(6000000000));
+	assert_true(hd_pace_speed(&p, 10, &view) == 2);
+	assert_true(hd_pace_speed(&p, 12, &view) == 1);
+	assert_true(hd_pace_speed(&p, 11, &view) < 0.67);
+	const struct hd_step_news repair = { .step_ns = 1, .compute_ns = 1, .redone = 5 };
+	hd_pace_seal(&p, 11, &repair, NULL);      /* before there is a view it is told, not measured */
+	assert_int_equal(hd_pace_of(&p, 11)->redone, 5);
+	assert_int_equal(hd_pace_of(&p, 11)->vn_ps, UINT64_C(6000000000));
 }
 
 int main(void)
@@ -133,6 +158,7 @@ int main(void)
 		cmocka_unit_test(equal_workers_keep_even_shares),
 		cmocka_unit_test(a_slow_worker_gets_its_part),
 		cmocka_unit_test(who_was_never_measured_counts_as_the_median),
+		cmocka_unit_test(each_worker_is_told_by_its_own_times),
 		cmocka_unit_test(one_odd_step_or_a_repair_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,45 @@
+#include "exec/rundir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sys/file_sim.h"
+#include "tests/check.h"
+
+static uint64_t recorded(const char *metrics)
+{
+	struct hd_rundir dir = { .path = "/run" };
+	struct hd_fs_sim sim;
+
+	hd_fs_sim_init(&sim);
+	dir.fs = &sim.fs;
+	assert_int_equal(hd_fs_mkdir(&sim.fs, "/run", NULL), HD_OK);
+	if (metrics)
+		assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", metrics, strlen(metrics), NULL), HD_OK);
+	uint64_t next = hd_rundir_recorded(&dir);
+	hd_fs_sim_finish(&sim);
+	return next;
+}
+
+static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state)
+{
+	char many[40000] = "";
+	size_t at = 0;
+
+	(void)state;
+	assert_int_equal(recorded(NULL), 0);
+	assert_int_equal(recorded(""), 0);
+	assert_int_equal(recorded("{\"v\":1,\"step\":0,\"t\":1}\n"), 1);
+	assert_int_equal(recorded("{\"v\":1,\"step\":8,\"t\":1}\n{\"v\":1,\"step\":41,\"t\":1}\n"), 42);
+	assert_int_equal(recorded("{\"v\":1,\"step\":8,\"t\":1}\n{\"v\":1,\"step\":41,\"t\":"), 9);   /* torn */
+	assert_int_equal(recorded("rubbish\n"), 0);
+	for (int i = 0; i < 1000; i++)
+		at += (size_t)snprintf(many + at, sizeof many - at, "{\"v\":1,\"step\":%d,\"t\":%d}\n", i, i);
+	assert_int_equal(recorded(many), 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(the_last_whole_line_says_up_to_where_steps_are_recorded) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
