@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "wire/patience.h"
 
 const char *hd_co_worker_state_name(enum hd_co_worker_state state)
 {
@@ -119,7 +120,7 @@ void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
 		return;
 	hd_co_void(co);
 	co->phase = HD_CO_ENDING;
-	co->end_ns = co->now_ns + 4 * co->config.detect_ns;
+	co->end_ns = co->now_ns + HD_PATIENCE_NS(FAREWELL, co->config.detect_ns);
 	co->end_code = code;
 	if (why != co->halt_why) {
 		size_t n = strnlen(why, HD_MSG_TEXT);
@@ -322,7 +323,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 			hd_co_unlearn(co, other);
 	}
 	if (member || of_next || w->asked)
-		hd_co_fence(co, co->config.detect_ns);
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
 }
@@ -392,7 +393,7 @@ static void expel(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		if (!hd_co_is_here(w) || !any(w->suspected))
 			continue;
-		due |= co->now_ns - w->suspect_ns >= co->config.detect_ns;
+		due |= co->now_ns - w->suspect_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns);
 		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
 		if (n > most || (n == most && worst && w->worker > worst->worker))
 			worst = w;
@@ -403,7 +404,7 @@ static void expel(struct hd_coordinator *co)
 
 static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
-	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns, least = 2 * co->config.detect_ns;
+	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns, least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
 
 	return w->state == HD_W_MEMBER && w->up && w->busy && co->now_ns - w->done_ns > (longest > least ? longest : least);
 }
@@ -416,9 +417,9 @@ static void watch(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		if (!hd_co_is_here(w))
 			continue;
-		if (w->lost_ns && co->now_ns - w->lost_ns >= t)
+		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_PATIENCE_NS(SILENT, t))
 			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");
-		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > 30 * t)
+		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_PATIENCE_NS(START, t))
 			hd_co_dead(co, w, "it did not come back under its id");
 		else if (hung(co, w))
 			hd_co_dead(co, w, "it makes no progress");

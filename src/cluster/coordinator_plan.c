@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "wire/patience.h"
+
 /* What is wanted is a function of the record (target, who drains) and of who is there; each event that changes either
  * calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are coalesced by themselves. */
 
@@ -89,7 +91,7 @@ void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
 	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
 	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker))
-		hd_co_fence(co, co->config.detect_ns);
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 }
 
 static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
@@ -287,7 +289,7 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 /* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is silent. */
 static void prepare_tick(struct hd_coordinator *co)
 {
-	if (co->phase != HD_CO_PREPARING || co->now_ns - co->prepare_ns < 8 * co->config.detect_ns)
+	if (co->phase != HD_CO_PREPARING || co->now_ns - co->prepare_ns < HD_PATIENCE_NS(PREPARE, co->config.detect_ns))
 		return;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
@@ -386,17 +388,19 @@ static void plan_start(struct hd_coordinator *co)
 
 	if (co->halting)
 		hd_co_end(co, co->halt_code, co->halt_why);
-	else if (ready >= co->record.target || ((late || waited > 30 * co->config.detect_ns) && ready >= co->config.min))
-		hd_co_fence(co, co->config.detect_ns);
+	else if (ready >= co->record.target || ((late || waited > HD_PATIENCE_NS(START, co->config.detect_ns)) && ready >= co->config.min))
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
 }
 
 static void plan_hold(struct hd_coordinator *co)
 {
-	if (co->view.nmembers + count(co, HD_W_READY) >= co->config.min && count(co, HD_W_READY) && co->now_ns - co->refence_ns >= co->config.detect_ns) {
+	uint32_t ready = count(co, HD_W_READY);
+
+	if (ready && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
-		hd_co_fence(co, co->config.detect_ns);
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
 		co->halting = true;                       /* not stored: another coordinator waits anew */
 		co->halt_code = 10;
@@ -413,7 +417,7 @@ static void spawn(struct hd_coordinator *co)
 
 	if (co->halting)
 		return;
-	if (co->spawned && co->now_ns - co->spawn_ns > 30 * co->config.detect_ns)
+	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining;
@@ -437,7 +441,7 @@ void hd_co_plan(struct hd_coordinator *co)
 	if (co->phase == HD_CO_ENDING)
 		return;
 	if (co->phase == HD_CO_START && co->record.started) {
-		hd_co_fence(co, 4 * co->config.detect_ns);        /* taken over: members call each T/4 */
+		hd_co_fence(co, HD_PATIENCE_NS(CALLED_BACK, co->config.detect_ns));        /* taken over: members call each T/4 */
 		return;
 	}
 	spawn(co);
@@ -447,7 +451,7 @@ void hd_co_plan(struct hd_coordinator *co)
 	if (co->phase == HD_CO_START)
 		plan_start(co);
 	else if (co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED && co->mend)
-		hd_co_fence(co, co->config.detect_ns);
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (co->phase == HD_CO_IDLE && co->holding)
 		plan_hold(co);
 	else if (co->phase == HD_CO_IDLE && !co->halting && all_entered(co))

@@ -10,8 +10,12 @@
 #include "graph/safetensors.h"
 #include "graph/text.h"
 #include "data/prefetch.h"
+#include "wire/frame.h"
+#include "wire/hub.h"
+#include "wire/patience.h"
 #include "plan/plan.h"
 #include "plan/tree.h"
+#include "exec/view.h"
 #include "cmd/build.h"
 #include "cmd/session.h"
 
@@ -41,7 +45,20 @@ static const struct limit limits[] = {
 	{ "length of a name",                HD_MAX_NAME - 1,      "bytes",  "names are copied into messages and tables" },
 	{ "length of a job's name",          HD_JOB_NAME_CAP,      "bytes",  "it names a folder" },
 	{ "length of a path",                HD_PATH_CAP - 1,      "bytes",  "the kernel's own limit" },
+	{ "members of a view (workers)",     HD_MAX_MEMBERS,       "",       "sets of them are words of bits in messages" },
+	{ "connections of a worker",         HD_HUB_PEERS,         "",       "members, who learns, and the coordinator" },
+	{ "a frame of data",                 HD_DATA_MAX,          "bytes",  "what a transfer of a higher priority waits for at most" },
+	{ "a message between workers",       HD_TELL_MAX,          "bytes",  "bounds hostile peers; a view of 64 members fits" },
 	{ "-s of one command",               HD_MAX_SETS,          "",       "more belong into a job file" },
+};
+
+/* Waits between workers, in workers.detect. */
+struct patience { const char *what, *why; uint32_t eighths; };
+
+static const struct patience patience[] = {
+#define X(id, eighths, what, why) { what, why, eighths },
+	HD_PATIENCE(X)
+#undef X
 };
 
 static void limits_json(struct hd_json_writer *w)
@@ -56,6 +73,15 @@ static void limits_json(struct hd_json_writer *w)
 		hd_json_close(w);
 	}
 	hd_json_close(w);
+	hd_json_open_array(w, "waits");
+	for (size_t i = 0; i < sizeof patience / sizeof *patience; i++) {
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "what", patience[i].what);
+		hd_json_put_f64(w, "detects", patience[i].eighths / 8.0);
+		hd_json_put_text(w, "why", patience[i].why);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
 }
 
 static void limits_text(void)
@@ -63,6 +89,9 @@ static void limits_text(void)
 	printf("%-32s %20s %-6s %s\n", "limit", "most", "unit", "why");
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
 		printf("%-32s %20llu %-6s %s\n", limits[i].what, (unsigned long long)limits[i].most, limits[i].unit, limits[i].why);
+	printf("\n%-60s %8s  %s\n", "wait between workers, times workers.detect", "at most", "why");
+	for (size_t i = 0; i < sizeof patience / sizeof *patience; i++)
+		printf("%-60s %8g  %s\n", patience[i].what, patience[i].eighths / 8.0, patience[i].why);
 }
 
 /* ---- what the machine and the build can do */

@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/patience.h"
+
 /* The wire's thread: what comes from outside becomes events of the member machine. */
 
-enum { HD_WIRE_TICKS = 4 };               /* a T */
 #define HD_WIRE_LAST_NS INT64_C(500000000)        /* what was said goes out before this process leaves, at most so long */
 
 static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
@@ -182,7 +183,7 @@ static void say_last_words(struct hd_elastic *e)
 void hd_elastic_wire(void *elastic)
 {
 	struct hd_elastic *e = elastic;
-	int64_t every = e->detect_ns / HD_WIRE_TICKS, next = hd_clock_now_ns(e->spec->clock);
+	int64_t every = HD_PATIENCE_NS(HEARTBEAT, e->detect_ns), next = hd_clock_now_ns(e->spec->clock);
 	struct hd_loop_event other[4];
 	struct hd_diag diag = { "" };
 	size_t n;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "wire/patience.h"
 
 const char *hd_member_event_name(enum hd_member_event_kind kind)
 {
@@ -330,7 +331,7 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 	m->news_from = m->at > 8 ? m->at - 8 : 0;         /* those on their way when it went */
 	/* members in their order, then the others: there may be none yet */
 	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker) : HD_MAX_MEMBERS / 4 + m->worker % 16;
-	m->take_over_ns = m->now_ns + 2 * m->config.detect_ns + (int64_t)place * (m->config.detect_ns / 8);
+	m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
 }
 
 static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
@@ -465,14 +466,14 @@ static void orphan(struct hd_member *m)
 
 	if (m->now_ns >= m->call_ns) {
 		hd_member_act(m, HD_DO_CALL);
-		m->call_ns = m->now_ns + t / 4;
+		m->call_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, t);
 	}
 	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
 	if (m->worker != HD_NOBODY && m->config.takes_over && m->now_ns >= m->take_over_ns) {
 		hd_member_act(m, HD_DO_TAKE_OVER);
-		m->take_over_ns = m->now_ns + 2 * t;
+		m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, t);
 	}
-	if (m->now_ns - m->co_lost_ns < 30 * t || m->finishing)
+	if (m->now_ns - m->co_lost_ns < HD_PATIENCE_NS(ORPHAN, t) || m->finishing)
 		return;
 	if (!member) {
 		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
@@ -503,7 +504,7 @@ static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 		if (msg)
 			msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
 		hd_member_say(m, msg);
-		m->tell_ns = m->now_ns + m->config.detect_ns / 4;
+		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
 	}
 	for (uint32_t i = 0; i < m->npeers; i++)
 		if (!m->has_view || hd_member_is_in(m, m->peer[i].worker) || (m->next.open && hd_view_has(&m->next.view, m->peer[i].worker)))

@@ -9,6 +9,7 @@
 #include "base/le.h"
 #include "base/num.h"
 #include "wire/hub.h"
+#include "wire/patience.h"
 #include "exec/ckpt.h"
 #include "exec/elastic.h"
 #include "exec/member.h"
@@ -17,8 +18,7 @@
 #include "serve/pace.h"
 #include "serve/store.h"
 
-enum { HD_CONDUCT_TICKS = 4,              /* a T */
-       HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
+enum { HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
        HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2, HD_RECORD_BEGAN = 3,
        HD_CONDUCT_BAD_STARTS = 6,
        HD_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
@@ -683,7 +683,7 @@ static void turn(struct conduct *c, int64_t until)
 
 static void conduct(struct conduct *c)
 {
-	int64_t every = c->detect_ns / HD_CONDUCT_TICKS, next = hd_clock_now_ns(c->spec->clock);
+	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), next = hd_clock_now_ns(c->spec->clock);
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
 		c->to_start = c->config.target;

@@ -1,0 +1,37 @@
+/* patience.h -- how long parts of an elastic run wait for one another: all of it in T = workers.detect.
+ *
+ * T is the one knob. What a machine waits for is a row here, in eighths of T, and `heddle doctor --limits` lists
+ * the rows; a wait without a row is a mistake, and so is one without an end. A wait
+ * that follows the work instead says so where it stands: a worker may be busy for 8 times its longest instruction.
+ *
+ * Source: reliability.md's failure catalogue; the values were chosen so that a notice takes at most 2 T. */
+#ifndef HD_WIRE_PATIENCE_H
+#define HD_WIRE_PATIENCE_H
+
+#include <stdint.h>
+
+/*        id           eighths  what waits                                  why as long */
+#define HD_PATIENCE(X) \
+	X(STAGGER,          1, "between members that would take the coordinator's place", "one comes first and the others find it") \
+	X(HEARTBEAT,        2, "between two signs of life",                 "four may be missed before silence counts") \
+	X(SILENT,           8, "silence until a peer counts as lost",       "the knob itself") \
+	X(PROGRESS,        16, "no progress, the heart beating",            "at least; 8 times its longest instruction where that is more") \
+	X(TAKE_OVER,       16, "no coordinator until a member starts one",  "a restart by whoever started it comes first") \
+	X(CALLED_BACK,     32, "a new coordinator for members to call",     "they call with each sign of life") \
+	X(FAREWELL,        32, "the end of a run for workers to leave",     "they finish files, then go") \
+	X(OTHERS_T,        32, "what a peer with a larger T may make us wait", "it does not say how long we wait") \
+	X(GREETING,        40, "a connection accepted that has not said who it is", "a handshake, the machine being busy") \
+	X(ABANDONED,       64, "silence until the connection itself is closed", "a machine that stood still is heard again on it") \
+	X(PREPARE,         64, "a worker asked to prepare a change",        "it may be within a long step") \
+	X(START,          240, "a worker started or come back to be ready", "it loads the job and opens its data") \
+	X(ORPHAN,         240, "no coordinator and a member missing",       "then a checkpoint, and exit 75")
+
+enum {
+#define X(id, eighths, what, why) HD_PATIENCE_##id = (eighths),
+	HD_PATIENCE(X)
+#undef X
+};
+
+#define HD_PATIENCE_NS(id, t_ns) ((t_ns) * HD_PATIENCE_##id / 8)
+
+#endif
