@@ -28,7 +28,7 @@
 #define HD_DUTIES_TABLE(X)                                                                                        \
 	X(PREPARE,   "view",                "prepares its share of a coming view")                            \
 	X(BEGIN,     "step, view",          "adopts the view if it is another one, and begins the step")      \
-	X(COMPUTE,   "step, pass, range",   "computes a pass")                                                \
+	X(COMPUTE,   "step, pass, range, round", "computes a pass")                                                \
 	X(FOLD,      "bucket, operand",     "joins the roots of a bucket")                                    \
 	X(ARRIVED,   "bucket",              "takes note of a sum that was received")                          \
 	X(FINISH,    "step",                "updates")                                                        \
@@ -51,6 +51,7 @@ struct hd_duty {
 	enum hd_duty_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
+	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final;
 	const void *bytes;                /* LESSON */
 	uint64_t len;

@@ -22,6 +22,13 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 
 static void wake(void *user) { hd_hub_wake(&((struct hd_elastic *)user)->hub); }
 
+/* On a device's thread, in the midst of a pass. */
+static void on_final(void *user, uint32_t pass, uint32_t bucket)
+{
+	(void)pass;                       /* the one that the hand has begun */
+	hd_finals_note(user, bucket);
+}
+
 /* Notes of the run (checkpoints, evaluations, warnings) travel to the coordinator, who writes them down. */
 static void keep_note(struct hd_elastic *e, const char *kind, const char *json)
 {
@@ -138,6 +145,7 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 static void give_back(struct hd_elastic *e)
 {
 	hd_run_watch(e->run, &(struct hd_run_watch){ 0 });
+	hd_share_watch(e->worker, NULL, NULL);
 	hd_hub_finish(&e->hub);
 	hd_loop_finish(&e->loop);
 	hd_member_destroy(e->member);
@@ -152,6 +160,7 @@ static void give_back(struct hd_elastic *e)
 		hd_free(e->lesson[i].bytes);
 	hd_free(e->room);
 	hd_duties_finish(&e->duties);
+	hd_finals_finish(&e->finals);
 	hd_arena_finish(&e->messages);
 	hd_arena_finish(&e->plan_arena[0]);
 	hd_arena_finish(&e->plan_arena[1]);
@@ -188,6 +197,8 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	hd_arena_init(&e->plan_arena[1], 0);
 	enum hd_err err = hd_duties_init(&e->duties, wake, e, diag);
 	if (!err)
+		err = hd_finals_init(&e->finals, e->nbuckets, wake, e, diag);
+	if (!err)
 		err = make_hub(e, diag);
 	if (!err)
 		err = make_machine(e, diag);
@@ -195,6 +206,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		err = take_rooms(e, diag);
 	if (!err) {
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval });
+		hd_share_watch(e->worker, on_final, &e->finals);
 		hd_run_begin(e->run);
 		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS * 1e3);
 		e->ntook = 1;

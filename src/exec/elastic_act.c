@@ -188,7 +188,8 @@ ACT(compute)
 		return;
 	}
 	memcpy(range, a->range, a->nranges * sizeof *range);
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range, .nranges = a->nranges });
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range, .nranges = a->nranges,
+		.round = e->round });
 }
 
 ACT(roots)
@@ -227,7 +228,12 @@ ACT(table)
 
 ACT(finish) { give(e, &(struct hd_duty){ .kind = HD_DUTY_FINISH, .step = a->step }); }
 ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag, .final = a->final }); }
-ACT(cancel) { give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step }); }
+
+ACT(cancel)
+{
+	e->round++;
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step });
+}
 
 ACT(exit)
 {
@@ -306,7 +312,8 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED, .epoch = d->view->epoch });
 		break;
 	case HD_DUTY_COMPUTE:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step, .pass = d->pass });
+		if (d->round == e->round)
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step, .pass = d->pass });
 		break;
 	case HD_DUTY_FOLD:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step, .bucket = d->bucket });
@@ -341,6 +348,17 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 	}
 }
 
+/* Roots that are final while devices still compute. The exchange must be open, and the machine at leisure: all else comes first. */
+static void finals(struct hd_elastic *e)
+{
+	struct hd_finals_pass of;
+	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->finals, e->round, &of);
+
+	for (uint32_t b = 0; bit && b < e->nbuckets && of.round == e->round; b++)
+		if (bit[b / 64] >> b % 64 & 1)
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = of.step, .pass = of.pass, .bucket = b });
+}
+
 void hd_elastic_results(struct hd_elastic *e)
 {
 	struct hd_duty_done done;
@@ -354,4 +372,5 @@ void hd_elastic_results(struct hd_elastic *e)
 		hd_free((void *)(uintptr_t)done.duty.view);
 		hd_free((void *)(uintptr_t)done.duty.range);
 	}
+	finals(e);
 }

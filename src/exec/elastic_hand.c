@@ -100,16 +100,16 @@ static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
 	return !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
 }
 
-static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, uint32_t *pass, struct hd_diag *diag)
+static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
 {
-	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0;
+	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0, pass;
 
 	if (!vn)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a repair");
 	for (uint32_t i = 0; i < d->nranges; i++)
 		for (uint32_t v = 0; v < d->range[i].n; v++)
 			vn[n++] = d->range[i].first + v;
-	enum hd_err err = hd_share_repair(e->worker, vn, n, pass, diag);
+	enum hd_err err = hd_share_repair(e->worker, vn, n, &pass, diag);
 	e->redone += n;
 	hd_free(vn);
 	return err;
@@ -118,16 +118,18 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, 
 DUTY(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
-	uint32_t pass = 0;
 	bool own = is_own_share(e, d);
 	enum hd_err err;
 
 	(void)done;
+	/* roots go out while the pass is computed: the number that it will have is known before */
+	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
+	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	if (own) {
 		e->computed = true;
 		err = hd_share_compute(e->worker, diag);
 	} else {
-		err = compute_again(e, d, &pass, diag);
+		err = compute_again(e, d, diag);
 	}
 	if (e->spec->slow > 1)
 		hd_clock_wait_until(e->spec->clock, began + (int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
@@ -135,7 +137,6 @@ DUTY(compute)
 		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
 	if (err)
 		return err;
-	e->relay.share_pass[d->pass] = pass;
 	hd_relay_leaves(&e->relay, d->pass);
 	return HD_OK;
 }

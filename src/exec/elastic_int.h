@@ -6,6 +6,7 @@
 #include "wire/hub.h"
 #include "exec/duty.h"
 #include "exec/elastic.h"
+#include "exec/finals.h"
 #include "exec/member.h"
 #include "exec/relay.h"
 #include "exec/teach.h"
@@ -64,6 +65,7 @@ struct hd_elastic {
 	_Atomic uint32_t self;            /* own worker id; HD_NOBODY before it is admitted; the wire sets it, any thread reads */
 	uint32_t readmit;                 /* the id under which to call again once the link is down; HD_NOBODY */
 	uint32_t folds_open;
+	uint32_t round;                   /* counts steps that were cancelled: what was computed for them is void */
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the hand has begun the step */
 	bool leaving, fenced, drained;
@@ -81,6 +83,7 @@ struct hd_elastic {
 
 	/* the hand's */
 	struct hd_duties duties;
+	struct hd_finals finals;          /* of the pass it computes; devices note, the wire fetches */
 	struct hd_arena plan_arena[2];
 	struct hd_plan plan[2];
 	uint32_t plan_now;                /* of the two, the one in use */
