@@ -1,0 +1,83 @@
+/* The importers of cluster schedulers: the first byte chooses one. Whatever is read keeps the promises of its header; a trace is
+ * written and reads back to the same text. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cluster/job_list.h"
+#include "cluster/machines.h"
+#include "cluster/prices.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
+{
+	struct hd_text once, twice;
+	struct hd_job_list again;
+
+	for (size_t i = 0; i < list->n; i++) {
+		must(list->at[i].scale >= 1 && list->at[i].weight > 0 && list->at[i].steps >= 0);
+		must(!i || list->at[i].arrival_s >= list->at[i - 1].arrival_s);
+	}
+	if (!list->columns)
+		return;
+	hd_text_init(&once, arena);
+	hd_text_init(&twice, arena);
+	hd_job_list_print(list, &once);
+	if (once.full || hd_job_list_trace(&again, "again", (const uint8_t *)once.at, once.len, arena, NULL))
+		return;                           /* no memory; or lines longer than may be, once numbers are written out */
+	hd_job_list_print(&again, &twice);
+	must(twice.full || !strcmp(once.at, twice.at));
+}
+
+static void check_prices(const struct hd_prices *prices)
+{
+	for (uint32_t t = 0; t < prices->ntypes; t++) {
+		double now = prices->start_s;
+		must(prices->first[t] < prices->first[t + 1]);
+		for (int i = 0; i < 100 && isfinite(now); i++) {
+			must(hd_price_at(prices, t, now) > 0);
+			must(hd_price_change(prices, t, now) > now);
+			now = hd_price_change(prices, t, now);
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	const struct hd_job_table_how how = { .rates = NULL };
+	const struct hd_json *json;
+	struct hd_machine_events events;
+	struct hd_machine_list machines;
+	struct hd_job_list list;
+	struct hd_prices prices;
+	struct hd_rates rates;
+	struct hd_arena arena;
+
+	if (!len)
+		return 0;
+	hd_arena_init(&arena, 64u << 20);
+	const uint8_t *at = bytes + 1;
+	len--;
+	switch (bytes[0] % 8) {
+	case 0: if (!hd_job_list_trace(&list, "t", at, len, &arena, NULL)) check_list(&list, &arena); break;
+	case 1: if (!hd_job_list_csv(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
+	case 2: if (!hd_job_list_sacct(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
+	case 3: if (!hd_prices_read(&prices, "t", at, len, &arena, NULL)) check_prices(&prices); break;
+	case 4: if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_prices_json(&prices, json, &arena,
+		NULL)) check_prices(&prices); break;
+	case 5: if (!hd_machine_list_csv(&machines, "t", at, len, &arena, NULL) && machines.n) must(machines.at[0].devices > 0); break;
+	case 6: if (!hd_machine_events_csv(&events, "t", at, len, &arena, NULL) && events.n) must(events.at[events.n - 1].at_s >= events.at[0].at_s); break;
+	case 7: if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_rates_read(&rates, json, &arena, NULL))
+			must(rates.nkinds == 0 || hd_rates_kind(&rates, rates.kind[0].name, rates.kind[0].scale) == 0);
+	}
+	hd_arena_finish(&arena);
+	return 0;
+}
