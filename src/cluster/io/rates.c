@@ -129,7 +129,7 @@ static enum hd_err read_rate(const struct hd_json *at, double *out, struct hd_di
 static enum hd_err find_kind(const struct hd_rates *rates, const struct hd_json *object, size_t i, struct hd_arena *arena, uint32_t *k,
 	struct hd_diag *diag)
 {
-	struct hd_rate_kind kind;
+	struct hd_rate_kind kind = { 0 };
 	enum hd_err err = read_kind(object, hd_json_key(object, i), arena, &kind, diag);
 
 	if (!err && (*k = hd_rates_kind(rates, kind.name, kind.scale)) == HD_RATES_NONE)
