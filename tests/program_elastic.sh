@@ -118,6 +118,19 @@ expect 2 heddle chaos run long.yaml --out chaos
 says 'is there already'
 passed "a run under chaos ends with the bits of the undisturbed one"
 
+# nobody may come back for a run whose folder was removed
+"$HEDDLE_BIN" run long.yaml --out removed --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
+reach removed 30
+workers=$(pids removed)
+rm -rf removed
+kill -9 $!
+wait $! || true
+for pid in $workers; do
+	for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || continue 2; sleep 0.05; done
+	failed "worker $pid goes on without coordinator and folder"
+done
+passed "workers whose run was removed leave"
+
 # what is refused
 expect 2 heddle run mlp.yaml --out no --workers 0
 expect 2 heddle run mlp.yaml --out no2 --workers 40

@@ -29,8 +29,13 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	const char *argv[16] = { "/proc/self/exe", "serve", "--job", p->dir, "-q" };
 	char path[HD_PATH_CAP], threads[32], steps[32];
 	struct hd_file log = { 0 };
+	struct hd_stat stat;
 	uint32_t n = 5;
 	int code;
+
+	snprintf(path, sizeof path, "%s/job.resolved.json", p->dir);
+	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
+		return hd_fail(diag, HD_E_REFUSED, "the run's folder %s is gone and so is its coordinator: nothing that is computed could be kept", p->dir);
 
 	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
 		return HD_OK;             /* it is still trying */

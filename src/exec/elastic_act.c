@@ -101,7 +101,10 @@ ACT(take_over)
 	struct hd_diag diag = { "" };
 
 	(void)a;
-	if (e->spec->take_over && e->spec->take_over(e->spec->user, &diag))
+	enum hd_err err = e->spec->take_over ? e->spec->take_over(e->spec->user, &diag) : HD_OK;
+	if (err == HD_E_REFUSED)
+		hd_elastic_fail(e, err, &diag);
+	else if (err)
 		fprintf(stderr, "no coordinator could be started: %s\n", diag.text);
 }
 
