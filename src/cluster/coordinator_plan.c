@@ -216,13 +216,13 @@ static void open_change(struct hd_coordinator *co)
 	}
 	if (next.nmembers < co->config.min && next.nmembers < co->view.nmembers)
 		return;                                   /* leavers wait for whom takes their place */
+	if (!other && !co->replan)
+		return;
 	next.epoch = co->record.epoch + 1;
 	hd_co_fill_map(co, &next);
-	if (!other && (!co->replan || hd_view_same_map(&next, &co->view))) {
-		co->replan = false;
-		return;
-	}
 	co->replan = false;
+	if (!other && hd_view_same_map(&next, &co->view))
+		return;
 	co->next = next;
 	co->record.epoch = next.epoch;
 	co->phase = HD_CO_NUMBERING;

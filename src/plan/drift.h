@@ -5,11 +5,12 @@
  *
  * 1. slow(d) = measured / profile, an EWMA with 0.1 that starts at the first value. A device drifts when it differs by more than 5 %
  *    from what the map in use was made for, 16 steps long.
- * 2. Then the solver is asked with every device's times multiplied by slow(d). The same counts: the map stays.
- * 3. After a change 8 steps are measured. Slower than the 8 before by more than 2 %: back to the old counts, and that set of
+ * 2. Then the solver is asked with every device's times multiplied by slow(d). The same counts, or computing that is not 1 % shorter than
+ *    with those in use: the map stays.
+ * 3. After a change 8 steps are measured. Their median slower than that of the 8 before by more than 2 %: back to the old counts, and that set of
  *    devices is not tried again until the slow() of one of the devices has changed by more than 10 %.
  * 4. Every judged change adds |measured - predicted| / predicted to the errors that the solver's margin is made of (solver.h, rule 6).
- * 5. Every answer has its reason, with numbers.
+ * 5. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain or a change was judged, else "".
  *
  * Arrays lie in the arena of init; decide() takes scratch and plans from the arena it is given. Pure. */
 #ifndef HD_PLAN_DRIFT_H
@@ -25,6 +26,8 @@ struct hd_drift_answer {
 	enum hd_drift_act act;
 	const uint32_t *count;                    /* [ndevices] of CHANGE and BACK */
 	int64_t predicted_ps;                     /* of CHANGE; of BACK what was measured before */
+	bool judged;                              /* the last change: it took measured_ps a step, judged_ps had been predicted */
+	int64_t measured_ps, judged_ps;
 	char why[HD_DRIFT_WHY];
 };
 
@@ -39,7 +42,7 @@ struct hd_drift {
 	struct hd_drift_set set[HD_DRIFT_SETS]; uint32_t nsets;
 	int64_t last_ps[8]; uint32_t nlast;       /* the last steps, a ring */
 	bool judging;
-	int64_t before_ps, predicted_ps;          /* mean of the 8 steps before the change; what it was to bring */
+	int64_t before_ps, predicted_ps;          /* median of the 8 steps before the change; what it was to bring */
 	uint32_t error_ppm[HD_SOLVE_ERRORS], nerrors;
 };
 

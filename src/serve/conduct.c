@@ -15,7 +15,7 @@
 #include "exec/member.h"
 #include "serve/control.h"
 #include "serve/crew.h"
-#include "serve/pace.h"
+#include "serve/reshape.h"
 #include "serve/store.h"
 
 enum { HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
@@ -37,7 +37,7 @@ struct conduct {
 	uint32_t to_start, started_before;        /* workers that are wanted and not started yet; started before there was a machine */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
-	struct hd_pace pace;
+	struct hd_reshape reshape;
 	struct hd_arena messages;
 	uint8_t *room;
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
@@ -219,6 +219,17 @@ static void tell_unrecorded(struct conduct *c)
 	note(c, "unrecorded", HD_NOBODY, text);
 }
 
+static void reshape(struct conduct *c, uint64_t step)
+{
+	struct hd_reshape_said said;
+	bool asks = hd_reshape_step(&c->reshape, step, hd_coordinator_view(c->machine), &said);
+
+	if (said.kind[0])
+		note(c, said.kind, HD_NOBODY, said.text);
+	if (asks)
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
+}
+
 ACT(commit)
 {
 	const struct hd_step_news *n = a->news;
@@ -249,8 +260,7 @@ ACT(commit)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
 	if (c->spec->watch.step)
 		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
-	if (hd_pace_asks(&c->pace))
-		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
+	reshape(c, a->step);
 }
 
 ACT(note) { note(c, a->name, a->worker, a->text ? a->text : ""); }
@@ -322,8 +332,8 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_FRAME, diag.text);
 	else if (err)
 		fail(c, err, &diag);
-	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL)
-		hd_pace_seal(&c->pace, m->worker, &msg.seal.news, hd_coordinator_view(c->machine));
+	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL && msg.seal.ran)
+		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news, hd_coordinator_view(c->machine));
 	if (!err && c->machine)
 		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker, .msg = &msg });
 }
@@ -453,14 +463,15 @@ static const char *state_of(const struct conduct *c, const struct hd_co_status *
 static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_writer *w)
 {
 	static const struct hd_pace_worker none;
-	const struct hd_pace_worker *p = hd_pace_of(&c->pace, worker);
+	const struct hd_pace_worker *p = hd_pace_of(&c->reshape.pace, worker);
 
 	p = p ? p : &none;
-	hd_json_put_f64(w, "step_ms", (double)p->step_ns * 1e-6);
-	hd_json_put_f64(w, "wait_ms", (double)p->wait_ns * 1e-6);
-	hd_json_put_f64(w, "compute_ms", (double)p->compute_ns * 1e-6);
+	const struct hd_pace_step *s = hd_pace_last(p);
+	hd_json_put_f64(w, "step_ms", (double)s->step_ns * 1e-6);
+	hd_json_put_f64(w, "wait_ms", (double)s->wait_ns * 1e-6);
+	hd_json_put_f64(w, "compute_ms", (double)s->compute_ns * 1e-6);
 	hd_json_put_f64(w, "vn_ms", (double)p->vn_ps * 1e-9);
-	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->pace, worker, hd_coordinator_view(c->machine)) : 0);
+	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->reshape.pace, worker, hd_coordinator_view(c->machine)) : 0);
 	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
 }
 
@@ -493,6 +504,8 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "members", s.nmembers);
 	hd_json_put_i64(w, "target", s.target);
 	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_put_text(w, "plan_why", c->reshape.used.why);
+	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
 	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
 	hd_json_open_array(w, "workers");
 	for (uint32_t i = 0; i < n; i++) {
@@ -606,9 +619,10 @@ static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .step = c->spec->step };
-	hd_pace_init(&c->pace, job->nvns);
-	c->config.plan = hd_pace_plan;
-	c->config.plan_self = &c->pace;
+	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
+		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
+	c->config.plan = hd_reshape_plan;
+	c->config.plan_self = &c->reshape;
 	if (c->config.min > c->config.max)
 		return hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", c->config.min, c->config.max);
 	enum hd_err err = read_store(c, diag);
@@ -750,6 +764,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	hd_hub_finish(&c->hub);
 	hd_loop_finish(&c->loop);
 	hd_coordinator_destroy(c->machine);
+	hd_reshape_finish(&c->reshape);
 	hd_store_close(c->store);
 	hd_arena_finish(&c->messages);
 	hd_free(c->room);

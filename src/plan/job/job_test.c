@@ -170,7 +170,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "optim: {schedule: {knd: step}}\n", "tiny.yaml:5:20: there is no key optim.schedule.knd; did you mean optim.schedule.kind?" },
 	{ SMALLEST "optim: {schedule: step}\n", "tiny.yaml:5:19: optim.schedule is a table: write its keys below it, each as key: value" },
 	{ SMALLEST "optim: 3\n", "tiny.yaml:5:8: optim is a table: write its keys below it, each as key: value" },
-	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:1: elastic is not available in this build; leave the table out" },
+	{ SMALLEST "elastic: {resilience: auto}\n", "tiny.yaml:5:11: elastic.resilience is not available in this build; leave it out" },
 	{ SMALLEST "parallel: {mode: pipelined}\n", "tiny.yaml:5:18: parallel.mode: \"pipelined\" is none of auto, data, pipeline, tensor, explicit; did you mean pipeline?" },
 	{ SMALLEST "parallel: {mode: explicit}\n", "tiny.yaml:5:18: parallel.mode explicit needs parallel.plan: a plan file" },
 	{ SMALLEST "parallel: {plan: a.plan}\n", "tiny.yaml:5:18: parallel.plan has no meaning with parallel.mode auto; write mode: explicit" },
@@ -568,7 +568,7 @@ static void the_schema_has_every_key_and_is_json(void **state)
 
 static void no_key_that_fixes_the_result_names_hardware(void **state)
 {
-	static const char *const hardware[] = { "workers", "checkpoint", "trace", "log", "eval" };
+	static const char *const hardware[] = { "workers", "elastic", "checkpoint", "trace", "log", "eval" };
 
 	(void)state;
 	for (int k = 0; k < HD_JOB_NKEYS; k++)

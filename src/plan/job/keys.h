@@ -79,6 +79,8 @@ X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chu
 X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices that share an op; divides model.shards")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 
+X(STRAGGLER_ACT, "elastic", "straggler.act", WORD, 0, "true", "false|true", 0, 0, "workers that are slower than others get fewer virtual nodes; false: shares are even")
+
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duration, or steps: 200 steps")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")

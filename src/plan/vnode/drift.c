@@ -3,9 +3,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const double alpha = 0.1, far = 0.05, worse = 0.02, other = 0.1;
+static const double alpha = 0.1, far = 0.05, worse = 0.02, other = 0.1, worth = 0.01;
 enum { PATIENCE = 16, JUDGED = 8 };
 
 __attribute__((format(printf, 3, 4)))
@@ -57,14 +58,22 @@ void hd_drift_on_step(struct hd_drift *drift, const int64_t *vn_ps, int64_t step
 	drift->last_ps[drift->nlast++ % JUDGED] = step_ps;
 }
 
-static int64_t mean_of_last(const struct hd_drift *drift)
+static int ascending(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Their median: one step that something else held up says little. */
+static int64_t middle_of_last(const struct hd_drift *drift)
 {
 	uint32_t n = drift->nlast < JUDGED ? drift->nlast : JUDGED;
-	double sum = 0;
+	int64_t last[JUDGED];
 
-	for (uint32_t i = 0; i < n; i++)
-		sum += (double)drift->last_ps[i];
-	return n ? (int64_t)(sum / n) : 0;
+	memcpy(last, drift->last_ps, n * sizeof *last);
+	qsort(last, n, sizeof *last, ascending);
+	return n ? (last[(n - 1) / 2] + last[n / 2]) / 2 : 0;
 }
 
 /* ---- sets that were given up */
@@ -109,14 +118,20 @@ static double ms(int64_t ps) { return (double)ps * 1e-9; }
 
 static void judge(struct hd_drift *drift, struct hd_drift_answer *answer)
 {
-	int64_t measured_ps = mean_of_last(drift);
+	int64_t measured_ps = middle_of_last(drift);
 
 	if (drift->nlast < JUDGED)
 		return;
 	drift->judging = false;
 	learn_error(drift, measured_ps);
-	if (!((double)measured_ps > (double)drift->before_ps * (1 + worse)))
+	answer->judged = true;
+	answer->measured_ps = measured_ps;
+	answer->judged_ps = drift->predicted_ps;
+	if (!((double)measured_ps > (double)drift->before_ps * (1 + worse))) {
+		answer_with(answer, HD_DRIFT_STAY, "the new map takes %.3f ms a step, the one before took %.3f, predicted were %.3f", ms(measured_ps),
+			ms(drift->before_ps), ms(drift->predicted_ps));
 		return;
+	}
 	bar_set(drift);
 	answer->count = drift->before;
 	answer->predicted_ps = drift->before_ps;
@@ -151,6 +166,18 @@ static void put_counts(struct hd_text *text, const uint32_t *count, uint32_t n)
 		hd_text_addf(text, "%s%u", d ? "/" : "", count[d]);
 }
 
+/* The longest share of these counts. */
+static int64_t compute_of(const struct hd_solve_ask *ask, const uint32_t *count)
+{
+	int64_t most = 0;
+
+	for (uint32_t d = 0; d < ask->ndevices; d++) {
+		int64_t ps = ask->type[ask->device[d].type].ps[count[d]];
+		most = ps > most ? ps : most;
+	}
+	return most;
+}
+
 static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t n = drift->ask->ndevices;
@@ -174,16 +201,22 @@ static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_
 		return err;
 	double by = drift->device[worst].slow, made_for = drift->device[worst].made_for;
 	made_for_now(drift);
-	if (!memcmp(solve.plan.count, drift->count, n * sizeof *drift->count) || set_is_barred(drift, solve.plan.count))
-		return HD_OK;
 	hd_text_fixed(&was_text, was, sizeof was);
 	hd_text_fixed(&is_text, is, sizeof is);
 	put_counts(&was_text, drift->count, n);
 	put_counts(&is_text, solve.plan.count, n);
+	int64_t saves_ps = compute_of(&ask, drift->count) - solve.plan.compute_ps;
+	bool barred = set_is_barred(drift, solve.plan.count);
+	if (barred || (double)saves_ps < worth * (double)solve.plan.step_ps) {
+		answer_with(answer, HD_DRIFT_STAY, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes stay %s; %s %s, predicted "
+			"%.3f ms a step, is %.3f, saves %.3f", worst, by, made_for, was, barred ? "was slower when tried:" : "not worth it:", is,
+			ms(solve.plan.step_ps), ms(middle_of_last(drift)), ms(saves_ps));
+		return HD_OK;
+	}
 	answer->count = solve.plan.count;
 	answer->predicted_ps = solve.plan.step_ps;
 	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead of %s; "
-		"predicted %.3f ms a step, was %.3f", worst, by, made_for, is, was, ms(solve.plan.step_ps), ms(mean_of_last(drift)));
+		"predicted %.3f ms a step, was %.3f", worst, by, made_for, is, was, ms(solve.plan.step_ps), ms(middle_of_last(drift)));
 	return HD_OK;
 }
 
@@ -203,7 +236,7 @@ void hd_drift_adopt(struct hd_drift *drift, const struct hd_drift_answer *answer
 {
 	uint32_t n = drift->ask->ndevices;
 
-	drift->before_ps = mean_of_last(drift);
+	drift->before_ps = middle_of_last(drift);
 	drift->predicted_ps = answer->predicted_ps;
 	drift->judging = answer->act == HD_DRIFT_CHANGE;
 	drift->nlast = 0;

@@ -63,6 +63,14 @@ static void a_device_that_slows_down_gets_less_after_sixteen_steps(void **state)
 	CHECK(answer.act == HD_DRIFT_CHANGE && n == 16, "after %u steps: %s", n, answer.why);
 	assert_true(answer.count[1] < 4 && answer.predicted_ps < 8 * T1);
 	CHECK(strstr(answer.why, "device 1 takes 1.8") && strstr(answer.why, "instead of 4/4/4/4; predicted "), "%s", answer.why);
+	const int64_t predicted_ps = answer.predicted_ps, vn_ps[D] = { T1, 2 * T1, T1, T1 };
+	for (int i = 1; i <= 8; i++) {            /* then it is said how right that was */
+		hd_drift_on_step(&g.drift, vn_ps, 5 * T1);
+		assert_int_equal(hd_drift_decide(&g.drift, &answer, &g.arena, NULL), HD_OK);
+		assert_int_equal(answer.judged, i == 8);
+	}
+	assert_true(answer.measured_ps == 5 * T1 && answer.judged_ps == predicted_ps);
+	CHECK(strstr(answer.why, "a step, the one before took"), "%s", answer.why);
 	assert_int_equal(run(&g, 100, &answer), 100);      /* settles: judged, and what is left of the drift makes no other map */
 	assert_int_equal(answer.act, HD_DRIFT_STAY);
 	assert_int_equal(g.drift.nerrors, 1);
