@@ -10,6 +10,7 @@ set(HD_LIBRARIES
   "protobuf-c|protobuf-c/protobuf-c.h|libprotobuf-c-dev|required"
   "sqlite3|sqlite3.h|libsqlite3-dev|required"
   "dnnl|dnnl.h|libdnnl-dev|optional"
+  "Clp|coin/Clp_C_Interface.h|coinor-libclp-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 
@@ -75,6 +76,21 @@ function(hd_pick_dnnl out)
     message(FATAL_ERROR "no src/device/cpu/dnnl${major}.c for the oneDNN found (major version ${major}, 0: none)")
   endif()
   set(${out} ${kept} ${pick} PARENT_SCOPE)
+endfunction()
+
+# cluster/lp holds lp_clp.c and, for builds without the library, lp_none.c: keeps the one that fits.
+function(hd_pick_lp out)
+  set(kept ${${out}})
+  if(NOT kept MATCHES "/lp/lp_(clp|none)\\.c")
+    return()
+  endif()
+  hd_library(Clp cluster clp)
+  if(clp)
+    list(FILTER kept EXCLUDE REGEX "/lp/lp_none\\.c$")
+  else()
+    list(FILTER kept EXCLUDE REGEX "/lp/lp_clp\\.c$")
+  endif()
+  set(${out} ${kept} PARENT_SCOPE)
 endfunction()
 
 # What was found, for the end of the configuration and for `heddle doctor`.
