@@ -1,0 +1,43 @@
+/* Any bytes are refused with a reason, or are a state on which policies without a solver answer within its devices. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "cluster/sched_policy.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void try_policy(const char *name, const struct hd_sched_state *state, struct hd_arena *arena)
+{
+	struct hd_policy_setting set = { 0 };
+	struct hd_policy *policy = NULL;
+	struct hd_shares out;
+
+	if (hd_policy_parse(&set, name, NULL) || hd_policy_create(&policy, &set, NULL))
+		abort();
+	enum hd_err err = hd_policy_allocate(policy, state, arena, &out, NULL);
+	if (err == HD_E_BUG)
+		abort();
+	hd_policy_destroy(policy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct hd_arena arena;
+	const struct hd_json *json;
+	struct hd_sched_state state;
+	struct hd_diag diag = { "" };
+
+	hd_arena_init(&arena, 64u << 20);
+	enum hd_err err = hd_json_parse(&arena, "f", (const char *)bytes, len, &json, &diag);
+	if (!err)
+		err = hd_sched_read(&state, json, NULL, &arena, &diag);
+	if (err && !diag.text[0])
+		abort();
+	if (!err && state.njobs <= 64) {
+		try_policy("isolated", &state, &arena);
+		try_policy("fifo", &state, &arena);
+		try_policy("gandiva", &state, &arena);
+	}
+	hd_arena_finish(&arena);
+	return 0;
+}

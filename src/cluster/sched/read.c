@@ -1,0 +1,325 @@
+/* State files: JSON in the format of the reference job sets, and of the reference hierarchical states. */
+#include "cluster/sched_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/near.h"
+#include "base/num.h"
+
+struct reader {
+	struct hd_sched_state *state;
+	struct hd_sched_type *types;
+	struct hd_sched_job *jobs;
+	struct hd_sched_pair *pairs;
+	struct hd_sched_entity *entities;
+	struct hd_arena *arena;
+	struct hd_diag *diag;
+};
+
+static void *take(struct reader *r, size_t n, size_t size, enum hd_err *err)
+{
+	void *at = *err ? NULL : hd_arena_take(r->arena, n, size);
+
+	if (!*err && !at)
+		*err = hd_fail(r->diag, HD_E_NOMEM, "no memory for a state file");
+	return at;
+}
+
+static enum hd_err bad(struct reader *r, const struct hd_json *at, const char *what)
+{
+	char path[200];
+
+	return hd_fail(r->diag, HD_E_INPUT, "%s %s", hd_json_path(at, path, sizeof path), what);
+}
+
+/* A member that may be missing: then `out` keeps its value. */
+static enum hd_err maybe(const struct hd_json *object, const char *key, double *out, struct hd_diag *diag)
+{
+	const struct hd_json *at = hd_json_find(object, key);
+
+	return at && hd_json_kind(at) != HD_JSON_NULL ? hd_json_as_f64(at, out, diag) : HD_OK;
+}
+
+static uint32_t type_of(const struct reader *r, const char *name)
+{
+	for (uint32_t j = 0; j < r->state->ntypes; j++)
+		if (!strcmp(r->types[j].name, name))
+			return j;
+	return HD_SCHED_NONE;
+}
+
+static enum hd_err read_types(struct reader *r, const struct hd_json *root)
+{
+	const struct hd_json *cluster, *prices = hd_json_find(root, "prices_per_hour");
+	enum hd_err err = hd_json_get(root, "cluster", HD_JSON_OBJECT, &cluster, r->diag);
+
+	if (err)
+		return err;
+	if (hd_json_count(cluster) > HD_SCHED_TYPES)
+		return bad(r, cluster, "has more than 64 types of devices");
+	r->state->ntypes = (uint32_t)hd_json_count(cluster);
+	r->types = take(r, r->state->ntypes, sizeof *r->types, &err);
+	for (uint32_t j = 0; !err && j < r->state->ntypes; j++) {
+		int64_t n = 0;
+		r->types[j].name = hd_json_key(cluster, j);
+		err = hd_json_as_i64(hd_json_item(cluster, j), 0, HD_SCHED_DEVICES, &n, r->diag);
+		r->types[j].n = (uint32_t)n;
+		if (!err && prices)
+			err = maybe(prices, r->types[j].name, &r->types[j].price_usd_h, r->diag);
+	}
+	return err;
+}
+
+/* Types that the cluster does not have are passed over: a table of speeds may know more. */
+static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double *rate)
+{
+	enum hd_err err = hd_json_as(at, HD_JSON_OBJECT, r->diag);
+
+	for (uint32_t k = 0; !err && k < hd_json_count(at); k++) {
+		uint32_t j = type_of(r, hd_json_key(at, k));
+		if (j != HD_SCHED_NONE)
+			err = hd_json_as_f64(hd_json_item(at, k), &rate[j], r->diag);
+	}
+	return err;
+}
+
+static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+{
+	const struct hd_json *rates, *kind = hd_json_find(at, "job_type");
+	enum hd_err err = HD_OK;
+	double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
+	int64_t scale = 1;
+
+	*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .weight = 1, .deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate };
+	if (!err)
+		err = hd_json_get_u64(at, "id", UINT64_MAX, &job->id, r->diag);
+	if (!err && kind)
+		err = hd_json_as_text(kind, &job->kind, r->diag);
+	if (!err && hd_json_find(at, "scale_factor"))
+		err = hd_json_get_i64(at, "scale_factor", 1, HD_SCHED_DEVICES, &scale, r->diag);
+	if (!err)
+		err = maybe(at, "priority", &job->weight, r->diag);
+	if (!err)
+		err = hd_json_get_f64(at, "steps_remaining", &job->steps_left, r->diag);
+	if (!err)
+		err = maybe(at, "time_since_start", &job->age_s, r->diag);
+	if (!err)
+		err = maybe(at, "deadline_s", &job->deadline_s, r->diag);
+	if (!err)
+		err = maybe(at, "usd_per_step", &job->usd_per_step, r->diag);
+	if (!err)
+		err = hd_json_get(at, "throughput", HD_JSON_OBJECT, &rates, r->diag);
+	job->scale = (uint32_t)scale;
+	return err ? err : read_rates(r, rates, rate);
+}
+
+static enum hd_err read_jobs(struct reader *r, const struct hd_json *root)
+{
+	const struct hd_json *jobs;
+	enum hd_err err = hd_json_get(root, "jobs", HD_JSON_ARRAY, &jobs, r->diag);
+
+	if (!err && hd_json_count(jobs) > HD_SCHED_JOBS)
+		err = bad(r, jobs, "has more jobs than a state may hold");
+	if (err)
+		return err;
+	r->state->njobs = (uint32_t)hd_json_count(jobs);
+	r->jobs = take(r, r->state->njobs, sizeof *r->jobs, &err);
+	for (uint32_t i = 0; !err && i < r->state->njobs; i++)
+		err = read_job(r, hd_json_item(jobs, i), &r->jobs[i]);
+	return err;
+}
+
+/* The format of hierarchical_states.json: throughputs and priority by id, one step left and no age. */
+static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates, const struct hd_json *root)
+{
+	const struct hd_json *weights = hd_json_find(root, "priority");
+	enum hd_err err = hd_json_as(rates, HD_JSON_OBJECT, r->diag);
+
+	if (!err && hd_json_count(rates) > HD_SCHED_JOBS)
+		err = bad(r, rates, "has more jobs than a state may hold");
+	if (err)
+		return err;
+	r->state->njobs = (uint32_t)hd_json_count(rates);
+	r->jobs = take(r, r->state->njobs, sizeof *r->jobs, &err);
+	for (uint32_t i = 0; !err && i < r->state->njobs; i++) {
+		struct hd_sched_job *job = &r->jobs[i];
+		double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
+		*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .scale = 1, .weight = 1, .steps_left = 1, .deadline_s = INFINITY,
+			.entity = HD_SCHED_NONE, .rate = rate };
+		if (!err && hd_num_u64(hd_json_key(rates, i), UINT64_MAX, &job->id, NULL))
+			err = bad(r, hd_json_item(rates, i), "is named by no number");
+		if (!err)
+			err = read_rates(r, hd_json_item(rates, i), rate);
+		if (!err && weights)
+			err = maybe(weights, hd_json_key(rates, i), &job->weight, r->diag);
+	}
+	return err;
+}
+
+/* Files list jobs in order of id mostly: look there first. */
+static uint32_t job_of(const struct reader *r, uint64_t id)
+{
+	if (id < r->state->njobs && r->jobs[id].id == id)
+		return (uint32_t)id;
+	for (uint32_t i = 0; i < r->state->njobs; i++)
+		if (r->jobs[i].id == id)
+			return i;
+	return HD_SCHED_NONE;
+}
+
+static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct hd_sched_pair *pair)
+{
+	const struct hd_json *rates;
+	uint64_t a = 0, b = 0;
+	enum hd_err err = hd_json_get_u64(at, "a", UINT64_MAX, &a, r->diag);
+
+	if (!err)
+		err = hd_json_get_u64(at, "b", UINT64_MAX, &b, r->diag);
+	if (!err)
+		err = hd_json_get(at, "throughput", HD_JSON_OBJECT, &rates, r->diag);
+	if (err)
+		return err;
+	pair->a = job_of(r, a);
+	pair->b = job_of(r, b);
+	if (pair->a == HD_SCHED_NONE || pair->b == HD_SCHED_NONE || a == b)
+		return bad(r, at, "pairs a job that is not there, or with itself");
+	double *first = take(r, r->state->ntypes, sizeof *first, &err), *second = take(r, r->state->ntypes, sizeof *second, &err);
+	pair->rate[0] = first;
+	pair->rate[1] = second;
+	for (uint32_t k = 0; !err && k < hd_json_count(rates); k++) {
+		const struct hd_json *two = hd_json_item(rates, k);
+		uint32_t j = type_of(r, hd_json_key(rates, k));
+		if (j == HD_SCHED_NONE)
+			continue;
+		if (hd_json_kind(two) != HD_JSON_ARRAY || hd_json_count(two) != 2)
+			return bad(r, two, "is not the speeds of two jobs");
+		err = hd_json_as_f64(hd_json_item(two, 0), &first[j], r->diag);
+		if (!err)
+			err = hd_json_as_f64(hd_json_item(two, 1), &second[j], r->diag);
+	}
+	if (!err && r->jobs[pair->a].scale != r->jobs[pair->b].scale)
+		err = bad(r, at, "pairs jobs of different scale");
+	return err;
+}
+
+static enum hd_err read_pairs(struct reader *r, const struct hd_json *root)
+{
+	const struct hd_json *pairs = hd_json_find(root, "pairs");
+	enum hd_err err = pairs ? hd_json_as(pairs, HD_JSON_ARRAY, r->diag) : HD_OK;
+
+	if (err || !pairs)
+		return err;
+	r->state->npairs = (uint32_t)hd_json_count(pairs);
+	r->pairs = take(r, r->state->npairs, sizeof *r->pairs, &err);
+	for (uint32_t k = 0; !err && k < r->state->npairs; k++)
+		err = read_pair(r, hd_json_item(pairs, k), &r->pairs[k]);
+	return err;
+}
+
+static enum hd_err read_members(struct reader *r, const struct hd_json *ids, uint32_t entity)
+{
+	enum hd_err err = hd_json_as(ids, HD_JSON_ARRAY, r->diag);
+
+	for (uint32_t k = 0; !err && k < hd_json_count(ids); k++) {
+		uint64_t id = 0;
+		err = hd_json_as_u64(hd_json_item(ids, k), UINT64_MAX, &id, r->diag);
+		uint32_t i = err ? 0 : job_of(r, id);
+		if (!err && (i == HD_SCHED_NONE || r->jobs[i].entity != HD_SCHED_NONE))
+			err = bad(r, hd_json_item(ids, k), i == HD_SCHED_NONE ? "is no job" : "belongs to another entity already");
+		if (!err)
+			r->jobs[i].entity = entity;
+	}
+	return err;
+}
+
+static enum hd_err read_entity_kind(struct reader *r, const struct hd_json *root, enum hd_entity_kind *kind)
+{
+	const struct hd_json *at = hd_json_find(root, "entity_kind");
+	const char *word = "fairness";
+	enum hd_err err = HD_OK;
+
+	at = at ? at : hd_json_find(root, "kind");
+	if (at)
+		err = hd_json_as_text(at, &word, r->diag);
+	if (!err && strcmp(word, "fairness") != 0 && strcmp(word, "fifo") != 0)
+		err = bad(r, at, "is neither fairness nor fifo");
+	*kind = !err && !strcmp(word, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS;
+	return err;
+}
+
+static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
+{
+	const struct hd_json *entities = hd_json_find(root, "entities"), *weights = hd_json_find(root, "entity_weights");
+	enum hd_entity_kind kind = HD_ENTITY_FAIRNESS;
+	enum hd_err err = entities ? hd_json_as(entities, HD_JSON_OBJECT, r->diag) : HD_OK;
+
+	if (err || !entities)
+		return err;
+	if (hd_json_count(entities) > HD_SCHED_ENTITIES)
+		return bad(r, entities, "has more entities than a state may hold");
+	err = read_entity_kind(r, root, &kind);
+	r->state->nentities = (uint32_t)hd_json_count(entities);
+	r->entities = take(r, r->state->nentities, sizeof *r->entities, &err);
+	for (uint32_t k = 0; !err && k < r->state->nentities; k++) {
+		r->entities[k] = (struct hd_sched_entity){ hd_json_key(entities, k), 1, kind };
+		if (weights)
+			err = maybe(weights, r->entities[k].name, &r->entities[k].weight, r->diag);
+		if (!err)
+			err = read_members(r, hd_json_item(entities, k), k);
+	}
+	return err;
+}
+
+static enum hd_err find_set(const struct hd_json *file, const char *set, const struct hd_json **root, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(set ? set : "");
+
+	*root = file;
+	if (!set && (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT))
+		return HD_OK;
+	if (!set && hd_json_count(file) == 1) {
+		*root = hd_json_item(file, 0);
+		return HD_OK;
+	}
+	if (set)
+		*root = hd_json_find(file, set);
+	if (set && *root)
+		return HD_OK;
+	for (size_t i = 0; i < hd_json_count(file); i++)
+		hd_near_offer(&near, hd_json_key(file, i));
+	if (!set)
+		return hd_fail(diag, HD_E_INPUT, "the file holds %zu states: choose one by its name (the first is %s)", hd_json_count(file),
+			hd_json_count(file) ? hd_json_key(file, 0) : "missing");
+	return hd_fail(diag, HD_E_INPUT, "the file has no state \"%.60s\"%s%s%s", set, near.best ? "; did you mean " : "", near.best ? near.best : "",
+		near.best ? "?" : "");
+}
+
+enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct reader r = { .state = state, .arena = arena, .diag = diag };
+	const struct hd_json *root = NULL, *bare;
+	enum hd_err err = find_set(file, set, &root, diag);
+
+	*state = (struct hd_sched_state){ 0 };
+	if (!err)
+		err = hd_json_as(root, HD_JSON_OBJECT, diag);
+	if (!err)
+		err = read_types(&r, root);
+	if (err)
+		return err;
+	bare = hd_json_find(root, "throughputs");
+	err = bare ? read_bare_jobs(&r, bare, root) : read_jobs(&r, root);
+	if (!err)
+		err = read_pairs(&r, root);
+	if (!err)
+		err = read_entities(&r, root);
+	if (err)
+		return err;
+	state->types = r.types;
+	state->jobs = r.jobs;
+	state->pairs = r.pairs;
+	state->entities = r.entities;
+	err = hd_sched_order(state, arena, diag);
+	return err == HD_E_INVAL ? HD_E_INPUT : err;
+}
