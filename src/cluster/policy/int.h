@@ -1,0 +1,143 @@
+/* int.h -- what the policies share: the policy with its memory, the jobs as a policy sees them, its shapes, the program. */
+#ifndef HD_CLUSTER_POLICY_INT_H
+#define HD_CLUSTER_POLICY_INT_H
+
+#include "cluster/lp/lp.h"
+#include "cluster/mt19937.h"
+#include "cluster/sched_policy.h"
+
+/* A share of the last answer, by ids; b is 0 of a single job. */
+struct hd_kept_share { uint64_t a, b; uint8_t nmembers, nneeds; struct hd_need need[HD_SHAPE_NEEDS]; double x; };
+
+struct hd_policy {
+	struct hd_policy_setting set;
+	void *memory;                             /* owned; policy->memory_size bytes */
+	struct hd_kept_share *kept;               /* owned: the last answer, in its order */
+	uint32_t nkept, kept_cap;
+};
+
+/* The state as a policy sees it. Rates are those of the variant: as measured (less what revocations take), 1, or the reference's. */
+struct hd_seen {
+	const struct hd_sched_state *state;
+	const struct hd_policy_setting *set;
+	uint32_t npresent;
+	const bool *absent;                       /* [njobs] */
+	const double *rate;                       /* [njobs * ntypes]; 0 where it cannot run. A share on a type with fewer
+	                                           * devices than the job's scale is allowed here as in the published programs; rounds cannot honour it */
+	const double *p;                          /* [njobs] proportional throughput of these rates; 1 of absent jobs */
+	const double *iso;                        /* [njobs] steps/s of the isolated share */
+};
+enum hd_flat { HD_FLAT_ONE, HD_FLAT_REFERENCE };  /* what a plain variant sees instead of rates */
+HD_MUST_USE enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const struct hd_sched_state *state, enum hd_flat flat,
+	struct hd_arena *arena, struct hd_diag *diag);
+static inline double hd_seen_rate(const struct hd_seen *seen, uint32_t job, uint32_t type) { return seen->rate[(size_t)job * seen->state->ntypes + type]; }
+double hd_seen_best(const struct hd_seen *seen, uint32_t job);        /* the largest */
+/* The pair as seen; false: not worth its device (pack_threshold), or impossible. */
+bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t type, double rate[2]);
+
+/* One shape of one job on `scale` devices of a type. */
+struct hd_shape hd_shape_single(const struct hd_sched_state *state, uint32_t job, uint32_t type);
+struct hd_shape hd_shape_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type);
+/* Shapes with shares, collected one by one into out->shape and out->x. */
+struct hd_collect { struct hd_shares *out; struct hd_shape *shape; double *x; uint32_t cap; struct hd_arena *arena; };
+HD_MUST_USE enum hd_err hd_collect(struct hd_collect *c, const struct hd_shape *shape, double x);
+
+/* The share that a shape of one type had in the last answer; NULL: none. */
+const struct hd_kept_share *hd_kept_find(const struct hd_policy *policy, const struct hd_sched_state *state, const struct hd_shape *shape);
+
+/* ---- the program over shares (program.c) ---- */
+
+struct hd_program;
+typedef double hd_worth(const struct hd_program *pg, uint32_t shape, const void *context);      /* cost of a shape, or its entry in a row over all */
+
+enum { HD_PROGRAM_ROWS = 3 };                     /* rows over all shapes */
+
+/* max worth + c, shares within time and devices, and per present job: sum of gain x - g c >= lo. */
+struct hd_program {
+	const struct hd_seen *seen;
+	struct hd_arena *arena;
+	struct hd_diag *diag;
+	uint32_t nshapes, cap;
+	struct hd_shape *shape;
+	double (*gain)[2];                        /* of each shape, per member: seen rate / p */
+	uint32_t *col;                            /* [nshapes] column */
+	struct hd_lp *lp;                         /* owned; hd_program_close */
+	uint32_t ncols, nrows;
+	uint32_t *time_row, *promise_row;         /* [njobs]; HD_SCHED_NONE of absent jobs */
+	uint32_t *cap_row;                        /* [ntypes]; HD_SCHED_NONE without devices */
+	uint32_t level;                           /* column c; HD_SCHED_NONE */
+	hd_worth *worth;                          /* NULL: 0 */
+	hd_worth *row_worth[HD_PROGRAM_ROWS];
+	const void *row_context[HD_PROGRAM_ROWS];
+	uint32_t row_over[HD_PROGRAM_ROWS], nrows_over;
+	const void *context;                      /* of worth */
+	bool generate;                            /* pairs are priced, not listed */
+	uint32_t *listed;                         /* hash of pairs that are columns; 0 empty, shape + 1 */
+	uint32_t listed_cap;
+	struct hd_lp_result last;
+	uint32_t nlps, iterations;
+	double gap;
+};
+
+HD_MUST_USE enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, struct hd_arena *arena, struct hd_diag *diag);
+void hd_program_close(struct hd_program *pg);
+/* A new column c with cost 1 and -g[i] in the promise of job i; the one before is closed at 0. g NULL: only closes. */
+HD_MUST_USE enum hd_err hd_program_level(struct hd_program *pg, const double *g);
+void hd_program_promise(struct hd_program *pg, uint32_t job, double lo);          /* nothing if it is absent */
+/* Sets the worth of all shapes; NULL: 0. */
+void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *context);
+/* A row over all shapes: sum of worth x >= lo. */
+HD_MUST_USE enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *context, double lo);
+/* Other columns (misses, distances), never priced; the first one's number in *first. */
+HD_MUST_USE enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[], const double hi[], const double cost[], const uint32_t start[],
+	const uint32_t idx[], const double val[], uint32_t *first);
+HD_MUST_USE enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[], const double hi[], const uint32_t start[], const uint32_t idx[],
+	const double val[], uint32_t *first);
+/* HD_OK: pg->last is OPTIMAL or INFEASIBLE; HD_E_AGAIN: the solver gave up. Pairs are priced until none improves. */
+HD_MUST_USE enum hd_err hd_program_solve(struct hd_program *pg);
+double hd_program_c(const struct hd_program *pg);                                 /* value of the level column */
+void hd_program_z(const struct hd_program *pg, double *z);                        /* [njobs] sum of gain x of the last solution */
+/* Where pairs are priced: makes this one a column, if it may be one. */
+HD_MUST_USE enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type);
+double hd_program_l(const struct hd_program *pg, uint32_t job);                   /* price of the promise, >= 0 */
+/* The prices of the last solution, into the answer. */
+HD_MUST_USE enum hd_err hd_program_prices(const struct hd_program *pg, struct hd_shares *out);
+/* The shares of the last solution, into the answer. */
+HD_MUST_USE enum hd_err hd_program_shares(const struct hd_program *pg, struct hd_shares *out);
+/* 3.5: with all promised (rows) fixed, fewest and cheapest devices, then least change; then the shares. */
+HD_MUST_USE enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *policy, struct hd_shares *out);
+/* Second promise: with the promises as they stand, the largest sum of w z; keeps it as a row. */
+HD_MUST_USE enum hd_err hd_program_second(struct hd_program *pg);
+
+/* ---- filling (fill.c): lexicographic max-min; z of each job into so[njobs] ---- */
+HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_shares *out, double *so);
+
+/* The objective min z s / w over present jobs. */
+double hd_max_min(const struct hd_seen *seen, const double *z);
+
+#define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva)
+#define X(name) \
+	enum hd_err hd_##name##_init(struct hd_policy *policy, struct hd_diag *diag); \
+	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, \
+		struct hd_diag *diag); \
+	void hd_##name##_finish(struct hd_policy *policy);
+HD_POLICY_FILES(X)
+#undef X
+
+/* Memory by job id that dies with the job: sorted by id, grown as needed. `size` bytes an entry, id first. */
+struct hd_ledger { void *at; uint32_t n, cap; size_t size; };
+void *hd_ledger_find(const struct hd_ledger *ledger, uint64_t id);
+void *hd_ledger_add(struct hd_ledger *ledger, uint64_t id);           /* zeroed but for the id; there already: that; NULL: no memory */
+void hd_ledger_keep(struct hd_ledger *ledger, const struct hd_sched_state *state);       /* drops whoever is not in the state */
+void hd_ledger_finish(struct hd_ledger *ledger);
+
+/* Of fifo and sjf: who is on which type, and the published generator. */
+struct hd_queue { struct hd_ledger placed; struct hd_mt mt; };
+struct hd_gandiva { struct hd_ledger partners; struct hd_mt mt; };
+
+/* The cheapest assignment of rows to different columns, nrows <= ncols, by shortest augmenting paths; ties as assign.c says.
+ * Column of each row into `column`. */
+typedef double hd_assign_cost(const void *context, uint32_t row, uint32_t col);
+HD_MUST_USE enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, struct hd_arena *arena, uint32_t *column);
+
+#endif

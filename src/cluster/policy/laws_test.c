@@ -1,0 +1,441 @@
+/* What must hold of any cluster, on random ones; best vertices and permutations are the oracles. */
+#include "cluster/policy/testing.h"
+
+#include "cluster/policy/int.h"
+
+static const char *const all[] = { "las", "las-plain", "las-packed", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain", "makespan-packed", "sum",
+	"sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain", "fifo-packed", "sjf",
+	"gandiva", "gandiva-packed", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
+enum { NALL = sizeof all / sizeof *all };
+
+static struct hd_arena arena;
+
+static int setup(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+static uint32_t jobs_of(uint32_t seed) { return 1 + seed * 7 % 24; }
+static uint32_t types_of(uint32_t seed) { return 1 + seed % 5; }
+
+static void need_lp(void)
+{
+	if (!hd_policy_has_lp())
+		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
+}
+
+/* Every call checks them and would end in HD_E_BUG: here twice, so that memory of the last call takes part. */
+static void every_policy_keeps_time_and_devices(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 60; seed++)
+		for (int p = 0; p < NALL; p++)
+			for (int fidelity = 0; fidelity < 2; fidelity++) {
+				struct hd_policy_setting set = { .fidelity = (enum hd_fidelity)fidelity, .deadlines = true, .seed = seed };
+				struct hd_policy *policy;
+				struct hd_sched_state s;
+				struct hd_shares out;
+				struct hd_diag diag = { "" };
+				CHECK(hd_policy_parse(&set, all[p], &diag) == HD_OK && hd_policy_create(&policy, &set, &diag) == HD_OK, "%s", diag.text);
+				for (uint32_t call = 0; call < 2; call++) {
+					random_state(&s, seed, jobs_of(seed) + call, types_of(seed), &arena);
+					CHECK(hd_policy_allocate(policy, &s, &arena, &out, &diag) == HD_OK, "%s, seed %u: %s", all[p], seed, diag.text);
+					CHECK(!out.kept && out.gap <= 1e-7, "%s, seed %u: gap %g, kept %d", all[p], seed, out.gap, out.kept);
+				}
+				hd_policy_destroy(policy);
+				hd_arena_reset(&arena);
+			}
+}
+
+static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 20; seed++)
+		for (int p = 0; p < NALL; p++) {
+			struct hd_sched_state s, mixed;
+			struct hd_shares a, b;
+			struct hd_diag diag = { "" };
+			uint32_t n = jobs_of(seed);
+			random_state(&s, seed, n, types_of(seed), &arena);
+			struct hd_sched_job *jobs = hd_arena_take(&arena, n, sizeof *jobs);
+			struct hd_sched_pair *pairs = hd_arena_take(&arena, s.npairs + 1, sizeof *pairs);
+			for (uint32_t i = 0; i < n; i++)
+				jobs[i] = s.jobs[n - 1 - i];
+			for (uint32_t k = 0; k < s.npairs; k++)
+				pairs[k] = (struct hd_sched_pair){ n - 1 - s.pairs[k].b, n - 1 - s.pairs[k].a, { s.pairs[k].rate[1], s.pairs[k].rate[0] } };
+			mixed = s;
+			mixed.jobs = jobs;
+			mixed.pairs = pairs;
+			CHECK(hd_sched_order(&mixed, &arena, &diag) == HD_OK, "%s", diag.text);
+			ask(all[p], (struct hd_policy_setting){ 0 }, &s, &arena, &a);
+			ask(all[p], (struct hd_policy_setting){ 0 }, &mixed, &arena, &b);
+			CHECK(a.nshapes == b.nshapes && !memcmp(a.x, b.x, a.nshapes * sizeof *a.x) && !memcmp(a.shape, b.shape, a.nshapes * sizeof *a.shape),
+				"%s, seed %u", all[p], seed);
+			hd_arena_reset(&arena);
+		}
+}
+
+/* Steps of another size: rates and steps of one job times 1000. */
+static void a_job_in_smaller_steps_gets_the_same_share(void **state)
+{
+	static const char *const names[] = { "las", "ftf", "makespan" };
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 20; seed++)
+		for (int p = 0; p < 3; p++) {
+			struct hd_sched_state s, finer;
+			struct hd_shares a, b;
+			uint32_t n = jobs_of(seed), m = types_of(seed);
+			random_state(&s, seed, n, m, &arena);
+			struct hd_sched_job *jobs = hd_arena_take(&arena, n, sizeof *jobs);
+			double *rate = hd_arena_take(&arena, m, sizeof *rate);
+			memcpy(jobs, s.jobs, n * sizeof *jobs);
+			for (uint32_t j = 0; j < m; j++)
+				rate[j] = 1000 * jobs[seed % n].rate[j];
+			jobs[seed % n].rate = rate;
+			jobs[seed % n].steps_left *= 1000;
+			finer = s;
+			finer.jobs = jobs;
+			ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &a);
+			ask(names[p], (struct hd_policy_setting){ 0 }, &finer, &arena, &b);
+			for (uint32_t k = 0; k < a.nshapes; k++) {
+				double other = share_of(&b, a.shape[k].member[0], HD_SCHED_NONE, a.shape[k].need[0].type);
+				CHECK(fabs(a.x[k] - other) < 1e-5, "%s, seed %u, job %u on %u: %.9g and %.9g", names[p], seed, a.shape[k].member[0],
+					a.shape[k].need[0].type, a.x[k], other);
+			}
+			hd_arena_reset(&arena);
+		}
+}
+
+static void nobody_is_worse_off_than_alone(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 60; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares las, iso, ftf;
+		double least[2] = { INFINITY, INFINITY };
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		for (uint32_t i = 0; i < s.njobs; i++) {
+			((struct hd_sched_job *)s.jobs)[i].weight = 1;
+			((struct hd_sched_job *)s.jobs)[i].age_s = 0;
+		}
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &las);
+		ask("isolated", (struct hd_policy_setting){ 0 }, &s, &arena, &iso);
+		ask("ftf", (struct hd_policy_setting){ 0 }, &s, &arena, &ftf);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			if (!hd_sched_absent(&s, i)) {
+				least[0] = fmin(least[0], las.z[i] * s.jobs[i].scale);
+				least[1] = fmin(least[1], iso.z[i] * s.jobs[i].scale);
+			}
+		CHECK(!(least[0] < least[1] * (1 - 1e-8)), "seed %u: %.9g, alone %.9g", seed, least[0], least[1]);
+		CHECK(isnan(ftf.objective) || ftf.objective <= 1 + 1e-9, "seed %u: rho %.12g", seed, ftf.objective);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void plain_fairness_of_equals_is_equal_time(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		uint32_t devices = 0;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		for (uint32_t i = 0; i < s.njobs; i++) {
+			struct hd_sched_job *job = &((struct hd_sched_job *)s.jobs)[i];
+			double *rate = hd_arena_take(&arena, s.ntypes, sizeof *rate);
+			for (uint32_t j = 0; j < s.ntypes; j++)
+				rate[j] = 1 + i + j;
+			job->weight = job->scale = 1;
+			job->rate = rate;
+		}
+		for (uint32_t j = 0; j < s.ntypes; j++)
+			devices += s.types[j].n;
+		ask("las-plain", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+		for (uint32_t i = 0; i < s.njobs; i++) {
+			double sum = 0, want = fmin(1, (double)devices / s.njobs);
+			for (uint32_t j = 0; j < s.ntypes; j++)
+				sum += share_of(&out, i, HD_SCHED_NONE, j);
+			CHECK(fabs(sum - want) < 1e-7, "seed %u, job %u: %.9g, not %.9g", seed, i, sum, want);
+		}
+		hd_arena_reset(&arena);
+	}
+}
+
+static void the_bisected_makespan_is_within_5_percent_above(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares exact, theirs;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		ask("makespan", (struct hd_policy_setting){ 0 }, &s, &arena, &exact);
+		ask("makespan", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &theirs);
+		if (exact.objective > 100)
+			CHECK(theirs.objective >= exact.objective * (1 - 1e-9) && theirs.objective <= exact.objective * 1.05, "seed %u: %.9g, exact %.9g", seed,
+				theirs.objective, exact.objective);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			CHECK(hd_sched_absent(&s, i) || s.jobs[i].steps_left <= exact.e[i] * exact.objective * (1 + 1e-6), "seed %u: job %u ends later", seed,
+				i);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void one_entity_of_all_shares_as_without_entities(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares a, b;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			((struct hd_sched_job *)s.jobs)[i].entity = 0;
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &a);
+		ask("hierarchy", (struct hd_policy_setting){ .entity_kind = 1 + HD_ENTITY_FAIRNESS }, &s, &arena, &b);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			CHECK(fabs(a.z[i] - b.z[i]) <= 1e-6 * fmax(1, a.z[i]), "seed %u, job %u: %.9g and %.9g", seed, i, a.z[i], b.z[i]);
+		hd_arena_reset(&arena);
+	}
+}
+
+/* Without a floor and deadlines nobody buys a step for more than 1.25 of what it costs where it is cheapest. */
+static void no_step_is_bought_above_its_worth(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		ask("cost", (struct hd_policy_setting){ .phi = -1 }, &s, &arena, &out);
+		CHECK(!out.work_conserving, "seed %u", seed);
+		for (uint32_t k = 0; k < out.nshapes; k++) {
+			const struct hd_sched_job *job = &s.jobs[out.shape[k].member[0]];
+			double least = INFINITY, paid;
+			for (uint32_t j = 0; j < s.ntypes; j++)
+				if (job->rate[j] > 0)
+					least = fmin(least, s.types[j].price_usd_h / job->rate[j]);
+			paid = s.types[out.shape[k].need[0].type].price_usd_h / job->rate[out.shape[k].need[0].type];
+			CHECK(paid <= 1.25 * least * (1 + 1e-9), "seed %u, job %u: pays %.6g, cheapest %.6g", seed, out.shape[k].member[0], paid, least);
+		}
+		hd_arena_reset(&arena);
+	}
+}
+
+/* Lexicographic: whoever could have more would take it from somebody who has less or as much. The probe is the same program with
+ * one weight raised, so that it asks the policy itself what more for this job costs the others. */
+static void more_weight_is_never_less(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares before, after;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		uint32_t i = seed % s.njobs;
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &before);
+		((struct hd_sched_job *)s.jobs)[i].weight *= 2;
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &after);
+		CHECK(after.z[i] >= before.z[i] * (1 - 1e-7), "seed %u: %.9g, before %.9g", seed, after.z[i], before.z[i]);
+		hd_arena_reset(&arena);
+	}
+}
+
+/* ---- the best vertex of three jobs on two types: t and six shares, seven tight of 14 rows ---- */
+
+enum { V = 7, R = 14 };
+
+static bool solve7(double a[V][V + 1], double x[V])
+{
+	for (int p = 0; p < V; p++) {
+		int q = p;
+		for (int r = p; r < V; r++)
+			q = fabs(a[r][p]) > fabs(a[q][p]) ? r : q;
+		if (fabs(a[q][p]) < 1e-12)
+			return false;
+		for (int k = 0; k <= V; k++) {
+			double was = a[p][k];
+			a[p][k] = a[q][k];
+			a[q][k] = was;
+		}
+		for (int r = 0; r < V; r++)
+			for (int k = V; r != p && k >= p; k--)
+				a[r][k] -= a[r][p] / a[p][p] * a[p][k];
+	}
+	for (int k = 0; k < V; k++)
+		x[k] = a[k][V] / a[k][k];
+	return true;
+}
+
+/* Rows: 3 of time, 2 of devices, 3 of fairness (t - (s/w) z <= 0), 6 of x >= 0; columns x[i][j], then t. */
+static double best_least(const struct hd_sched_state *s)
+{
+	double rows[R][V + 1] = { { 0 } }, best = 0;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		double p = hd_sched_proportional(s, s->jobs[i].rate);
+		for (uint32_t j = 0; j < 2; j++) {
+			rows[i][2 * i + j] = 1;
+			rows[3 + j][2 * i + j] = s->jobs[i].scale;
+			rows[5 + i][2 * i + j] = -s->jobs[i].rate[j] / p * s->jobs[i].scale / s->jobs[i].weight;
+			rows[8 + 2 * i + j][2 * i + j] = -1;
+			rows[3 + j][V] = s->types[j].n;
+		}
+		rows[i][V] = 1;
+		rows[5 + i][6] = 1;
+	}
+	for (uint32_t set = 0; set < 1u << R; set++) {
+		double a[V][V + 1], x[V];
+		int n = 0;
+		if (__builtin_popcount(set) != V)
+			continue;
+		for (int r = 0; r < R; r++)
+			if (set >> r & 1)
+				memcpy(a[n++], rows[r], sizeof rows[r]);
+		if (!solve7(a, x) || x[6] <= best)
+			continue;
+		bool inside = true;
+		for (int r = 0; inside && r < R; r++) {
+			double sum = 0;
+			for (int k = 0; k < V; k++)
+				sum += rows[r][k] * x[k];
+			inside = sum <= rows[r][V] + 1e-9;
+		}
+		best = inside ? x[6] : best;
+	}
+	return best;
+}
+
+static void max_min_of_three_jobs_is_the_best_vertex(void **state)
+{
+	uint32_t tried = 0;
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 100; seed < 160; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		bool whole = true;
+		random_state(&s, seed, 3, 2, &arena);
+		for (uint32_t i = 0; i < 3; i++)
+			for (uint32_t j = 0; j < 2; j++)
+				whole &= s.jobs[i].rate[j] > 0 && !hd_sched_absent(&s, i);
+		if (!whole)
+			continue;
+		tried++;
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+		double want = best_least(&s);
+		CHECK(fabs(out.objective - want) <= 1e-8 * want, "seed %u: %.12g, best vertex %.12g", seed, out.objective, want);
+		hd_arena_reset(&arena);
+	}
+	CHECK(tried >= 10, "%u", tried);
+}
+
+struct table { double at[6][8]; };
+
+static double at(const void *context, uint32_t row, uint32_t col) { return ((const struct table *)context)->at[row][col]; }
+
+static double by_permutations(const struct table *t, uint32_t nrows, uint32_t ncols, uint32_t row, uint32_t used)
+{
+	double best = INFINITY;
+
+	if (row == nrows)
+		return 0;
+	for (uint32_t c = 0; c < ncols; c++)
+		if (!(used >> c & 1))
+			best = fmin(best, t->at[row][c] + by_permutations(t, nrows, ncols, row + 1, used | 1u << c));
+	return best;
+}
+
+static void assignments_are_the_best_permutation(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 300; seed++) {
+		struct table t;
+		uint32_t nrows = 1 + seed % 6, ncols = nrows + seed / 6 % 3, of[6], used = 0;
+		double sum = 0;
+		for (uint32_t r = 0; r < 6; r++)
+			for (uint32_t c = 0; c < 8; c++)
+				t.at[r][c] = seed % 2 ? floor(4 * draw(seed, 1, r, c)) : draw(seed, 1, r, c);        /* with ties, without */
+		assert_int_equal(hd_assign(nrows, ncols, at, &t, &arena, of), HD_OK);
+		for (uint32_t r = 0; r < nrows; r++) {
+			CHECK(of[r] < ncols && !(used >> of[r] & 1), "seed %u", seed);
+			used |= 1u << of[r];
+			sum += t.at[r][of[r]];
+		}
+		CHECK(fabs(sum - by_permutations(&t, nrows, ncols, 0, 0)) < 1e-9, "seed %u: %g", seed, sum);
+	}
+	hd_arena_reset(&arena);
+}
+
+static void allox_costs_the_same_in_few_columns(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares a, b;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			((struct hd_sched_job *)s.jobs)[i].scale = 1;
+		ask("allox", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &a);
+		ask("allox", (struct hd_policy_setting){ 0 }, &s, &arena, &b);
+		CHECK(a.nshapes > 0 || b.nshapes == 0, "seed %u: %u and %u jobs run", seed, a.nshapes, b.nshapes);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void bad_names_and_variants_are_refused(void **state)
+{
+	static const struct { const char *name, *says; } cases[] = {
+		{ "lass", "there is no policy \"lass\"; did you mean las? (heddle sched policies lists them)" },
+		{ "max_min_fairness_pref", "there is no policy \"max_min_fairness_pref\"; did you mean max_min_fairness_perf? (heddle sched policies lists them)" },
+		{ "sum-plain", "the policy sum has no variant plain" },
+		{ "sjf-packed", "the policy sjf has no variant packed" },
+	};
+	(void)state;
+	need_lp();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_policy_setting set = { 0 };
+		struct hd_policy *policy;
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_policy_parse(&set, cases[i].name, &diag);
+		if (!err)
+			err = hd_policy_create(&policy, &set, &diag);
+		CHECK(err == HD_E_INVAL, "%s", cases[i].name);
+		assert_string_equal(diag.text, cases[i].says);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_policy_keeps_time_and_devices),
+		cmocka_unit_test(the_order_of_jobs_and_types_in_a_file_changes_no_byte),
+		cmocka_unit_test(a_job_in_smaller_steps_gets_the_same_share),
+		cmocka_unit_test(nobody_is_worse_off_than_alone),
+		cmocka_unit_test(plain_fairness_of_equals_is_equal_time),
+		cmocka_unit_test(the_bisected_makespan_is_within_5_percent_above),
+		cmocka_unit_test(one_entity_of_all_shares_as_without_entities),
+		cmocka_unit_test(no_step_is_bought_above_its_worth),
+		cmocka_unit_test(more_weight_is_never_less),
+		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
+		cmocka_unit_test(assignments_are_the_best_permutation),
+		cmocka_unit_test(allox_costs_the_same_in_few_columns),
+		cmocka_unit_test(bad_names_and_variants_are_refused),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,304 @@
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/policy/int.h"
+
+enum {
+	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
+	LP = HD_POLICY_LP, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
+};
+
+#define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
+
+const struct hd_sched_policy hd_sched_policies[] = {
+	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB, H | P | K, 0, CALLS(las) },
+	{ "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB, H | P | K, sizeof(struct hd_ledger),
+		CALLS(ftf) },
+	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB, H | P | K, 0, CALLS(makespan) },
+	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
+	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB, H | K, 0, CALLS(cost) },
+	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP, H | P | K, 0, CALLS(hierarchy) },
+	{ "isolated", "everyone 1/n of every type", "", PUB, H, 0, CALLS(isolated) },
+	{ "fifo", "whole devices in order of arrival", "", PUB | WHOLE | QUEUE, H | P | K, sizeof(struct hd_queue), CALLS(fifo) },
+	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
+	{ "allox", "jobs of one device, least sum of completion times", "", PUB | WHOLE | QUEUE, H, sizeof(struct hd_ledger), CALLS(allox) },
+	{ "gandiva", "pairs found by trying", "", PUB, K | H, sizeof(struct hd_gandiva), CALLS(gandiva) },
+	{ 0 },
+};
+
+bool hd_policy_has_lp(void) { return hd_lp_built(); }
+
+static enum hd_err check(const struct hd_policy_setting *set, struct hd_diag *diag)
+{
+	static const char *const variants[] = {
+#define X(id, name) name,
+		HD_VARIANTS(X)
+#undef X
+	};
+	const struct hd_sched_policy *row = set->policy;
+
+	if ((row->powers & HD_POLICY_LP) && !hd_lp_built())
+		return hd_fail(diag, HD_E_INVAL, "the policy %s needs a solver of linear programs, which this build lacks (build with coinor-libclp-dev)",
+			row->name);
+	if (!(row->variants & 1u << set->variant))
+		return hd_fail(diag, HD_E_INVAL, "the policy %s has no variant %s", row->name, variants[set->variant]);
+	if (!(set->pack_threshold >= 0) || isnan(set->beta) || isnan(set->phi) || !(set->alpha >= 0) || !(set->slo_factor >= 0))
+		return hd_fail(diag, HD_E_INVAL, "policy %s: pack_threshold %g, alpha %g, slo_factor %g are 0 or more; beta %g, phi %g are numbers", row->name,
+			set->pack_threshold, set->alpha, set->slo_factor, set->beta, set->phi);
+	return HD_OK;
+}
+
+enum hd_err hd_policy_create(struct hd_policy **policy, const struct hd_policy_setting *setting, struct hd_diag *diag)
+{
+	enum hd_err err = check(setting, diag);
+	struct hd_policy *p = err ? NULL : hd_alloc(sizeof *p);
+
+	if (err)
+		return err;
+	if (!p)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a policy");
+	*p = (struct hd_policy){ .set = *setting };
+	p->memory = hd_alloc(setting->policy->memory_size);
+	if (!p->memory) {
+		hd_free(p);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a policy");
+	}
+	memset(p->memory, 0, setting->policy->memory_size);
+	err = setting->policy->init(p, diag);
+	if (err)
+		hd_policy_destroy(p);
+	else
+		*policy = p;
+	return err;
+}
+
+const struct hd_policy_setting *hd_policy_setting(const struct hd_policy *policy) { return &policy->set; }
+
+void hd_policy_destroy(struct hd_policy *policy)
+{
+	if (!policy)
+		return;
+	policy->set.policy->finish(policy);
+	hd_free(policy->memory);
+	hd_free(policy->kept);
+	hd_free(policy);
+}
+
+/* ---- the answer ---- */
+
+struct listed { struct hd_shape shape; double x; };
+
+static int by_rule(const void *a, const void *b)
+{
+	const struct hd_shape *x = &((const struct listed *)a)->shape, *y = &((const struct listed *)b)->shape;
+
+	if (x->nmembers != y->nmembers)
+		return x->nmembers < y->nmembers ? -1 : 1;
+	for (int m = 0; m < x->nmembers; m++)
+		if (x->member[m] != y->member[m])
+			return x->member[m] < y->member[m] ? -1 : 1;
+	for (int d = 0; d < x->nneeds && d < y->nneeds; d++) {
+		if (x->need[d].type != y->need[d].type)
+			return x->need[d].type < y->need[d].type ? -1 : 1;
+		if (x->need[d].n != y->need[d].n)
+			return x->need[d].n < y->need[d].n ? -1 : 1;
+	}
+	return (x->nneeds > y->nneeds) - (x->nneeds < y->nneeds);
+}
+
+static enum hd_err sort(struct hd_shares *out, struct hd_arena *arena)
+{
+	struct listed *all = hd_arena_take(arena, out->nshapes + 1, sizeof *all);
+	struct hd_shape *shape = hd_arena_take(arena, out->nshapes + 1, sizeof *shape);
+	double *x = hd_arena_take(arena, out->nshapes + 1, sizeof *x);
+	uint32_t n = 0;
+
+	if (!all || !shape || !x)
+		return HD_E_NOMEM;
+	for (uint32_t k = 0; k < out->nshapes; k++)
+		if (out->x[k] >= 1e-9)
+			all[n++] = (struct listed){ out->shape[k], out->x[k] };
+	qsort(all, n, sizeof *all, by_rule);
+	for (uint32_t k = 0; k < n; k++) {
+		shape[k] = all[k].shape;
+		x[k] = all[k].x;
+	}
+	out->nshapes = n;
+	out->shape = shape;
+	out->x = x;
+	return HD_OK;
+}
+
+static enum hd_err measure(const struct hd_sched_state *s, struct hd_shares *out, struct hd_arena *arena)
+{
+	double *e = hd_arena_take(arena, s->njobs + 1, sizeof *e), *z = hd_arena_take(arena, s->njobs + 1, sizeof *z);
+
+	if (!e || !z)
+		return HD_E_NOMEM;
+	for (uint32_t k = 0; k < out->nshapes; k++)
+		for (int m = 0; m < out->shape[k].nmembers; m++)
+			e[out->shape[k].member[m]] += out->shape[k].rate[m] * out->x[k];
+	for (uint32_t i = 0; i < s->njobs; i++)
+		z[i] = hd_sched_absent(s, i) ? 0 : e[i] / hd_sched_proportional(s, s->jobs[i].rate);
+	out->e = e;
+	out->z = z;
+	return HD_OK;
+}
+
+/* The base constraints, in every build: rule 1. */
+static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shares *out, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time), used[HD_SCHED_TYPES] = { 0 };
+	const char *name = policy->set.policy->name;
+
+	if (!time)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", s->njobs);
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		const struct hd_shape *shape = &out->shape[k];
+		if (!(out->x[k] >= 0 && out->x[k] <= 1 + 1e-7))
+			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of %g", name, (unsigned long long)s->jobs[shape->member[0]].id,
+				out->x[k]);
+		for (int m = 0; m < shape->nmembers; m++) {
+			time[shape->member[m]] += out->x[k];
+			if (hd_sched_absent(s, shape->member[m]) || !(shape->rate[0] > 0 || shape->rate[1] > 0))
+				return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of what it cannot use", name,
+					(unsigned long long)s->jobs[shape->member[m]].id);
+		}
+		for (int d = 0; d < shape->nneeds; d++)
+			used[shape->need[d].type] += shape->need[d].n * out->x[k];
+	}
+	for (uint32_t i = 0; i < s->njobs; i++)
+		if (time[i] > 1 + 1e-7)
+			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu %.12g of its time", name, (unsigned long long)s->jobs[i].id, time[i]);
+	bool faulty = policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);   /* fifo as published gives away too much */
+	for (uint32_t j = 0; j < s->ntypes && !faulty; j++)
+		if (used[j] > s->types[j].n * (1 + 1e-7))
+			return hd_fail(diag, HD_E_BUG, "policy %s gives away %.12g of %u devices of type %s", name, used[j], s->types[j].n, s->types[j].name);
+	return HD_OK;
+}
+
+/* ---- memory of the last answer ---- */
+
+static int by_ids(const struct hd_kept_share *x, const struct hd_kept_share *y)
+{
+	if (x->nmembers != y->nmembers)
+		return x->nmembers < y->nmembers ? -1 : 1;
+	if (x->a != y->a)
+		return x->a < y->a ? -1 : 1;
+	if (x->b != y->b)
+		return x->b < y->b ? -1 : 1;
+	if (x->nneeds != y->nneeds)
+		return x->nneeds < y->nneeds ? -1 : 1;
+	return x->need[0].type != y->need[0].type ? (x->need[0].type < y->need[0].type ? -1 : 1) : 0;
+}
+
+static struct hd_kept_share kept_of(const struct hd_sched_state *s, const struct hd_shape *shape, double x)
+{
+	uint64_t second = shape->nmembers == 2 ? s->jobs[shape->member[1]].id : 0;
+	struct hd_kept_share k = { s->jobs[shape->member[0]].id, second, shape->nmembers, shape->nneeds, { { 0 } }, x };
+
+	memcpy(k.need, shape->need, sizeof k.need);
+	return k;
+}
+
+const struct hd_kept_share *hd_kept_find(const struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shape *shape)
+{
+	struct hd_kept_share key = kept_of(s, shape, 0);
+	uint32_t lo = 0, hi = policy->nkept;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (by_ids(&policy->kept[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < policy->nkept && !by_ids(&policy->kept[lo], &key) ? &policy->kept[lo] : NULL;
+}
+
+static enum hd_err keep(struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shares *out)
+{
+	if (out->nshapes > policy->kept_cap) {
+		struct hd_kept_share *more = hd_alloc(2 * (size_t)out->nshapes * sizeof *more);
+		if (!more)
+			return HD_E_NOMEM;
+		hd_free(policy->kept);
+		policy->kept = more;
+		policy->kept_cap = 2 * out->nshapes;
+	}
+	policy->nkept = out->nshapes;
+	for (uint32_t k = 0; k < out->nshapes; k++)
+		policy->kept[k] = kept_of(s, &out->shape[k], out->x[k]);
+	return HD_OK;
+}
+
+/* Rule 5: the last shares of jobs that are still there, isolated ones of the others, scaled down where types have become too small. */
+static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_arena *arena, struct hd_shares *out)
+{
+	struct hd_collect c = { .out = out, .arena = arena };
+	bool *known = hd_arena_take(arena, s->njobs + 1, sizeof *known);
+	double used[HD_SCHED_TYPES] = { 0 }, x[HD_SCHED_TYPES], most = 1, *scaled;
+	enum hd_err err = known ? HD_OK : HD_E_NOMEM;
+	uint32_t present = 0;
+
+	*out = (struct hd_shares){ .objective = NAN, .work_conserving = true, .kept = true };
+	for (uint32_t k = 0; !err && k < policy->nkept; k++) {
+		const struct hd_kept_share *was = &policy->kept[k];
+		uint32_t a = hd_sched_find(s, was->a), b = was->nmembers == 2 ? hd_sched_find(s, was->b) : a;
+		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b) || was->need[0].type >= s->ntypes ||
+			s->types[was->need[0].type].n == 0)
+			continue;
+		struct hd_shape shape = was->nmembers == 2 ? hd_shape_pair(s, a, b, was->need[0].type) : hd_shape_single(s, a, was->need[0].type);
+		if (!(shape.rate[0] > 0) || (was->nmembers == 2 && !(shape.rate[1] > 0)))
+			continue;
+		known[a] = known[b] = true;
+		err = hd_collect(&c, &shape, was->x);
+	}
+	for (uint32_t i = 0; i < s->njobs; i++)
+		present += !hd_sched_absent(s, i);
+	for (uint32_t i = 0; !err && i < s->njobs; i++) {
+		if (known[i] || hd_sched_absent(s, i))
+			continue;
+		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present, x);
+		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
+			struct hd_shape shape = hd_shape_single(s, i, j);
+			if (s->types[j].n && s->jobs[i].rate[j] > 0)
+				err = hd_collect(&c, &shape, x[j]);
+		}
+	}
+	for (uint32_t k = 0; !err && k < out->nshapes; k++)
+		used[out->shape[k].need[0].type] += out->shape[k].need[0].n * out->x[k];
+	for (uint32_t j = 0; j < s->ntypes; j++)
+		most = s->types[j].n ? fmax(most, used[j] / s->types[j].n) : most;
+	scaled = c.x;
+	for (uint32_t k = 0; !err && k < out->nshapes; k++)
+		scaled[k] /= most;
+	return err;
+}
+
+enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *shares,
+	struct hd_diag *diag)
+{
+	struct hd_shares out = { .objective = NAN };
+	struct hd_diag why = { "" };
+	enum hd_err err = policy->set.policy->allocate(policy, state, arena, &out, &why);
+
+	if (err == HD_E_AGAIN)
+		err = fall_back(policy, state, arena, &out);
+	if (!err)
+		err = sort(&out, arena);
+	if (!err)
+		err = measure(state, &out, arena);
+	if (!err)
+		err = verify(policy, state, &out, arena, &why);
+	if (!err)
+		err = keep(policy, state, &out);
+	if (err)
+		return hd_fail(diag, err, "%s", why.text[0] ? why.text : "no memory for shares");
+	*shares = out;
+	return HD_OK;
+}

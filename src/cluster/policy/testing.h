@@ -1,0 +1,104 @@
+/* testing.h -- for the tests of the policies: reference files, random clusters, a policy asked once. */
+#ifndef HD_CLUSTER_POLICY_TESTING_H
+#define HD_CLUSTER_POLICY_TESTING_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "cluster/sched_policy.h"
+#include "tests/check.h"
+
+/* $HEDDLE_SHARED/data/gavel/`name`, in the arena; NULL: there is no such folder. */
+static inline const struct hd_json *reference_file(const char *name, struct hd_arena *arena)
+{
+	const char *shared = getenv("HEDDLE_SHARED");
+	char path[300], *text;
+	const struct hd_json *json = NULL;
+	struct hd_diag diag = { "" };
+	FILE *file;
+	long len = 0;
+
+	snprintf(path, sizeof path, "%s/data/gavel/%s", shared ? shared : "", name);
+	file = shared ? fopen(path, "rb") : NULL;
+	if (!file)
+		return NULL;
+	CHECK(!fseek(file, 0, SEEK_END) && (len = ftell(file)) > 0 && !fseek(file, 0, SEEK_SET), "%s", path);
+	text = hd_arena_take(arena, (size_t)len + 1, 1);
+	CHECK(text && fread(text, 1, (size_t)len, file) == (size_t)len, "%s", path);
+	fclose(file);
+	CHECK(hd_json_parse(arena, name, text, (size_t)len, &json, &diag) == HD_OK, "%s", diag.text);
+	return json;
+}
+
+static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out)
+{
+	struct hd_policy *policy;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_policy_parse(&set, name, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_policy_create(&policy, &set, &diag) == HD_OK, "%s: %s", name, diag.text);
+	CHECK(hd_policy_allocate(policy, state, arena, out, &diag) == HD_OK, "%s: %s", name, diag.text);
+	hd_policy_destroy(policy);
+}
+
+static inline double share_of(const struct hd_shares *out, uint32_t a, uint32_t b, uint32_t type)
+{
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		const struct hd_shape *s = &out->shape[k];
+		if (s->member[0] == a && (b == HD_SCHED_NONE ? s->nmembers == 1 : s->nmembers == 2 && s->member[1] == b) && s->need[0].type == type)
+			return out->x[k];
+	}
+	return 0;
+}
+
+static inline double draw(uint32_t seed, uint32_t what, uint32_t i, uint32_t j)
+{
+	return (double)hd_philox((uint32_t[]){ what, i, j, 0 }, seed).word[0] / 4294967296.0;
+}
+
+/* A random cluster of n jobs and m types: mixed scales, weights, ages, deadlines, prices, some speeds 0, pairs in a third. */
+static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_t n, uint32_t m, struct hd_arena *arena)
+{
+	static const char *const names[] = { "a100", "k80", "p100", "t4", "v100" };
+	struct hd_sched_type *types = hd_arena_take(arena, m, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(arena, n, sizeof *jobs);
+	struct hd_sched_pair *pairs = hd_arena_take(arena, (size_t)n * n, sizeof *pairs);
+	struct hd_sched_entity *entities = hd_arena_take(arena, 3, sizeof *entities);
+	struct hd_diag diag = { "" };
+
+	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 3, .types = types, .jobs = jobs, .pairs = pairs, .entities = entities };
+	for (uint32_t e = 0; e < 3; e++)
+		entities[e] = (struct hd_sched_entity){ e == 0 ? "e0" : e == 1 ? "e1" : "e2", 1 + e,
+			draw(seed, 20, e, 0) < 0.4 ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+	for (uint32_t j = 0; j < m; j++)
+		types[j] = (struct hd_sched_type){ names[j], 1 + (uint32_t)(12 * draw(seed, 1, j, 0)), 0.1 + 3 * draw(seed, 2, j, 0), 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		double *rate = hd_arena_take(arena, m, sizeof *rate), size = exp(6 * draw(seed, 3, i, 0) - 2);
+		uint32_t scale = draw(seed, 4, i, 0) < 0.7 ? 1 : draw(seed, 4, i, 1) < 0.6 ? 2 : 4;
+		for (uint32_t j = 0; j < m; j++)
+			rate[j] = draw(seed, 5, i, j) < 0.12 ? 0 : size * (0.2 + (1 + j) * draw(seed, 6, i, j));
+		jobs[i] = (struct hd_sched_job){ .id = 10 + 3 * i, .kind = "job", .ikind = HD_SCHED_NONE, .scale = scale,
+			.weight = 1 + (uint32_t)(5 * draw(seed, 7, i, 0)), .steps_left = 1 + 1e5 * size * draw(seed, 8, i, 0),
+			.age_s = 5000 * draw(seed, 9, i, 0),
+			.entity = i % 3, .rate = rate,
+			.deadline_s = draw(seed, 10, i, 0) < 0.5 ? INFINITY : 3e5 * draw(seed, 11, i, 0) - 1e4 };
+	}
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = a + 1; b < n; b++) {
+			double *first = hd_arena_take(arena, m, sizeof *first), *second = hd_arena_take(arena, m, sizeof *second);
+			if (jobs[a].scale != jobs[b].scale || draw(seed, 12, a, b) > 0.6)
+				continue;
+			for (uint32_t j = 0; j < m; j++) {
+				first[j] = jobs[a].rate[j] * (0.3 + 0.65 * draw(seed, 13, a, b * m + j));
+				second[j] = jobs[b].rate[j] * (0.3 + 0.65 * draw(seed, 14, a, b * m + j));
+			}
+			pairs[s->npairs++] = (struct hd_sched_pair){ a, b, { first, second } };
+		}
+	CHECK(hd_sched_order(s, arena, &diag) == HD_OK, "%s", diag.text);
+}
+
+#endif
