@@ -72,7 +72,7 @@ struct hd_duty_done {
 	struct hd_diag diag;
 };
 
-enum { HD_DUTIES = 1 << 15, HD_DUTIES_RUN = 256 };
+enum { HD_DUTIES = 1 << 15, HD_DUTIES_RUN = 8 };
 
 struct hd_duties {
 	struct hd_lock lock;

@@ -204,6 +204,8 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		err = make_machine(e, diag);
 	if (!err)
 		err = take_rooms(e, diag);
+	if (!err)
+		err = hd_share_aside_open(e->worker, diag);
 	if (!err) {
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval });
 		hd_share_watch(e->worker, on_final, &e->finals);

@@ -159,6 +159,7 @@ ACT(begin)
 	hd_elastic_graduate(e);
 	if (view)
 		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
+	e->begins_open++;
 	e->open_pending = !e->opened.epoch || !hd_view_same_map(&e->opened, now);
 	e->opened = *now;
 	if (!e->open_pending)
@@ -209,9 +210,27 @@ ACT(leaves)
 	judge(e, hd_relay_leaves_out(&e->relay, a->pass, &diag), &diag);
 }
 
+/* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from its peers. */
+bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold)
+{
+	struct hd_diag diag = { "" };
+	bool taken = false;
+
+	if (e->begins_open || e->nqueued > HD_ELASTIC_ASIDE)
+		return false;
+	judge(e, hd_share_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
+	return taken;
+}
+
 ACT(fold)
 {
-	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket, .operand = hd_relay_operands(&e->relay, a->bucket) });
+	const struct hd_share_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
+
+	if (hd_elastic_aside(e, &fold)) {
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step, .bucket = a->bucket });
+		return;
+	}
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket, .operand = fold.operand });
 	e->folds_open++;
 }
 
@@ -341,6 +360,7 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		hd_elastic_taught(e, done);
 		break;
 	case HD_DUTY_BEGIN:
+		e->begins_open--;
 		if (e->open_pending) {
 			e->open_pending = false;
 			open_exchange(e);

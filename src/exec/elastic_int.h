@@ -18,6 +18,7 @@ enum {
 	HD_ELASTIC_LESSONS = 8,           /* buffers for them: those of earlier donors may be open */
 	HD_ELASTIC_EVENTS = 1024,         /* of the machine, waiting */
 	HD_ELASTIC_NOTES = 64, HD_ELASTIC_TOOK = 64, HD_ELASTIC_SLOW_MFLOPS = 500,
+	HD_ELASTIC_ASIDE = 64,            /* more wait than this: the wire sums no buckets */
 	HD_ELASTIC_NEWS = 4,              /* of steps: a member is at most one ahead */
 };
 
@@ -65,6 +66,7 @@ struct hd_elastic {
 	_Atomic uint32_t self;            /* own worker id; HD_NOBODY before it is admitted; the wire sets it, any thread reads */
 	uint32_t readmit;                 /* the id under which to call again once the link is down; HD_NOBODY */
 	uint32_t folds_open;
+	uint32_t begins_open;             /* the hand has not begun the step at hand: what it computes is of one that was cancelled */
 	uint32_t round;                   /* counts steps that were cancelled: what was computed for them is void */
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	bool open_pending;                /* the exchange opens when the hand has begun the step */
@@ -113,6 +115,8 @@ void hd_elastic_wire(void *elastic);
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event);
 void hd_elastic_call(struct hd_elastic *e);           /* tries to reach the coordinator */
 void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag);      /* the wire's: this process must go */
+/* A bucket summed here because the hand computes; false: it is the hand's. */
+bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
 /* elastic_lessons.c: both ends of teaching, the wire's part. */
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on);

@@ -74,6 +74,8 @@ static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, con
 {
 	struct hd_diag diag = { "" };
 
+	if (hd_elastic_aside(e, &(struct hd_share_fold){ .bucket = news->bucket }))
+		return;
 	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step, .bucket = news->bucket }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }

@@ -97,6 +97,15 @@ static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struc
 	return ops->reduce(rank->device, &reduction, token, &rank->diag);
 }
 
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag)
+{
+	uint64_t token = 0;
+	enum hd_err err = sum_bucket(rank, bucket, fold, &token);
+
+	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	return err ? hd_fail(diag, err, "%s", rank->diag.text[0] ? rank->diag.text : hd_err_text(err)) : HD_OK;
+}
+
 /* Every device takes every ndevices-th of the buckets at hand. */
 void hd_sum_buckets(struct hd_rank *rank)
 {

@@ -104,6 +104,13 @@ struct hd_share_fold { uint32_t bucket; const float *const *operand; };
 /* Sums the buckets; the devices share several of them. Afterwards they are summed, their sums of squares taken. */
 HD_MUST_USE enum hd_err hd_share_fold(struct hd_worker *worker, const struct hd_share_fold *fold, uint32_t n, struct hd_diag *diag);
 
+/* While the worker's caller is inside compute() or repair(), one other thread may sum buckets: by operands() and fold(), or, with operand NULL, by
+ * arrived(). Roots of all own passes of that bucket must be final, or its sum must have been put there, which nobody can make without them.
+ * *taken false: the caller is not inside, nothing was done. open() makes the device for it, once. */
+HD_MUST_USE enum hd_err hd_share_aside_open(struct hd_worker *worker, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_share_aside(struct hd_worker *worker, const struct hd_tnode *root, uint32_t nroots, const struct hd_share_fold *fold,
+	bool *taken, struct hd_diag *diag);
+
 float *hd_share_sum_at(const struct hd_worker *worker, uint32_t bucket);
 /* The sums of these buckets were put at hd_share_sum_at(), whole: takes their sums of squares, on all devices. */
 HD_MUST_USE enum hd_err hd_share_arrived(struct hd_worker *worker, const uint32_t *bucket, uint32_t n, struct hd_diag *diag);

@@ -607,6 +607,92 @@ static void buckets_are_final_when_they_are_said_to_be(void **state)
 	assert_true(nearly > 4);
 }
 
+/* Member 1 is in its pass; member 0 has done its own. */
+struct beside { struct cluster *c; struct hd_tnode own[16]; uint32_t nown; atomic_uint taken; };
+
+/* A bucket that is final is summed at once; every other one is then taken for one that arrived. */
+static void sum_beside(void *user, uint32_t pass, uint32_t bucket)
+{
+	struct beside *beside = user;
+	struct hd_worker *zero = beside->c->at[0].worker, *one = beside->c->at[1].worker;
+	const uint64_t len = bytes_of(beside->c, bucket);
+	const struct hd_chunk run = hd_layout_bucket(&beside->c->task->layout, bucket);
+	struct hd_tnode name[MOST_ROOTS];
+	const float *operand[MOST_ROOTS];
+	struct hd_diag diag = { "" };
+	uint32_t n = hd_share_nroots(zero, 0);
+	bool taken;
+
+	for (uint32_t i = 0; i < n; i++) {
+		name[i] = hd_share_root(zero, 0, i);
+		float *copy = malloc(len);
+		memcpy(copy, hd_share_root_at(zero, 0, i, bucket), len);
+		operand[i] = copy;
+	}
+	for (uint32_t i = 0; i < beside->nown; i++) {
+		name[n + i] = beside->own[i];
+		operand[n + i] = hd_share_root_at(one, pass, i, bucket);
+	}
+	struct hd_share_fold fold = { bucket, operand };
+	CHECK(hd_share_aside(one, name, n + beside->nown, &fold, &taken, &diag) == HD_OK, "%s", diag.text);
+	assert_true(taken && hd_share_summed(one, bucket));
+	for (uint32_t i = 0; i < n; i++)
+		free((void *)(uintptr_t)operand[i]);
+	if (bucket % 2) {
+		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++)
+			one->segment_sumsq[i] = -1;
+		one->summed[bucket] = 0;
+		one->nsummed--;
+		fold.operand = NULL;
+		CHECK(hd_share_aside(one, NULL, 0, &fold, &taken, &diag) == HD_OK && taken, "%s", diag.text);
+	}
+	assert_int_equal(hd_share_aside(zero, NULL, 0, &(struct hd_share_fold){ bucket, NULL }, &taken, &diag), HD_OK);
+	assert_false(taken || hd_share_summed(zero, bucket));     /* it is in no pass */
+	atomic_fetch_add(&beside->taken, 1);
+}
+
+static void buckets_are_summed_while_a_pass_is_computed(void **state)
+{
+	const char *const models[] = { wide, gpt, resnet };
+
+	(void)state;
+	for (uint32_t round = 0; round < 9; round++) {
+		struct cluster c;
+		uint8_t has[16];
+		char what[64];
+		uint32_t all[MOST_BUCKETS];
+		struct hd_diag diag = { "" };
+		bool taken;
+		open_cluster(&c, models[round % 3], 46, 16, optims[round % 4], 800 + round);
+		add_member(&c, 1);
+		add_member(&c, 1 + round / 6);
+		CHECK(hd_share_aside_open(c.at[0].worker, &diag) == HD_OK && hd_share_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
+		prepare(&c, plan_of(&c));
+		adopt(&c);
+		for (uint32_t s = 0; s < 3; s++) {
+			struct hd_worker *one = c.at[1].worker;
+			struct beside beside = { .c = &c };
+			snprintf(what, sizeof what, "round %u, step %u", round, s);
+			begin(&c);
+			compute(&c.at[0]);
+			assert_int_equal(hd_share_roots_of(one->share->plan, c.at[1].id, has, beside.own, 16, &beside.nown), HD_OK);
+			hd_share_watch(one, sum_beside, &beside);
+			compute(&c.at[1]);
+			hd_share_watch(one, NULL, NULL);
+			assert_int_equal(atomic_load(&beside.taken), c.nbuckets);
+			assert_int_equal(hd_share_unsummed(one), 0);
+			assert_int_equal(hd_share_aside(one, NULL, 0, &(struct hd_share_fold){ 0, NULL }, &taken, &diag), HD_OK);
+			assert_false(taken);                              /* its pass is over */
+			exchange_leaves(&c);
+			for (uint32_t b = 0; b < c.nbuckets; b++)
+				all[b] = b;
+			send_sums(&c, 1, 0, all, c.nbuckets);
+			finish(&c, what);
+		}
+		close_cluster(&c);
+	}
+}
+
 /* Two members of one device each, begun; both computed. */
 static void open_two(struct cluster *c, const char *model, const char *more)
 {
@@ -895,6 +981,7 @@ int main(void)
 		cmocka_unit_test(a_loss_in_the_middle_of_a_step_changes_no_bit),
 		cmocka_unit_test(who_learns_while_others_step_comes_to_the_same_state),
 		cmocka_unit_test(buckets_are_final_when_they_are_said_to_be),
+		cmocka_unit_test(buckets_are_summed_while_a_pass_is_computed),
 		cmocka_unit_test(entries_that_are_no_leaves_are_refused_and_change_nothing),
 		cmocka_unit_test(what_a_step_summed_can_be_told_after_it),
 		cmocka_unit_test(a_step_that_is_not_finished_leaves_the_state_of_its_beginning),

@@ -142,6 +142,7 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	hd_step_work(w, work);
 	w->section = HD_SECTION_COMPUTE;
 	hd_final_begin(w, work);
+	hd_aside_computing(w, true);
 	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
 	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
 		if (work->has[v]) {
@@ -151,6 +152,7 @@ static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_
 	work->computed = !err;
 	if (!err)
 		hd_final_end(w, work);
+	hd_aside_computing(w, false);
 	return err;
 }
 
@@ -310,7 +312,7 @@ static enum hd_err on_buckets(struct hd_worker *w, void (*activity)(struct hd_ra
 	return first->err ? hd_fail(diag, first->err, "%s", first->diag.text[0] ? first->diag.text : hd_err_text(first->err)) : HD_OK;
 }
 
-static void mark(struct hd_worker *w, uint32_t bucket)
+void hd_step_mark(struct hd_worker *w, uint32_t bucket)
 {
 	w->nsummed += !w->summed[bucket];
 	w->summed[bucket] = 1;
@@ -323,7 +325,7 @@ enum hd_err hd_share_fold(struct hd_worker *w, const struct hd_share_fold *fold,
 	w->nfolds = n;
 	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
 	for (uint32_t i = 0; i < n && !err; i++)
-		mark(w, fold[i].bucket);
+		hd_step_mark(w, fold[i].bucket);
 	w->fold = NULL;
 	return err;
 }
@@ -337,7 +339,7 @@ enum hd_err hd_share_arrived(struct hd_worker *w, const uint32_t *bucket, uint32
 	w->nfolds = n;
 	enum hd_err err = n ? on_buckets(w, hd_sum_buckets, diag) : HD_OK;
 	for (uint32_t i = 0; i < n && !err; i++)
-		mark(w, bucket[i]);
+		hd_step_mark(w, bucket[i]);
 	w->arrived = NULL;
 	return err;
 }

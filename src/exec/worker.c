@@ -249,6 +249,7 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	hd_arena_init(&w->repair_arena, 0);
 	hd_clock_real(&w->clock);
 	hd_lock_init(&w->launch_lock);
+	hd_lock_init(&w->aside_lock);
 	hd_cond_init(&w->launch_cond);
 	hd_cores_usable(&cores);
 	w->spare_core = (uint64_t)spec->ndevices * spec->nthreads < cores.n;
@@ -332,6 +333,8 @@ void hd_worker_destroy(struct hd_worker *w)
 		hd_device_destroy(w->rank[r].device);
 	hd_cond_finish(&w->launch_cond);
 	hd_lock_finish(&w->launch_lock);
+	hd_lock_finish(&w->aside_lock);
+	hd_device_destroy(w->aside.device);
 	for (size_t i = 0; i < 2; i++)
 		hd_arena_finish(&w->shares[i].arena);
 	hd_arena_finish(&w->repair_arena);

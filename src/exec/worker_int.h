@@ -154,6 +154,9 @@ struct hd_worker {
 	struct hd_segment *bucket_segment;        /* [nsegments] counted from the beginning of their bucket */
 	uint8_t *summed; uint32_t nbuckets, nsummed;     /* [nbuckets] */
 	const struct hd_share_fold *fold; const uint32_t *arrived; uint32_t nfolds;      /* while ranks work on them */
+	struct hd_rank aside;             /* a device for buckets that another thread sums while a pass is computed (aside.c); none until it is opened */
+	struct hd_lock aside_lock;        /* of computing, and held while it sums one */
+	bool computing;
 	uint64_t *bucket_digest;          /* [nbuckets] */
 	struct hd_step_scalars scalars;   /* of the step finished last */
 	uint64_t scalars_step, scalars_updates;
@@ -238,6 +241,9 @@ void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c:
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 void hd_update_buckets(struct hd_rank *rank);                      /* of a learner: w->arrived, by the rank's scalars */
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag);   /* reduce.c: one, whole */
+void hd_step_mark(struct hd_worker *worker, uint32_t bucket);      /* step.c: it is summed */
+void hd_aside_computing(struct hd_worker *worker, bool computing); /* aside.c: waits for the bucket at hand */
 /* final.c: which buckets' roots are final while a pass is computed. */
 void hd_final_begin(struct hd_worker *worker, struct hd_work *work);
 void hd_final_end(struct hd_worker *worker, struct hd_work *work);         /* all that are left */
