@@ -131,6 +131,41 @@ for pid in $workers; do
 done
 passed "workers whose run was removed leave"
 
+# a run that sizes itself: workers cost more than they bring here, so it ends with one, and stays
+cat >tiny.yaml <<END
+job: {name: tiny, seed: 3, steps: 4000}
+model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [8], classes: 4}}
+data: {kind: synthetic, count: 100}
+batch: {global: 16, virtual_nodes: 4}
+optim: {kind: sgd, lr: 1e-2}
+checkpoint: {every: 4000 steps}
+eval: {every: 0}
+elastic: {autoscale: {policy: curve, objective: cost}}
+END
+expect 0 heddle run tiny.yaml --out tiny1 --devices 1 --json -q
+first=$(number digest)
+expect 0 heddle run tiny.yaml --out tiny --workers 3 --devices 1 --json -q
+same "$(number digest)" "$first" "a run that sizes itself"
+grep -q '"kind":"autoscale".*settle on 1' tiny/events.ndjson || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
+same "$(tail -n 1000 tiny/metrics.ndjson | grep -o '"workers":[0-9]*' | sort -u)" '"workers":1' "workers of the last 1000 steps"
+"$HEDDLE_BIN" run long.yaml --out auto --workers 2 --devices 1 -q 2>log &
+reach auto 30
+expect 2 heddle scale auto auto --policy curv
+says 'did you mean curve'
+expect 2 heddle scale auto 2 --policy curve
+says '--policy goes with auto'
+expect 0 heddle scale auto auto
+expect 0 heddle status auto
+says 'autoscale curve'
+expect 0 heddle scale auto 2
+expect 0 heddle status auto --json
+says '"autoscale":"off"'
+expect 0 heddle stop auto
+status=0
+wait $! || status=$?
+[ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
+passed "an autoscaled run says why, settles and stays; a number turns it off"
+
 # what is refused
 expect 2 heddle run mlp.yaml --out no --workers 0
 expect 2 heddle run mlp.yaml --out no2 --workers 40

@@ -114,6 +114,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder")                     \
 	X(JOB,         0,   "job",           TEXT,   "RUN",     "the run to coordinate: its folder")               \
 	X(SLOW,        0,   "slow",          TEXT,   "X",       "compute X times as slowly (for tests)")           \
+	X(POLICY,      0,   "policy",        TEXT,   "NAME",    "with auto: curve or ae-2020")                     \
 	X(KILLS,       0,   "kills",         COUNT,  "K",       "processes to kill (default 20)")                  \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
 	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \

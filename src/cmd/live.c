@@ -43,7 +43,7 @@ enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, str
 		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "target", &live->target },
 		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded } };
 	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why },
-		{ "plan_why", &live->plan_why } };
+		{ "plan_why", &live->plan_why }, { "autoscale", &live->autoscale }, { "autoscale_why", &live->autoscale_why } };
 	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss }, { "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms },
 		{ "predicted_ms", &live->predicted_ms } };
 	const struct hd_json *workers = NULL;
@@ -75,6 +75,8 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
 	if (l->unrecorded)
 		fprintf(to, "%lld steps have no line in metrics.ndjson: nobody coordinated them\n", (long long)l->unrecorded);
+	if (strcmp(l->autoscale, "off") != 0)
+		fprintf(to, "autoscale %s: %s\n", l->autoscale, *l->autoscale_why ? l->autoscale_why : "measures");
 	if (*l->plan_why)
 		fprintf(to, "map: %.*s\n", (int)strcspn(l->plan_why, "\n"), l->plan_why);
 	fprintf(to, "%6s  %-9s %8s %8s %9s %9s %9s %7s %7s %9s  %s\n", "worker", "state", "devices", "vnodes", "step ms", "wait ms", "vn ms", "speed",

@@ -18,7 +18,7 @@ struct hd_live_worker {
 	double step_ms, wait_ms, compute_ms, vn_ms, speed;   /* its own last step; of one virtual node; 1: as the median worker */
 };
 struct hd_live {
-	const char *name, *state, *why, *plan_why;       /* state: starting, running, waiting, stopping; why the map is as it is */
+	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* state: starting, running, waiting, stopping; why the map is as it is */
 	int64_t step, steps, epoch, term, plan, members, target, virtual_nodes, unrecorded;
 	double loss, step_ms, wait_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
 	uint32_t nworkers;

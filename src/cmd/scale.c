@@ -13,7 +13,10 @@ static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
 	uint64_t n = 0;
 
 	if (!strcmp(text, "auto")) {
-		snprintf(ask, 96, "{\"do\":\"scale\",\"auto\":true}");
+		const char *policy = cmd->args.has[HD_OPT_POLICY] ? cmd->args.text[HD_OPT_POLICY] : "curve";
+		if (strlen(policy) > 32 || strpbrk(policy, "\"\\"))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "there is no autoscaling policy \"%.40s\"; there are curve, ae-2020", policy);
+		snprintf(ask, 96, "{\"do\":\"scale\",\"auto\":true,\"policy\":\"%s\"}", policy);
 		return HD_OK;
 	}
 	if (hd_num_u64(digits, HD_LIVE_WORKERS, &n, NULL) || (digits == text && n == 0))
@@ -47,6 +50,8 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	char ask[96];
 	enum hd_err err = wish(cmd, cmd->args.pos[1], ask);
 
+	if (!err && cmd->args.has[HD_OPT_POLICY] && strcmp(cmd->args.pos[1], "auto") != 0)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--policy goes with auto");
 	if (!err)
 		err = hd_live_ask(cmd, run, ask, &answer);
 	if (!err)

@@ -45,8 +45,9 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET), hd_cmd_chaos_run, "program_elastic.sh" },
 	{ "scale", "RUN N|+K|-K|auto", 2, 2, "ask a run for another number of workers, while it goes on",
 	  "The run is one of `heddle run --workers`. Workers come and go between two steps; not a bit of the result depends on it.\n"
-	  "--wait: until that many are members.",
-	  OPTS(HD_OPT_WAIT), hd_cmd_scale, "program_elastic.sh" },
+	  "auto: the run tries sizes and stays at the best (elastic.autoscale of the job says what that is); `heddle status` says why.\n"
+	  "A number turns that off. --wait: until that many are members.",
+	  OPTS(HD_OPT_WAIT, HD_OPT_POLICY), hd_cmd_scale, "program_elastic.sh" },
 	{ "stop", "RUN", 1, 1, "end a run after the step at hand, with a checkpoint (exit 75 there); or let one worker go",
 	  "--worker ID: that worker leaves, the run goes on. --now: the run ends without a last checkpoint.",
 	  OPTS(HD_OPT_WORKER, HD_OPT_NOW), hd_cmd_stop, "program_elastic.sh" },

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/le.h"
 #include "base/num.h"
+#include "sys/thread.h"
 #include "wire/hub.h"
 #include "wire/patience.h"
 #include "exec/ckpt.h"
@@ -16,10 +17,11 @@
 #include "serve/control.h"
 #include "serve/crew.h"
 #include "serve/reshape.h"
+#include "serve/scaler.h"
 #include "serve/store.h"
 
 enum { HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
-       HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2, HD_RECORD_BEGAN = 3,
+       HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2, HD_RECORD_BEGAN = 3, HD_RECORD_POLICY = 4,
        HD_CONDUCT_BAD_STARTS = 6,
        HD_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
 #define HD_CONDUCT_LAST_NS INT64_C(300000000)
@@ -38,6 +40,7 @@ struct conduct {
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_reshape reshape;
+	struct hd_scaler scaler;
 	struct hd_arena messages;
 	uint8_t *room;
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
@@ -230,6 +233,27 @@ static void reshape(struct conduct *c, uint64_t step)
 		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }
 
+/* A policy asks as a user would; what it asks for is stored with the membership. */
+static void autoscale(struct conduct *c, const struct hd_step_news *n)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	struct hd_co_status status;
+	bool said;
+
+	hd_coordinator_status(c->machine, &status);
+	const struct hd_scaler_now now = { .members = status.nmembers, .target = status.target, .step_ns = n->redone ? 0 : n->step_ns,
+		.vn_ps = view ? hd_pace_median(&c->reshape.pace, view->member, view->nmembers) : 0,
+		.left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
+		.since_ns = c->spec->dir->began_ns, .now_ns = hd_clock_now_ns(c->spec->clock) };
+	uint32_t size = status.halting ? 0 : hd_scaler_step(&c->scaler, &now, &said);
+	if (!status.halting && said)
+		note(c, "autoscale", HD_NOBODY, c->scaler.why);
+	if (!size)
+		return;
+	c->config.target = size;
+	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = size });
+}
+
 ACT(commit)
 {
 	const struct hd_step_news *n = a->news;
@@ -261,6 +285,7 @@ ACT(commit)
 	if (c->spec->watch.step)
 		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
 	reshape(c, a->step);
+	autoscale(c, n);
 }
 
 ACT(note) { note(c, a->name, a->worker, a->text ? a->text : ""); }
@@ -430,6 +455,33 @@ static void look_at_crew(struct conduct *c)
 
 /* ---- users ---- */
 
+/* Turns the autoscaler; another coordinator of this run goes on with it. */
+static enum hd_err keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag)
+{
+	const char *was = c->scaler.policy;
+	enum hd_err err = hd_scaler_turn(&c->scaler, policy, diag);
+
+	if (err || was == c->scaler.policy)
+		return err;
+	note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
+	return hd_store_put(c->store, HD_RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"), diag);
+}
+
+static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const struct hd_co_status *status, struct hd_json_writer *w,
+	struct hd_diag *diag)
+{
+	const char *policy = "curve";
+	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
+
+	if (!err)
+		err = keep_policy(c, policy, diag);
+	if (err)
+		return err;
+	hd_json_put_i64(w, "target", status->target);
+	hd_json_put_i64(w, "members", status->nmembers);
+	return HD_OK;
+}
+
 static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	struct hd_co_status status = { .target = c->config.target };
@@ -438,7 +490,7 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 	if (c->machine)
 		hd_coordinator_status(c->machine, &status);
 	if (hd_json_find(ask, "auto"))
-		return hd_fail(diag, HD_E_INVAL, "elastic.autoscale.policy of the job is off; ask for a number");
+		return turn_auto(c, ask, &status, w, diag);
 	enum hd_err err = hd_json_find(ask, "by") ? hd_json_get_i64(ask, "by", INT32_MIN, INT32_MAX, &n, diag)
 		: hd_json_get_i64(ask, "workers", 1, INT32_MAX, &n, diag);
 	if (err)
@@ -448,6 +500,9 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 		return hd_fail(diag, HD_E_INVAL, "%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", (long long)n,
 			c->config.min, c->config.max);
 	c->config.target = (uint32_t)n;
+	err = keep_policy(c, NULL, diag);         /* a number is a user's word */
+	if (err)
+		return err;
 	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = (uint32_t)n });
 	hd_json_put_i64(w, "target", n);
 	hd_json_put_i64(w, "members", status.nmembers);
@@ -504,6 +559,8 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "members", s.nmembers);
 	hd_json_put_i64(w, "target", s.target);
 	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_put_text(w, "autoscale", c->scaler.policy ? c->scaler.policy : "off");
+	hd_json_put_text(w, "autoscale_why", c->scaler.why);
 	hd_json_put_text(w, "plan_why", c->reshape.used.why);
 	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
 	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
@@ -609,6 +666,27 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 	return err;
 }
 
+/* The job's policy, or what a user said since. */
+static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
+{
+	static const char *const row[] = { NULL, "curve", "ae-2020" };   /* words of elastic.autoscale.policy */
+	const struct hd_job *job = c->spec->task->job;
+	char kept[32] = "";
+	size_t len = 0;
+
+	struct hd_cores cores;
+	hd_cores_usable(&cores);
+	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;         /* that are started here */
+	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min, .max = c->config.max < most ? c->config.max : most,
+		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST : HD_OBJECTIVE_TIME,
+		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE) };
+	enum hd_err err = hd_store_get(c->store, HD_RECORD_POLICY, kept, sizeof kept - 1, &len, diag);
+	if (err && err != HD_E_NOTFOUND)
+		return err;
+	const char *policy = err ? row[hd_job_int(job, HD_JOB_AUTOSCALE)] : !strcmp(kept, "off") ? NULL : kept;
+	return hd_scaler_turn(&c->scaler, policy, diag);
+}
+
 static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -630,6 +708,8 @@ static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 		err = set_began(c, diag);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
+	if (!err)
+		err = set_scaler(c, diag);
 	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
 		c->config.record.halting = c->config.record.started = false;
 		c->config.record.nmembers = 0;

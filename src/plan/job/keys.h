@@ -79,6 +79,10 @@ X(PAR_CHUNKS, "parallel", "chunks", INT,  0, "auto",   "auto", 1, 64, "model chu
 X(PAR_TENSOR, "parallel", "tensor", INT,  0, "auto",   "auto", 1, 1024, "devices that share an op; divides model.shards")
 X(PAR_RECOMPUTE, "parallel", "recompute", WORD, 0, "auto", "auto|none|stage", 0, 0, "stage: a stage keeps its input alone and computes the rest again")
 
+X(AUTOSCALE,  "elastic", "autoscale.policy", WORD, 0, "off", "off|curve|ae-2020", 0, 0, "who decides how many workers there are: nobody, a curve fitted to what was measured, or the published rule; see heddle scale RUN auto")
+X(AUTOSCALE_OBJECTIVE, "elastic", "autoscale.objective", WORD, 0, "time", "time|cost", 0, 0, "what is to be small: the time of the rest of the run, or its price")
+X(AUTOSCALE_EVERY, "elastic", "autoscale.every", INT, 0, "20", "", 2, 0x1p31, "ae-2020: steps at a size before another is thought of; curve: 20 whatever is written here")
+X(AUTOSCALE_PRICE, "elastic", "autoscale.price_usd_h", NUM, 0, "1", "", 0, 1e9, "price of a worker, USD an hour")
 X(STRAGGLER_ACT, "elastic", "straggler.act", WORD, 0, "true", "false|true", 0, 0, "workers that are slower than others get fewer virtual nodes; false: shares are even")
 
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")

@@ -1,0 +1,40 @@
+/* scaler.h -- how many workers a run asks for by itself: a policy of cluster/autoscale.h, told of the steps as they are.
+ *
+ * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a user asks for turns it off.
+ * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy learns.
+ * 3. While members come or go nothing is proposed; those that do not come in a minute cannot be had, and are not asked for again. What that took is the policy's price for the next change.
+ * 4. Every change, and that it settled, has the policy's sentence.
+ *
+ * Plain values, no clock: time is an argument. Threads: one. */
+#ifndef HD_SERVE_SCALER_H
+#define HD_SERVE_SCALER_H
+
+#include "cluster/autoscale.h"
+#include "exec/seal.h"
+
+struct hd_scaler {
+	const char *policy;               /* name of its row; NULL: off */
+	bool begun;                       /* it has what it needs to begin: a pace */
+	uint32_t nvns, min, max;
+	enum hd_objective objective;
+	uint32_t every;
+	double price_usd_h;
+	struct hd_scale scale;
+	int64_t compute_ps[HD_MAX_MEMBERS + 1];
+	uint32_t asked; int64_t asked_ns; /* a change under way; 0: none */
+	char why[HD_SCALE_WHY];           /* of the last answer that had one */
+};
+
+/* What it is told after a committed step. */
+struct hd_scaler_now {
+	uint32_t members, target;
+	uint64_t step_ns, vn_ps, left;    /* vn_ps: the median pace, 0: none was measured */
+	int64_t since_ns, now_ns;         /* of the run, on one clock */
+};
+
+/* HD_E_INVAL: no such policy. NULL: off. */
+HD_MUST_USE enum hd_err hd_scaler_turn(struct hd_scaler *scaler, const char *policy, struct hd_diag *diag);
+/* The number of workers to ask for; 0: as it is. *said: scaler->why is new. */
+uint32_t hd_scaler_step(struct hd_scaler *scaler, const struct hd_scaler_now *now, bool *said);
+
+#endif

@@ -1,0 +1,111 @@
+#include "serve/scaler.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+/* A run whose steps take what `step_ms` says at each size; members come one step after they are asked for. */
+static double step_ms(uint32_t size) { return 64.0 / size + (size > 6 ? 4.0 * (size - 6) : 0); }      /* best at 6 */
+
+struct run { uint32_t members, target, changes; uint64_t last, step; char why[HD_SCALE_WHY]; };
+
+static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
+{
+	for (uint64_t end = r->step + steps; r->step < end; r->step++) {
+		bool said;
+		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .step_ns = (uint64_t)(step_ms(r->members) * 1e6), .vn_ps = 1000000000,
+			.left = 100000 - r->step, .now_ns = (int64_t)r->step * 10000000 };
+		uint32_t size = hd_scaler_step(s, &now, &said);
+		if (said)
+			memcpy(r->why, s->why, sizeof r->why);
+		r->members = r->target;
+		if (!size)
+			continue;
+		assert_int_not_equal(size, r->members);
+		r->target = size;
+		r->changes++;
+		r->last = r->step;
+	}
+}
+
+static void from_every_size_it_settles_and_stays(void **state)
+{
+	static const struct { enum hd_objective objective; uint32_t best; } rows[] = { { HD_OBJECTIVE_TIME, 6 }, { HD_OBJECTIVE_COST, 6 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (uint32_t start = 1; start <= 16; start++) {
+			static struct hd_scaler s;
+			struct run r = { .members = start, .target = start };
+			s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .objective = rows[i].objective, .every = 20, .price_usd_h = 1 };
+			assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+			play(&s, &r, 3000);
+			double j = step_ms(r.members) * (rows[i].objective == HD_OBJECTIVE_COST ? r.members : 1);
+			double best = step_ms(rows[i].best) * (rows[i].objective == HD_OBJECTIVE_COST ? rows[i].best : 1);
+			CHECK(j <= 1.05 * best, "from %u: ends at %u: %s", start, r.members, r.why);
+			CHECK(r.last < 1500, "from %u: still changes at step %u: %s", start, (unsigned)r.last, r.why);
+			CHECK(strlen(r.why) > 10, "no reason");
+		}
+}
+
+static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
+{
+	static struct hd_scaler s;
+	struct run r = { .members = 4, .target = 4 };
+	struct hd_diag diag = { "" };
+	bool said = true;
+
+	(void)state;
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1 };
+	play(&s, &r, 200);
+	assert_int_equal(r.changes, 0);
+	assert_int_equal(hd_scaler_turn(&s, "curv", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "did you mean curve"), "%s", diag.text);
+	assert_null(s.policy);
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	for (uint32_t i = 0; i < 200; i++) {
+		const struct hd_scaler_now now = { .members = 4, .target = 5, .step_ns = 16000000, .vn_ps = 1000000000, .left = 1000 };
+		assert_int_equal(hd_scaler_step(&s, &now, &said), 0);
+		assert_false(said);
+	}
+	assert_int_equal(hd_scaler_turn(&s, NULL, NULL), HD_OK);
+	play(&s, &r, 200);
+	assert_int_equal(r.changes, 0);
+}
+
+static void workers_that_do_not_come_are_not_asked_for_again(void **state)
+{
+	static struct hd_scaler s;
+	struct run r = { .members = 2, .target = 2 };
+	bool said;
+
+	(void)state;
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1 };
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	while (r.target <= 3)
+		play(&s, &r, 1);
+	for (int64_t seconds = 1; seconds < 70; seconds++) {
+		const struct hd_scaler_now now = { .members = 3, .target = r.target, .step_ns = 20000000, .vn_ps = 1000000000, .left = 1000,
+			.now_ns = (int64_t)r.step * 10000000 + seconds * 1000000000 };
+		uint32_t size = hd_scaler_step(&s, &now, &said);
+		CHECK(size == (seconds < 60 ? 0 : 3), "%u after %d s", size, (int)seconds);
+		if (size) {
+			CHECK(said && strstr(s.why, "workers came in 60 s"), "%s", s.why);
+			break;
+		}
+	}
+	r.members = r.target = 3;
+	r.changes = 0;
+	play(&s, &r, 2000);
+	assert_true(r.members <= 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(from_every_size_it_settles_and_stays),
+		cmocka_unit_test(nothing_is_tried_before_it_is_on_or_while_members_come),
+		cmocka_unit_test(workers_that_do_not_come_are_not_asked_for_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
