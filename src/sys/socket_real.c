@@ -117,18 +117,40 @@ static bool is_left_behind(const struct address *address)
 	return dead && !unlink(address->un.sun_path);
 }
 
+/* A Unix address stays as it was given. */
+static void print_tcp(const struct address *a, uint16_t port, char addr[HD_ADDR_CAP])
+{
+	char host[INET6_ADDRSTRLEN];
+
+	if (a->any.sa_family == AF_INET)
+		snprintf(addr, HD_ADDR_CAP, "tcp:%s:%u", inet_ntop(AF_INET, &a->in.sin_addr, host, sizeof host), port);
+	if (a->any.sa_family == AF_INET6)
+		snprintf(addr, HD_ADDR_CAP, "tcp:[%s]:%u", inet_ntop(AF_INET6, &a->in6.sin6_addr, host, sizeof host), port);
+}
+
 static void tell_port(struct hd_sock *sock)
 {
 	struct address own = { .len = sizeof own.in6 };
-	char host[INET6_ADDRSTRLEN];
 
-	if (getsockname(sock->id, &own.any, &own.len))
-		return;
-	if (own.any.sa_family == AF_INET)
-		snprintf(sock->addr, sizeof sock->addr, "tcp:%s:%u", inet_ntop(AF_INET, &own.in.sin_addr, host, sizeof host), ntohs(own.in.sin_port));
-	if (own.any.sa_family == AF_INET6)
-		snprintf(sock->addr, sizeof sock->addr, "tcp:[%s]:%u", inet_ntop(AF_INET6, &own.in6.sin6_addr, host, sizeof host),
-			ntohs(own.in6.sin6_port));
+	if (!getsockname(sock->id, &own.any, &own.len))
+		print_tcp(&own, ntohs(own.any.sa_family == AF_INET ? own.in.sin_port : own.in6.sin6_port), sock->addr);
+}
+
+/* A datagram socket that is connected knows its own end, and sends nothing. */
+enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_diag *diag)
+{
+	struct address far = { .len = 0 }, near = { .len = sizeof near.in6 };
+
+	if (strncmp(addr, "tcp:", 4) != 0 || !parse_tcp(addr, &far))
+		return hd_fail(diag, HD_E_INVAL, "%s is not an address; write tcp:A.B.C.D:PORT or tcp:[IPV6]:PORT, hosts as numbers", addr);
+	int fd = socket(far.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int error = fd < 0 || connect(fd, &far.any, far.len) || getsockname(fd, &near.any, &near.len) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		return hd_fail(diag, HD_E_PEERLOST, "no way leads to %s: %s", addr, strerror(error));
+	print_tcp(&near, 0, own);
+	return HD_OK;
 }
 
 static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)

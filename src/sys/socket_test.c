@@ -551,6 +551,21 @@ static void memory_and_bells_go_to_another_process(void **state)
 	leave(&world);
 }
 
+static void the_way_to_an_address_begins_at_one_s_own(void **state)
+{
+	char own[HD_ADDR_CAP] = "unchanged";
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_int_equal(hd_sock_source("tcp:127.0.0.1:4711", own, &diag), HD_OK);
+	assert_string_equal(own, "tcp:127.0.0.1:0");
+	assert_int_equal(hd_sock_source("unix:/tmp/x", own, &diag), HD_E_INVAL);
+	assert_int_equal(hd_sock_source("tcp:here:1", own, NULL), HD_E_INVAL);
+	assert_string_equal(own, "tcp:127.0.0.1:0");
+	if (hd_sock_source("tcp:[::1]:4711", own, NULL) == HD_OK)         /* where there is such an address */
+		assert_string_equal(own, "tcp:[::1]:0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +580,7 @@ int main(void)
 		cmocka_unit_test(other_hosts_are_named_only_where_that_is_allowed),
 		cmocka_unit_test(the_fate_of_hosts_is_scripted),
 		cmocka_unit_test(memory_and_bells_go_to_another_process),
+		cmocka_unit_test(the_way_to_an_address_begins_at_one_s_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
