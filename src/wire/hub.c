@@ -285,6 +285,12 @@ bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker)
 	return peer && is_up(peer);
 }
 
+bool hd_hub_is_away(const struct hd_hub *hub, uint32_t worker)
+{
+	struct hd_peer *peer = find(hub, worker);
+	return peer && is_up(peer) && peer->conn.ops->powers & HD_WIRE_WORLD;
+}
+
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker)
 {
 	assert(!count(hub->impl, has_stream) && worker < HD_WORKER_GUEST);

@@ -59,7 +59,8 @@ enum {
 };
 
 struct hd_hub_config {
-	struct hd_hash job, job_hash, kernels;    /* must be equal at both ends; kernels: the fingerprint, not asked of a coordinator */
+	struct hd_hash job, job_hash, kernels;    /* must be equal at both ends; kernels: the fingerprint, not asked of a coordinator; a
+	                                           * job_hash of zeros: not known yet, to be asked of a coordinator, and of nobody else */
 	uint32_t worker;                          /* own id; HD_WORKER_NONE: none yet */
 	enum hd_role role;
 	uint32_t detect_ms;                       /* T: 10..600000 */
@@ -104,6 +105,7 @@ void hd_hub_drop(struct hd_hub *hub, uint32_t worker, enum hd_close why, const c
 void hd_hub_close(struct hd_hub *hub, enum hd_close why, const char *text);
 bool hd_hub_is_closed(const struct hd_hub *hub);          /* no connection is left */
 bool hd_hub_is_up(const struct hd_hub *hub, uint32_t worker);
+bool hd_hub_is_away(const struct hd_hub *hub, uint32_t worker);  /* up, by a transport that other machines can come by */
 /* A joiner that was given its id; only while no connection is up. */
 void hd_hub_call_me(struct hd_hub *hub, uint32_t worker);
 

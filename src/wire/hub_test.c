@@ -327,6 +327,41 @@ static void who_does_not_fit_is_refused_with_the_reason(struct world *w)
 	}
 }
 
+/* Hub 1 does not know the job. A coordinator takes it in as a guest; a worker does not, nor a coordinator one that has an id. */
+static void the_job_is_asked_of_a_coordinator_alone(struct world *w)
+{
+	static const struct { enum hd_role role; uint32_t asker; bool fits; } cases[] = {
+		{ HD_ROLE_COORDINATOR, HD_WORKER_NONE, true }, { HD_ROLE_WORKER, HD_WORKER_NONE, false }, { HD_ROLE_COORDINATOR, 1, false } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_hub_config was[2] = { w->config[0], w->config[1] };
+		uint32_t ups = w->heard[0].n_ups, own = w->heard[1].n_ups, losts = w->heard[1].n_losts;
+		hd_hub_finish(&w->hubs[0]);
+		hd_hub_finish(&w->hubs[1]);
+		w->config[0].role = cases[i].role;
+		w->config[1].worker = cases[i].asker;
+		w->config[1].job_hash = (struct hd_hash){ { 0 } };
+		start_hub(w, 0);
+		start_hub(w, 1);
+		assert_int_equal(hd_hub_connect(&w->hubs[1], 0, w->row, w->addr[0], &w->diag), HD_OK);
+		if (cases[i].fits) {
+			run_until(w, &w->heard[1].n_ups, own + 1, "the asker is up");
+			run_until(w, &w->heard[0].n_ups, ups + 1, "its coordinator hears it");
+			bool world = hd_transport_find(w->row)->powers & HD_WIRE_WORLD;
+			assert_int_equal(hd_hub_is_away(&w->hubs[1], 0), world);
+			assert_false(hd_hub_is_away(&w->hubs[1], 7));
+		} else {
+			run_until(w, &w->heard[1].n_losts, losts + 1, "a refusal");
+			assert_int_equal(w->heard[1].losts[losts % KEEP].why, HD_CLOSE_JOB);
+			run_for(w, 50);
+			assert_int_equal(w->heard[0].n_ups, ups);
+			assert_int_equal(closed(w, 0, HD_CLOSE_JOB), 1);
+		}
+		w->config[0] = was[0];
+		w->config[1] = was[1];
+	}
+}
+
 static void a_worker_has_one_connection(struct world *w)
 {
 	meet(w, 0, 1);
@@ -493,6 +528,7 @@ static const struct { const char *name; void (*run)(struct world *w); } suite[] 
 	{ "a peer that vanishes is lost at once with all that waited", a_peer_that_vanishes_is_lost_at_once_with_all_that_waited },
 	{ "nobody at home is told", nobody_at_home_is_told },
 	{ "who does not fit is refused with the reason", who_does_not_fit_is_refused_with_the_reason },
+	{ "the job is asked of a coordinator alone", the_job_is_asked_of_a_coordinator_alone },
 	{ "a worker has one connection", a_worker_has_one_connection },
 	{ "two that call each other at once meet", two_that_call_each_other_at_once_meet },
 	{ "a hub takes no more peers than it has room for", a_hub_takes_no_more_peers_than_it_has_room_for },

@@ -156,12 +156,21 @@ static void refuse(struct hd_peer *peer, enum hd_close why, bool may_know, const
 	peer->deadline_ns = now_ns(peer) + hd_peer_t_ns(peer);
 }
 
+/* Who joins from elsewhere learns the job from the coordinator: until then its job hash is zero, and it has no id. */
+static bool may_ask(const struct hd_greeting_payload *hello, const struct hd_hub_config *c, bool outgoing)
+{
+	static const struct hd_hash unknown = { { 0 } };
+
+	return outgoing ? hello->role == HD_ROLE_COORDINATOR && hd_hash_same(c->job_hash, unknown)
+		: c->role == HD_ROLE_COORDINATOR && hello->worker == HD_WORKER_NONE && hd_hash_same(hello->job_hash, unknown);
+}
+
 static enum hd_close judge_greeting(struct hd_peer *peer, const struct hd_greeting_payload *hello)
 {
 	const struct hd_hub_config *c = &peer->peers->config;
 	bool proves = peer->conn.ops->powers & HD_WIRE_PROVES;
 
-	if (!hd_hash_same(hello->job, c->job) || !hd_hash_same(hello->job_hash, c->job_hash))
+	if (!hd_hash_same(hello->job, c->job) || (!hd_hash_same(hello->job_hash, c->job_hash) && !may_ask(hello, c, peer->outgoing)))
 		return HD_CLOSE_JOB;
 	if (hello->least > VERSION_GREATEST || hello->greatest < VERSION_LEAST || hello->least > hello->greatest)
 		return HD_CLOSE_VERSION;
