@@ -217,7 +217,31 @@ static void take_facts(struct hd_co_worker *w, const struct hd_msg_join *join)
 	w->host[join->nhost] = '\0';
 }
 
-static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_msg_join *join)
+static void want_more(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	w->extra = co->record.target < co->config.max;
+	co->record.target += w->extra;
+}
+
+void hd_co_unwanted(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (!w->extra)
+		return;
+	w->extra = false;
+	co->record.target -= co->record.target > co->config.min;
+	hd_co_store(co);
+}
+
+uint32_t hd_co_remotes(const struct hd_coordinator *co)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n += hd_co_is_here(&co->worker[i]) && co->worker[i].extra;
+	return n;
+}
+
+static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_msg_join *join, bool remote)
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
@@ -236,17 +260,19 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		refuse(co, guest, 2, "its kernels differ from the job's: use a like machine, or start with kernels: portable");
 		return;
 	}
-	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER ? NULL : place(co);
+	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER || co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
 	if (!w) {
 		refuse(co, guest, 10, "the job takes no more workers");
 		return;
 	}
 	w->state = HD_W_ADMITTED;
-	w->worker = co->record.next_worker++;
+	w->worker = co->record.next_worker++ + (remote ? HD_REMOTE_WORKER : 0);
 	w->guest = guest;
 	take_facts(w, join);
+	if (remote)
+		want_more(co, w);
 	w->id_serial = hd_co_store(co);
-	co->spawned -= co->spawned > 0;
+	co->spawned -= co->spawned > 0 && !remote;
 	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
 }
 
@@ -271,10 +297,12 @@ static void stale(struct hd_coordinator *co, uint32_t worker)
 static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 {
 	struct hd_co_worker *w = hd_co_find(co, join->worker);
+	uint32_t number = join->worker % HD_REMOTE_WORKER;
 
-	if (!w && co->record.started && !join->member && join->worker < co->record.next_worker && (w = place(co))) {
+	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
 		w->state = HD_W_ADMITTED;                         /* a learner of the coordinator before */
 		w->worker = join->worker;
+		w->extra = hd_is_remote(w->worker);
 	}
 	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) || (join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
 		stale(co, join->worker);
@@ -311,6 +339,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (!hd_co_is_here(w))
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
+	hd_co_unwanted(co, w);
 	w->state = HD_W_OUT;
 	if (w->up)
 		stale(co, w->worker);
@@ -452,6 +481,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
+	hd_co_unwanted(co, w);
 	if (msg->gone || w->state != HD_W_MEMBER) {
 		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 			hd_co_void(co);
@@ -470,7 +500,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 
 static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
 {
-	bool scribe = co->has_view && co->view.member[0] == w->worker, failed = msg->code && !co->halting;
+	bool scribe = co->has_view && hd_view_scribe(&co->view) == w->worker, failed = msg->code && !co->halting;
 
 	if (w->state != HD_W_MEMBER || !(scribe || failed))
 		return;
@@ -503,11 +533,11 @@ static void on_learned(struct hd_co_worker *w, const struct hd_msg_learned *msg)
 	w->warm = true;
 }
 
-static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd_msg *msg)
+static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd_msg *msg, bool remote)
 {
 	if (msg->kind == HD_MSG_JOIN) {
 		if (msg->join.worker == HD_NOBODY)
-			on_guest(co, from, &msg->join);
+			on_guest(co, from, &msg->join, remote);
 		else
 			on_return(co, &msg->join);
 		return;
@@ -621,13 +651,15 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	struct hd_co_worker *w = NULL;
 
 	switch (event->kind) {
-	case HD_CO_IN_MESSAGE:  on_message(co, event->worker, event->msg); break;
+	case HD_CO_IN_MESSAGE:  on_message(co, event->worker, event->msg, event->remote); break;
 	case HD_CO_IN_LOST:     on_lost(co, event->worker, event->why); break;
 	case HD_CO_IN_SCALE:    on_scale(co, event->n); break;
 	case HD_CO_IN_DRAIN:
 		w = hd_co_find(co, event->worker);
-		if (w && hd_co_is_here(w))
+		if (w && hd_co_is_here(w)) {
+			hd_co_unwanted(co, w);
 			w->draining = true;
+		}
 		break;
 	case HD_CO_IN_HALT:     on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
@@ -671,6 +703,7 @@ static void take_over(struct hd_coordinator *co)
 		w->state = HD_W_MEMBER;
 		w->worker = co->record.member[i];
 		w->guest = w->donor = HD_NOBODY;
+		w->extra = hd_is_remote(w->worker);
 		w->lost_ns = 0;
 		w->joined_ns = w->done_ns = co->now_ns;
 	}

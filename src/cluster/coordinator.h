@@ -16,7 +16,10 @@
  *     max(2 T, 8 x its longest instruction).
  *  6. Fewer than `min` members: the open step is finished, then all hold; after min_wait: RELEASE with exit code 10, the scribe having saved.
  *  7. No member is left: RESTORE asks the caller which step is on disk, and all who are there begin from it.
- *  8. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
+ *  8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on) are wanted beyond those that
+ *     were asked for: each raises the target while it is here, up to max. They learn from members alone, so they never begin a run, and a
+ *     view of them alone holds until somebody is there who can save.
+ *  9. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -63,7 +66,7 @@ struct hd_co_config {
 
 /*        id        payload           what happened                                                             */
 #define HD_CO_EVENTS(X)                                                                                          \
-	X(MESSAGE,   "worker, msg",    "a message came; JOIN of a worker without id from its guest number")      \
+	X(MESSAGE,   "worker, msg, remote", "a message came; JOIN of a worker without id from its guest number")  \
 	X(LOST,      "worker, why",    "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
 	X(SCALE,     "n",              "that many workers are wanted")                                           \
 	X(DRAIN,     "worker, code",   "that worker shall leave the job")                                        \
@@ -88,7 +91,7 @@ struct hd_co_event {
 	enum hd_suspicion why;
 	const struct hd_msg *msg;
 	const char *text;
-	bool ok;
+	bool ok, remote;
 };
 
 /*        id        payload                 what the caller does                                                 */

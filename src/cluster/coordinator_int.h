@@ -16,6 +16,7 @@ struct hd_co_worker {
 	enum hd_co_worker_state state;
 	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
 	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
+	bool extra;                       /* remote: the target counts it */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;
@@ -108,6 +109,8 @@ void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, co
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
 uint64_t hd_co_store(struct hd_coordinator *co);          /* the record as it is now; its serial */
 bool hd_co_is_here(const struct hd_co_worker *w);         /* admitted, not out */
+void hd_co_unwanted(struct hd_coordinator *co, struct hd_co_worker *w);          /* it goes, or is gone: nobody takes the place of a remote one */
+uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and counted by the target */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);       /* RELEASE to all, then EXIT */
 

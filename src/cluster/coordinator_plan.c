@@ -121,7 +121,8 @@ static void teach_all(struct hd_coordinator *co)
 	uint32_t n = count(co, HD_W_MEMBER) + count(co, HD_W_READY) + count(co, HD_W_LEARNING);
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && n < co->record.target; i++)
-		if (co->worker[i].state == HD_W_STANDBY && co->worker[i].up && !co->worker[i].draining) {
+		if (co->worker[i].state == HD_W_STANDBY && co->worker[i].up && !co->worker[i].draining &&
+		    (co->record.started || !hd_is_remote(co->worker[i].worker))) {      /* what is on disk is not remote ones' to read */
 			teach(co, &co->worker[i]);
 			n++;
 		}
@@ -214,7 +215,7 @@ static void open_change(struct hd_coordinator *co)
 			hd_co_change_again(co, &co->worker[i]);
 		return;
 	}
-	if (next.nmembers < co->config.min && next.nmembers < co->view.nmembers)
+	if ((next.nmembers < co->config.min && next.nmembers < co->view.nmembers) || hd_view_scribe(&next) == HD_NOBODY)
 		return;                                   /* leavers wait for whom takes their place */
 	if (!other && !co->replan)
 		return;
@@ -378,27 +379,35 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 /* ---- what to open next ---- */
 
-static uint32_t ready_at_start(const struct hd_coordinator *co) { return count(co, HD_W_READY); }
-
 static void plan_start(struct hd_coordinator *co)
 {
-	uint32_t ready = ready_at_start(co);
+	uint32_t ready = count(co, HD_W_READY), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
 	int64_t waited = co->now_ns - co->start_ns;
 	bool late = waited > co->config.min_wait_ns;
 
 	if (co->halting)
 		hd_co_end(co, co->halt_code, co->halt_why);
-	else if (ready >= co->record.target || ((late || waited > HD_PATIENCE_NS(START, co->config.detect_ns)) && ready >= co->config.min))
+	else if (ready && (ready + later >= co->record.target ||
+		((late || waited > HD_PATIENCE_NS(START, co->config.detect_ns)) && ready + later >= co->config.min)))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
 }
 
+static bool a_local_is_ready(const struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].state == HD_W_READY && !co->worker[i].draining && !hd_is_remote(co->worker[i].worker))
+			return true;
+	return false;
+}
+
 static void plan_hold(struct hd_coordinator *co)
 {
 	uint32_t ready = count(co, HD_W_READY);
+	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || a_local_is_ready(co);
 
-	if (ready && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
+	if (ready && saves && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
@@ -420,7 +429,7 @@ static void spawn(struct hd_coordinator *co)
 	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining;
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && (co->worker[i].extra || !hd_is_remote(co->worker[i].worker));
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
 		return;
 	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;

@@ -292,12 +292,12 @@ static void decide(struct hd_coordinator *co)
 		start_over(co);
 		return;
 	}
-	co->open.hold = v.n < co->config.min;
 	co->next = (struct hd_view){ .epoch = co->record.epoch, .nmembers = v.n };
 	for (uint32_t i = 0; i < v.n; i++) {
 		co->next.member[i] = v.member[i]->worker;
 		co->open_at[i] = v.member[i]->answer.at;
 	}
+	co->open.hold = v.n < co->config.min || hd_view_scribe(&co->next) == HD_NOBODY;
 	hd_co_fill_map(co, &co->next);
 	bool news = !co->record.started;
 	for (uint32_t i = 0; i < v.n; i++)

@@ -214,7 +214,8 @@ void sim_start(struct sim *s, int64_t in_ns) { sim_push(s, (struct sim_event){ .
 
 static void lost(struct sim *s, const struct sim_event *ev);
 
-static void start(struct sim *s)
+/* Of those who come unasked, half are of other machines. */
+static void start(struct sim *s, bool unasked)
 {
 	uint32_t slot = 0;
 
@@ -244,9 +245,10 @@ static void start(struct sim *s)
 	p->id = HD_NOBODY;
 	p->nonce = sim_rnd(s, UINT64_MAX);
 	p->learns_from = HD_NOBODY - 1;
+	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .nsteps = s->nsteps, .detect_ns = SIM_T,
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
-		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers };
+		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
 	if (hd_member_create(&p->m, &config, NULL)) {
 		s->no_memory = true;
@@ -264,7 +266,7 @@ void sim_end(struct sim *s, uint32_t slot, bool kindly)
 
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
-	if (s->co && s->reaper && p->id == HD_NOBODY)
+	if (s->co && s->reaper && p->id == HD_NOBODY && !p->remote)
 		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 2, .gen = s->co_gen });
 	p->alive = p->paused = false;
 	p->exited = true;
@@ -278,7 +280,7 @@ static void kill_worker(struct sim *s, uint32_t slot)
 
 	sim_say(s, "worker %u (process %u) is killed", p->id, slot);
 	s->result->crashes++;
-	if (s->co && s->reaper && p->id != HD_NOBODY)
+	if (s->co && s->reaper && p->id != HD_NOBODY && !p->remote)
 		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .number = p->id, .gen = s->co_gen });
 	sim_end(s, slot, false);
 }
@@ -446,7 +448,7 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 	} else {
 		worker = k->from;
 	}
-	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg });
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg, .remote = p->remote });
 }
 
 /* ---- what befalls them ---- */
@@ -530,7 +532,7 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 		s->drained = true;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75, .text = "a notice" });
 		break;
-	case HD_SIM_JOIN:     start(s); break;
+	case HD_SIM_JOIN:     start(s, true); break;
 	case HD_SIM_HALT:
 		if (sim_rnd(s, 4))
 			break;
@@ -655,7 +657,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_CLOSE:    closed(s, ev); break;
 	case EV_TASK:     sim_task(s, ev->end, ev); break;
 	case EV_TICK:     tick(s, ev); break;
-	case EV_START:    start(s); break;
+	case EV_START:    start(s, false); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
 		if (s->co && ev->gen == s->co_gen)

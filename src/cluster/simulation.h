@@ -12,6 +12,7 @@
  *	lost       no committed step is lost while a member lives that was not cut off
  *	redo       no virtual node of a step is computed again whose maker is still a member
  *	roots      nothing is sent or added that is not there
+ *	remote     workers of other machines neither save nor load
  *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0
  *
  * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */
@@ -36,7 +37,7 @@
 	X(SLOW,      "the network is slow for a while")                                \
 	X(SCALE,     "another number of workers is wanted")                            \
 	X(DRAIN,     "a worker is asked to leave")                                     \
-	X(JOIN,      "a worker comes unasked")                                         \
+	X(JOIN,      "a worker comes unasked, here or from another machine")                                         \
 	X(HALT,      "the run is asked to stop")
 
 enum hd_sim_fault {

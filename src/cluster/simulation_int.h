@@ -51,7 +51,7 @@ struct sim_event {
 struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2]; uint32_t closing_worker[2], closing_life[2]; };
 
 struct sim_proc {
-	bool alive, paused, exited;
+	bool alive, paused, exited, remote;
 	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
 	int64_t paused_until, busy_until;
 	uint64_t nonce;

@@ -249,6 +249,8 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 	if (p->version != ev->step)
 		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id, (unsigned long long)ev->step,
 			(unsigned long long)p->version);
+	if (scribe && p->remote)
+		sim_bad(s, "remote", "worker %u is to save X_%llu, and cannot reach the disk", p->id, (unsigned long long)ev->step);
 	if (scribe && (last || ev->step % 5 == 0) && ev->step > s->ckpt)
 		s->ckpt = ev->step;
 	feed(s, slot);
@@ -337,6 +339,8 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 
 	p->has_state = false;
 	p->learns_from = a->worker;
+	if (a->worker == HD_NOBODY && p->remote)
+		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id, (unsigned long long)a->step);
 	if (a->worker == HD_NOBODY)
 		task(s, slot, TASK_LOADED, ms(s, 5, 300), true, (struct sim_event){ .step = a->step });
 	else

@@ -111,7 +111,10 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WHAT_IF,     0,   "what-if",       TEXT,   "K=X,...", "change by factors: bandwidth, latency, speed, rankN (its device's speed)") \
 	X(TRACE,       0,   "trace",         TEXT,   "FILE",    "write what happens as the flight file that a run would write") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
-	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder")                     \
+	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder here, or HOST:PORT where it listens") \
+	X(LISTEN,      0,   "listen",        TEXT,   "ADDR:PORT", "listen there, for workers of other machines (net.listen)") \
+	X(KEY,         0,   "key",           TEXT,   "FILE",    "the job's key, mode 0600 (net.key)")              \
+	X(NEW_KEY,     0,   "new-key",       TEXT,   "FILE",    "write a new key and stop")                        \
 	X(JOB,         0,   "job",           TEXT,   "RUN",     "the run to coordinate: its folder")               \
 	X(SLOW,        0,   "slow",          TEXT,   "X",       "compute X times as slowly (for tests)")           \
 	X(POLICY,      0,   "policy",        TEXT,   "NAME",    "with auto: curve or ae-2020")                     \

@@ -209,8 +209,8 @@ static void look_at_rooms(struct report *r)
 	say(r, "data", !there, there ? "%s is installed" : "%s is not there (apt install dataset-fashion-mnist); demos make their own data", fashion);
 	say(r, "failpoints", !hd_failpoint_built(), hd_failpoint_built() ? "compiled in: HD_FAIL arms them" : "not compiled in (-DHD_FAILPOINTS=ON)");
 	say(r, "cuda", true, "this build has devices cores, reference and null only");
-	say(r, "workers", true, "this build trains in one process; it joins no coordinator");
-	say(r, "serve", true, "this build has no coordinator; nothing listens");
+	say(r, "workers", false, "processes here (run --workers), and of other machines (run --listen, worker --join)");
+	say(r, "serve", false, "coordinates one run (--job); nothing listens beyond its folder unless --listen is given");
 }
 
 static void print_json(struct hd_cmd *cmd, const struct report *r)

@@ -39,6 +39,9 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 
 	if (err)
 		return err;
+	if (!job->value[HD_JOB_NET_LISTEN].is_none && !cmd->args.has[HD_OPT_WORKERS])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "net.listen is %s, but a run in one process takes no workers; give --workers 1 or more",
+			hd_job_text(job, HD_JOB_NET_LISTEN));
 	if (cmd->args.has[HD_OPT_STEPS] && !cmd->args.count[HD_OPT_STEPS])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps is at least 1");
 	options->stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0;

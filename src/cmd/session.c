@@ -12,7 +12,7 @@
 #include "exec/report.h"
 #include "cmd/json_line.h"
 
-enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96 };
+enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2 };      /* keys that have options of their own */
 
 /* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
 static void variable_name(int key, char name[HD_ENV_NAME])
@@ -75,6 +75,11 @@ static void warn_of_variables(const struct hd_cmd *cmd)
 
 static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t *n)
 {
+	static const struct { enum hd_opt opt; const char *key; } own[] = { { HD_OPT_LISTEN, "net.listen" }, { HD_OPT_KEY, "net.key" } };
+
+	for (size_t i = 0; i < HD_SESSION_OWN; i++)
+		if (cmd->args.has[own[i].opt])
+			set[(*n)++] = (struct hd_job_set){ own[i].key, cmd->args.text[own[i].opt], HD_FROM_OPTION };
 	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
 		const char *eq = strchr(cmd->args.set[i], '=');
 		if (!eq)
@@ -94,11 +99,28 @@ static bool exists(struct hd_cmd *cmd, const char *path)
 	return !hd_fs_stat(&cmd->fs, path, &stat, NULL);
 }
 
-/* Files that the job of a run names by relative paths: where they lie from here, else from where the run was begun. */
+/* Files that a job names by relative paths: where they lie from here, else from `folder`. */
+static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct hd_job *job)
+{
+	static const int files[] = { HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
+	struct hd_text at;
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct hd_job_value *v = &job->value[files[i]];
+		if (v->is_none || v->text[0] == '/' || exists(cmd, v->text))
+			continue;
+		hd_text_init(&at, &cmd->arena);
+		hd_text_put(&at, folder, n);
+		hd_text_addf(&at, "/%s", v->text);
+		if (!at.full && exists(cmd, at.at))
+			v->text = at.at;
+	}
+}
+
+/* The job of a run: relative paths begin where the run was begun. */
 static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
 {
 	static const char resolved[] = "job.resolved.json";
-	static const int files[] = { HD_JOB_WEIGHTS, HD_JOB_DATA_PATH };
 	size_t len = strlen(path), name = sizeof resolved - 1, n;
 	uint8_t *folder;
 	struct hd_text at;
@@ -111,40 +133,48 @@ static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_jo
 	if (at.full || !exists(cmd, at.at))
 		return HD_OK;
 	enum hd_err err = hd_file_read_all(&cmd->fs, at.at, &cmd->arena, HD_PATH_CAP, &folder, &n, &cmd->diag);
-	for (size_t i = 0; i < sizeof files / sizeof *files && !err; i++) {
-		struct hd_job_value *v = &job->value[files[i]];
-		if (v->is_none || v->text[0] == '/' || exists(cmd, v->text))
-			continue;
-		hd_text_init(&at, &cmd->arena);
-		hd_text_put(&at, (const char *)folder, n);
-		hd_text_addf(&at, "/%s", v->text);
-		if (!at.full && exists(cmd, at.at))
-			v->text = at.at;
-	}
+	if (!err)
+		find_from(cmd, (const char *)folder, n, job);
+	return err;
+}
+
+static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, struct hd_job *job)
+{
+	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS + HD_SESSION_OWN, sizeof *set);
+	struct hd_text warnings;
+
+	if (!set)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
+	uint32_t nsets = from_environment(cmd, set, HD_JOB_NKEYS);
+	warn_of_variables(cmd);
+	enum hd_err err = from_options(cmd, set, &nsets);
+	if (err)
+		return err;
+	hd_text_init(&warnings, &cmd->arena);
+	err = hd_job_parse(job, name, bytes, len, set, nsets, &cmd->arena, &cmd->diag, &warnings);
+	if (!err && warnings.len && !cmd->args.has[HD_OPT_QUIET])
+		fputs(warnings.at, stderr);
+	return err;
+}
+
+enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job)
+{
+	enum hd_err err = parse(cmd, name, text, len, job);
+
+	if (!err)
+		find_from(cmd, folder, strlen(folder), job);
 	return err;
 }
 
 enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len)
 {
-	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS, sizeof *set);
-	struct hd_text warnings;
 	uint8_t *file;
 	size_t n;
 
-	if (!set)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
 	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &n, &cmd->diag);
 	if (err)
 		return err;
-	uint32_t nsets = from_environment(cmd, set, HD_JOB_NKEYS);
-	warn_of_variables(cmd);
-	err = from_options(cmd, set, &nsets);
-	if (err)
-		return err;
-	hd_text_init(&warnings, &cmd->arena);
-	err = hd_job_parse(job, path, (const char *)file, n, set, nsets, &cmd->arena, &cmd->diag, &warnings);
-	if (!err && warnings.len && !cmd->args.has[HD_OPT_QUIET])
-		fputs(warnings.at, stderr);
+	err = parse(cmd, path, (const char *)file, n, job);
 	if (!err)
 		err = find_files(cmd, path, job);
 	if (bytes)

@@ -11,6 +11,9 @@
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);
 
+/* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here, then in `folder`. */
+HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job);
+
 enum { HD_MAX_DEVICES = 1024, HD_MAX_THREADS = 256 };       /* of one process; of one device */
 
 /* job.resolved.json of a new run: what resume, eval, predict and the report read; and beside it the folder that the job's

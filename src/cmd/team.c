@@ -8,6 +8,7 @@
 #include "exec/times.h"
 #include "serve/conduct.h"
 #include "cmd/json_line.h"
+#include "cmd/network.h"
 
 enum { HD_TEAM_ARGS = 16 };
 
@@ -162,12 +163,24 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rund
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
 }
 
+/* What those are told who ask which job this is: as it lies in the folder. */
+static const char *text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const char *name)
+{
+	char path[HD_PATH_CAP];
+	uint8_t *text;
+	size_t len;
+
+	hd_rundir_path(dir, name, path, sizeof path);
+	return hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_MSG_JOB, &text, &len, NULL) ? "" : (const char *)text;
+}
+
 enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step)
 {
 	char address[HD_MSG_ADDR + 1];
 	struct hd_conduct_end end = { 0 };
 	struct hd_diag why = { "" };
 	struct hd_task *task = NULL;
+	struct hd_network net = { .listens = false };
 	struct hd_ui ui;
 	struct team team = { .ui = &ui };
 
@@ -177,6 +190,8 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
 	if (!err)
 		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
+	if (!err)
+		err = hd_network_of(cmd, job, dir->path, &net);
 	if (err) {
 		hd_task_destroy(task);
 		return err;
@@ -184,7 +199,10 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_task_drop_weights(task);
 	team.task = task;
 	struct hd_conduct_spec spec = {
-		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = step, .listen = { address },
+		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = step,
+		.listen = { address, net.listens ? net.coordinator : NULL },
+		.job_text = text_of(cmd, dir, "job.resolved.json"), .job_folder = text_of(cmd, dir, HD_RUN_FOLDER), .realm = net.realm,
+		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte, .plaintext = net.plaintext,
 		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
@@ -195,6 +213,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 			hd_ui_say(&ui, "!! no report: %s", why.text);
 		print_end(cmd, &ui, dir, &end, err);
 	}
+	hd_network_give(&net);
 	hd_arena_finish(&team.arena);
 	hd_task_destroy(task);
 	return err;

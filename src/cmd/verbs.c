@@ -8,9 +8,10 @@ static const char run_more[] =
 	"The run directory is runs/NAME below the current folder (or -C DIR), NAME from job.name; a name that is taken\n"
 	"gets -2, -3 and so on. It holds the resolved job, metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
 	"Devices and threads never change a bit of the result: only how fast it comes.\n"
+	"Nothing listens but Unix sockets in that directory, unless --listen HOST:PORT --key FILE lets workers of other machines join.\n"
 	"SIGTERM: finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves at once.";
 
-#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
 
 #define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
 #define COST_OPTS HD_OPT_PERIODS
@@ -32,12 +33,19 @@ const struct hd_verb hd_verbs[] = {
 	{ "worker", "", 0, 0, "join a run as one of its workers, with the devices of this machine",
 	  "--join RUN: the folder of a run that was started with --workers; `heddle run` starts its own workers this way. A worker\n"
 	  "learns the state while the others go on, takes its part between two steps, and leaves at SIGTERM after the step at hand\n"
-	  "(exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.",
-	  OPTS(HD_OPT_JOIN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_SET), hd_cmd_worker, "program_elastic.sh" },
+	  "(exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.\n"
+	  "--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT --key FILE. The job comes from there;\n"
+	  "the data must be here too, at the same path or where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT,\n"
+	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.",
+	  OPTS(HD_OPT_JOIN, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_SET), hd_cmd_worker,
+	  "program_remote.sh" },
 	{ "serve", "", 0, 0, "coordinate a run whose coordinator is gone",
 	  "--job RUN: takes over the run in that folder: who its members are and what was decided stands in its store. Workers do so by\n"
-	  "themselves. While another one coordinates it, nothing is done (exit 1).",
-	  OPTS(HD_OPT_JOB, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve, "program_elastic.sh" },
+	  "themselves. While another one coordinates it, nothing is done (exit 1).\n"
+	  "--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, readable by you alone, and stops. Copy the\n"
+	  "file to the other machines; it is never sent, nor named in an argument or a log.",
+	  OPTS(HD_OPT_JOB, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve,
+	  "program_elastic.sh" },
 	{ "chaos run", "JOB", 1, 1, "run a job under faults, and undisturbed on one device, and compare the states",
 	  "SIGKILL to any process of the run, the coordinator too; a tenth as many SIGSTOP and SIGCONT, and changes of the number of\n"
 	  "workers. When and whom is drawn from --seed. Exit 0 only if both runs end with the same bits, 5 if not or if no step is\n"

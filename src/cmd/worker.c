@@ -4,7 +4,9 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "exec/elastic.h"
+#include "exec/offer.h"
 #include "serve/conduct.h"
+#include "cmd/network.h"
 #include "cmd/team.h"
 
 /* A worker of a run: joins, and joins anew when the others went on without it. */
@@ -12,6 +14,9 @@
 struct post {
 	struct hd_cmd *cmd;
 	const char *dir;
+	const char *where;                /* of a run of another machine: HOST:PORT; else NULL */
+	struct hd_offer offer;            /* by that one */
+	struct hd_network net;
 	struct hd_host host;
 	struct hd_proc coordinator;       /* one that this worker started; reaped at the next */
 };
@@ -63,26 +68,62 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	return err;
 }
 
+/* What was offered is what this machine has made of it: the job, and the data's content. */
+static enum hd_err compare(const struct post *p, const struct hd_task *task)
+{
+	struct hd_diag *diag = &p->cmd->diag;
+
+	if (!hd_hash_same(task->job_hash, p->offer.job))
+		return hd_fail(diag, HD_E_INVAL, "what fixes the result differs from the job of the run at %s: leave out -s and HEDDLE_ variables "
+			"that change it, and use the same model and weights files and the same heddle", p->where);
+	if (task->data->count != p->offer.data_count || !hd_hash_same(task->data->hash, p->offer.data))
+		return hd_fail(diag, HD_E_INPUT, "the data here (%s) are not those of the run at %s, %llu samples of other content: copy them, or say where "
+			"they are by -s data.path=PATH", task->data->about, p->where, (unsigned long long)p->offer.data_count);
+	return HD_OK;
+}
+
+static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, struct hd_run **run)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_run_create(run, job, &p->cmd->fs, &p->cmd->clock, p->where ? NULL : dir, options, &why);
+
+	if (!err && p->where) {
+		err = compare(p, hd_run_task(*run));
+		if (err)
+			hd_run_destroy(*run);
+		return err;
+	}
+	if (err == HD_E_NOTFOUND && p->where)
+		return hd_fail(&p->cmd->diag, err, "%s; this machine needs the files of the run itself: copy them, or say where they are by "
+			"-s data.path=PATH or -s model.weights=PATH", why.text);
+	return err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
+}
+
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, bool *fenced)
 {
 	struct hd_cmd *cmd = p->cmd;
-	char coordinator[HD_MSG_ADDR + 1], listen[HD_MSG_ADDR + 1], name[32];
+	char coordinator[HD_ELASTIC_ADDR], own[HD_ELASTIC_ADDR], name[32];
 	struct hd_proc_self self;
 	struct hd_run *run = NULL;
-	enum hd_err err;
+	enum hd_err err = HD_OK;
 
 	hd_proc_self(&self);
 	snprintf(name, sizeof name, "w%u.sock", self.pid);
-	err = hd_conduct_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
+	if (!p->where)
+		err = hd_conduct_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
+	if (!err && !p->where)
+		err = hd_conduct_address("shm", p->dir, name, own, &cmd->diag);
 	if (!err)
-		err = hd_conduct_address("shm", p->dir, name, listen, &cmd->diag);
-	if (!err)
-		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, dir, options, &cmd->diag);
+		err = make_run(p, job, dir, options, &run);
 	if (err)
 		return err;
-	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock, .dir = p->dir, .coordinator = coordinator, .listen = listen,
-		.take_over = take_over, .wish = wish, .user = p,
+	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock, .dir = p->where ? NULL : p->dir,
+		.coordinator = p->where ? p->net.coordinator : coordinator, .listen = { p->net.listens ? p->net.workers : own },
+		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
+		.take_over = p->where ? NULL : take_over, .wish = wish, .user = p,
 		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
+	if (p->net.listens && !p->where)
+		spec.listen[1] = own;
 	if (cmd->args.has[HD_OPT_SLOW])
 		err = hd_num_f64(cmd->args.text[HD_OPT_SLOW], 1, 1000, &spec.slow, &cmd->diag);
 	if (!err)
@@ -91,33 +132,76 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	return err;
 }
 
+/* A run of this machine: all there is to know lies in its folder. */
+static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *job)
+{
+	struct hd_cmd *cmd = p->cmd;
+	char path[HD_PATH_CAP];
+
+	enum hd_err err = hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
+	if (!err) {
+		hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
+		err = hd_session_job(cmd, path, job, NULL, NULL);
+	}
+	return err ? err : hd_network_of(cmd, job, p->dir, &p->net);
+}
+
+/* A run of another machine: its coordinator says which job it is. */
+static enum hd_err call(struct post *p, struct hd_job *job)
+{
+	struct hd_cmd *cmd = p->cmd;
+	char name[HD_ADDR_CAP + 32];
+
+	enum hd_err err = hd_network_join(cmd, p->where, &p->net);
+	if (err)
+		return err;
+	const struct hd_offer_spec spec = { .clock = &cmd->clock, .coordinator = p->net.coordinator, .realm = p->net.realm,
+		.key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext };
+	err = hd_offer_ask(&spec, &cmd->arena, &p->offer, &cmd->diag);
+	snprintf(name, sizeof name, "the job of %.*s", HD_ADDR_CAP, p->where);
+	if (!err)
+		err = hd_session_job_text(cmd, name, p->offer.text, p->offer.len, p->offer.folder, job);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> %s: %s, joining as a worker\n", p->where, hd_job_text(job, HD_JOB_NAME));
+	return err;
+}
+
 enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { 0 };
-	struct post post = { .cmd = cmd, .dir = cmd->args.text[HD_OPT_JOIN] };
+	struct post *post = hd_arena_take(&cmd->arena, 1, sizeof *post);
 	struct hd_rundir dir = { 0 };
-	char path[HD_PATH_CAP];
 	bool fenced = true;
 
-	if (!job)
+	if (!job || !post)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
 	if (!cmd->args.has[HD_OPT_JOIN])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--join names what to join: the folder of a run that was started with --workers");
-	hd_host_real(&post.host);
-	enum hd_err err = hd_rundir_visit(&dir, &cmd->fs, &cmd->clock, post.dir, &cmd->diag);
-	if (!err) {
-		hd_rundir_path(&dir, "job.resolved.json", path, sizeof path);
-		err = hd_session_job(cmd, path, job, NULL, NULL);
-	}
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--join names what to join: the folder of a run that was started with --workers, or HOST:PORT of one started with --listen");
+	const char *where = cmd->args.text[HD_OPT_JOIN];
+	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where : NULL };
+	hd_host_real(&post->host);
+	enum hd_err err = post->where ? call(post, job) : visit(post, &dir, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	options.shared = true;
+	options.quiet_disk = post->where != NULL;
 	while (!err && fenced)
-		err = once(&post, job, &dir, &options, &fenced);
+		err = once(post, job, &dir, &options, &fenced);
+	hd_network_give(&post->net);
 	hd_rundir_close(&dir);
+	return err;
+}
+
+static enum hd_err new_key(struct hd_cmd *cmd)
+{
+	enum hd_err err = hd_key_make(cmd->args.text[HD_OPT_NEW_KEY], &cmd->diag);
+
+	if (!err)
+		printf("%s\n", cmd->args.text[HD_OPT_NEW_KEY]);
 	return err;
 }
 
@@ -129,6 +213,8 @@ enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
 
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	if (cmd->args.has[HD_OPT_NEW_KEY])
+		return new_key(cmd);
 	if (!cmd->args.has[HD_OPT_JOB])
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--job names the folder of the run to coordinate");
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);

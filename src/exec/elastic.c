@@ -20,6 +20,23 @@ enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[H
 	return HD_OK;
 }
 
+/* A Unix path may hold a semicolon itself: it stands last, and is not searched. */
+const char *hd_elastic_reach(const char *told, bool remote, char one[HD_ELASTIC_ADDR])
+{
+	const char *end = strchr(told, ';'), *path = strstr(told, "unix:");
+	bool two = end && (!path || end < path);
+
+	snprintf(one, HD_ELASTIC_ADDR, "%.*s", two && remote ? (int)(end - told) : HD_MSG_ADDR, two && !remote ? end + 1 : told);
+	return one;
+}
+
+struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job)
+{
+	static const struct hd_hash none = { { 0 } };
+
+	return hd_hash_same(realm, none) ? job : realm;
+}
+
 static void wake(void *user) { hd_hub_wake(&((struct hd_elastic *)user)->hub); }
 
 /* On a device's thread, in the midst of a pass. */
@@ -112,24 +129,28 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 {
 	struct hd_wire_events events = hd_elastic_events;
 	struct hd_hub_config config = {
-		.job = e->task->job_hash, .job_hash = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker), .worker = HD_WORKER_NONE,
-		.role = HD_ROLE_WORKER, .detect_ms = (uint32_t)(e->detect_ns / 1000000), .peers_cap = HD_HUB_PEERS, .streams_cap = HD_ELASTIC_STREAMS,
+		.job = hd_elastic_realm(e->spec->realm, e->task->job_hash), .job_hash = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker),
+		.worker = HD_WORKER_NONE, .role = HD_ROLE_WORKER, .detect_ms = (uint32_t)(e->detect_ns / 1000000),
+		.peers_cap = HD_HUB_PEERS, .streams_cap = HD_ELASTIC_STREAMS,
 		.plaintext = e->spec->plaintext, .key = e->spec->key, .key_len = e->spec->key_len,
 	};
 	char transport[16], addr[HD_ADDR_CAP];
+	struct hd_text told;
 
 	events.self = e;
 	hd_net_real(&e->net);
+	e->net.world = e->spec->key || e->spec->plaintext;
 	enum hd_err err = hd_loop_init(&e->loop, e->spec->clock, diag);
 	if (!err)
 		err = hd_hub_init(&e->hub, &config, &events, &e->loop, &e->net, diag);
-	if (!err)
-		err = hd_elastic_address(e->spec->listen, transport, addr, diag);
-	if (!err)
-		err = hd_hub_listen(&e->hub, transport, addr, diag);
-	if (!err)
-		snprintf(e->address, sizeof e->address, "%.15s %.90s", transport, addr);
-	return err;
+	hd_text_fixed(&told, e->address, sizeof e->address);
+	for (size_t i = 0; i < HD_ELASTIC_LISTENS && e->spec->listen[i] && !err; i++) {
+		err = hd_elastic_address(e->spec->listen[i], transport, addr, diag);
+		if (!err)
+			err = hd_hub_listen(&e->hub, transport, addr, diag);
+		hd_text_addf(&told, "%s%s %s", i ? ";" : "", transport, addr);
+	}
+	return err || !told.full ? err : hd_fail(diag, HD_E_REFUSED, "the addresses of this worker, %s, are too long to be told", e->address);
 }
 
 static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)

@@ -72,9 +72,9 @@ ACT(send)
 
 static void connect_to(struct hd_elastic *e, uint32_t worker, const char *text)
 {
-	char transport[16], addr[HD_ADDR_CAP];
+	char transport[16], addr[HD_ADDR_CAP], one[HD_ELASTIC_ADDR];
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_elastic_address(text, transport, addr, &diag);
+	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir, one), transport, addr, &diag);
 
 	if (!err)
 		err = hd_hub_connect(&e->hub, link_of(worker), transport, addr, &diag);
@@ -139,6 +139,7 @@ ACT(epoch)
 	struct { struct hd_hash job; uint32_t epoch, zero; } of = { e->task->job_hash, a->epoch, 0 };
 
 	hd_hub_epoch(&e->hub, a->epoch, hd_hash(&of, sizeof of));
+	hd_relay_epoch(&e->relay, a->epoch);
 }
 
 ACT(adopt) { hd_relay_view(&e->relay, a->view, hd_member_worker(e->member)); }

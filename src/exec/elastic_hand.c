@@ -84,7 +84,7 @@ DUTY(begin)
 		err = adopt(e, d->view, diag);
 	e->began_ns = hd_clock_now_ns(e->spec->clock);
 	e->idle_ns = e->computed_ns = 0;
-	e->computed = false;
+	e->computed = e->between = false;
 	if (!err && hd_worker_at(e->worker) != d->step)
 		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu", (unsigned long long)d->step,
 			(unsigned long long)hd_worker_at(e->worker));
@@ -194,11 +194,17 @@ static uint64_t teaching_budget(const struct hd_elastic *e)
 }
 
 /* A learner that has become a member makes its own steps. */
-DUTY(boundary)
+static void teach_all(struct hd_elastic *e, uint64_t step, uint64_t budget)
 {
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
 		if (e->taught[i].teacher.worker && !hd_view_has(&e->adopted, e->taught[i].learner))
-			hd_teacher_boundary(&e->taught[i].teacher, d->step, teaching_budget(e));
+			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
+}
+
+DUTY(boundary)
+{
+	e->between = true;
+	teach_all(e, d->step, teaching_budget(e));
 	return d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 }
 
@@ -208,6 +214,7 @@ DUTY(cancel)
 	(void)done;
 	(void)diag;
 	hd_share_abandon(e->worker);
+	e->between = true;
 	return HD_OK;
 }
 
@@ -222,16 +229,24 @@ DUTY(restore)
 	e->touched = true;
 	if (d->step == 0)
 		return hd_fail(diag, HD_E_PEERLOST, "all members are gone before the first checkpoint: this worker begins anew");
+	if (!e->spec->dir)
+		return hd_fail(diag, HD_E_PEERLOST, "no member is left to learn from: this worker begins anew");
 	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
 	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
 }
 
+/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. */
 DUTY(teach)
 {
 	struct hd_taught *t = &e->taught[d->number];
 
 	(void)done;
 	(void)diag;
+	if (d->worker == HD_NOBODY) {
+		if (e->between)
+			teach_all(e, hd_worker_at(e->worker), UINT64_MAX);
+		return HD_OK;
+	}
 	t->learner = d->worker;
 	if (d->flag)
 		hd_teacher_init(&t->teacher, e->worker, &e->task->layout);

@@ -75,6 +75,7 @@ struct hd_elastic {
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
 	char address[HD_ELASTIC_ADDR];
 	struct hd_taught taught[HD_ELASTIC_PUPILS];
+	bool teaching;                    /* TEACH of nobody is with the hand */
 	uint32_t donor;                   /* from whom we learn; HD_NOBODY */
 	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */
 	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
@@ -94,6 +95,7 @@ struct hd_elastic {
 	bool touched;                     /* the state is not that of the run's beginning any more */
 	bool learnt;                      /* the state came from a donor: the reader must go there */
 	bool computed;                    /* pass 0 of the share, in this step */
+	bool between;                     /* no step is begun: the state is X_at and nobody writes it */
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the share */
 	uint32_t redone;                  /* virtual nodes computed again in this step */
 	uint64_t step_ns;                 /* of the last step */
@@ -120,6 +122,7 @@ bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold);
 void hd_elastic_results(struct hd_elastic *e);        /* what the hand has done becomes events */
 /* elastic_lessons.c: both ends of teaching, the wire's part. */
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on);
+void hd_elastic_teach_standing(struct hd_elastic *e);         /* now and then */
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done);       /* TEACH is done */
 void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len);
 void hd_elastic_answer(struct hd_elastic *e);         /* pieces that are there go to who asked */

@@ -74,10 +74,24 @@ void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on)
 	/* all places are taken: the learner hears nothing and is named another donor, or this one later */
 }
 
+/* Members that stand have no boundaries; whoever they wait for may have to learn from them. */
+void hd_elastic_teach_standing(struct hd_elastic *e)
+{
+	struct hd_diag diag = { "" };
+
+	if (e->teaching || !hd_member_holds(e->member))
+		return;
+	e->teaching = true;
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = HD_NOBODY, .flag = true }, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done)
 {
 	if (!done->duty.flag)
 		e->taught[done->duty.number].let_go = true;
+	e->teaching &= done->duty.worker != HD_NOBODY;
+	hd_elastic_answer(e);
 }
 
 static void answer(struct hd_elastic *e, struct hd_taught *t, struct hd_lesson_out *out)

@@ -162,6 +162,7 @@ static void look_at_wish(struct hd_elastic *e)
 static void tick(struct hd_elastic *e)
 {
 	hd_elastic_ask(e);
+	hd_elastic_teach_standing(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
 		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
 }

@@ -488,7 +488,7 @@ static void orphan(struct hd_member *m)
 		if (first == m->worker || (peer && peer->up))
 			break;
 	}
-	if (first == m->worker && !m->done) {
+	if (first == m->worker && !m->done && !hd_is_remote(first)) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}
@@ -636,6 +636,7 @@ enum hd_member_state hd_member_state(const struct hd_member *m) { return m->stat
 uint32_t hd_member_worker(const struct hd_member *m) { return m->worker; }
 uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
 uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
-bool hd_member_scribe(const struct hd_member *m) { return m->has_view && m->view.member[0] == m->worker; }
+bool hd_member_scribe(const struct hd_member *m) { return m->has_view && hd_view_scribe(&m->view) == m->worker; }
+bool hd_member_holds(const struct hd_member *m) { return m->has_view && m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }

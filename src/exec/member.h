@@ -15,7 +15,8 @@
  *  3. FENCE ends an epoch: EPOCH, no BEGIN until its VIEW; what computes goes on; passes that were begun count.
  *     An event of an earlier epoch (`epoch` of the event) changes nothing. Work is named by (step, worker, pass), not by epoch.
  *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
- *  5. The scribe is the member of the lowest id. One that becomes it in a VIEW gets BOUNDARY again, before it contributes.
+ *  5. The scribe is the member of the lowest id; remote workers have higher ids and are never it. One that becomes it in a VIEW gets
+ *     BOUNDARY again, before it contributes.
  *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others
  *     after them), TAKE_OVER each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
  *  7. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
@@ -156,6 +157,7 @@ uint32_t hd_member_worker(const struct hd_member *member);        /* own id; HD_
 uint32_t hd_member_epoch(const struct hd_member *member);
 uint64_t hd_member_at(const struct hd_member *member);            /* first step not sealed: the state is X_at, unless FINISH is under way */
 bool hd_member_scribe(const struct hd_member *member);
+bool hd_member_holds(const struct hd_member *member);             /* between steps, told to begin none until there are more of them */
 const struct hd_view *hd_member_view(const struct hd_member *member);             /* in force; NULL: not a member */
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
 

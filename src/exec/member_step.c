@@ -123,7 +123,7 @@ void hd_member_boundary(struct hd_member *m)
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
 
-	m->was_scribe = view->member[0] == m->worker;
+	m->was_scribe = hd_view_scribe(view) == m->worker;
 	a->flag = m->was_scribe;
 	a->final = m->halt_step == m->at;
 	m->asked_final = a->final;

@@ -28,9 +28,11 @@
 #include "exec/view.h"
 
 enum {
-	HD_MSG_ADDR = 108,                /* bytes of an address, as of wire */
+	HD_MSG_ADDR = 250,                /* bytes of addresses: two of wire */
 	HD_MSG_TEXT = 600,                /* a reason for a user: fits a diag */
 	HD_MSG_JSON = 16384,              /* an event's object */
+	HD_MSG_JOB = 1 << 19,             /* a resolved job */
+	HD_MSG_PATH = 4000,
 	HD_MSG_KIND_NAME = 64,
 	HD_MSG_RUNS = 65536,              /* runs of `have`; = HD_MAX_BUCKETS */
 	HD_MSG_BITS = HD_MAX_BUCKETS / 64,
@@ -64,13 +66,15 @@ enum {
 	X(DONE,     37, done,     "M>C", "I have stopped before this step, or failed in it")                       \
 	X(EVENT,    38, event,    "W>C", "a line for events.ndjson")                                               \
 	X(PROGRESS, 39, progress, "M>C", "how far I am: a heart that beats does not say that hands move")          \
-	X(ENTERED,  40, none,     "C>L", "the members are in this epoch now")
+	X(ENTERED,  40, none,     "C>L", "the members are in this epoch now")                                      \
+	X(ASK,      41, none,     "W>C", "which job is this?")                                                     \
+	X(OFFER,    42, offer,    "C>W", "this one")
 
 enum hd_msg_kind {
 #define X(id, no, fields, who, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 41
+	HD_MSG_NKINDS = 43
 };
 
 /* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends does not. */
@@ -122,6 +126,8 @@ struct hd_step_news {
 #define HD_FIELDS_done(F, A) F(u64, step) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_event(F, A) A(text, kind, HD_MSG_KIND_NAME) A(text, json, HD_MSG_JSON)
 #define HD_FIELDS_progress(F, A) F(u64, step) F(u64, done) F(u64, longest_ns) F(flag, busy)
+/* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths begin, there */
+#define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) A(text, folder, HD_MSG_PATH)
 
 /* C types of those words. */
 #define HD_MSG_C_u8 uint8_t
@@ -160,6 +166,7 @@ struct hd_msg_halt { HD_FIELDS_halt(F, A) };
 struct hd_msg_done { HD_FIELDS_done(F, A) };
 struct hd_msg_event { HD_FIELDS_event(F, A) };
 struct hd_msg_progress { HD_FIELDS_progress(F, A) };
+struct hd_msg_offer { HD_FIELDS_offer(F, A) };
 #undef F
 #undef A
 
@@ -189,6 +196,7 @@ struct hd_msg {
 		struct hd_msg_done done;
 		struct hd_msg_event event;
 		struct hd_msg_progress progress;
+		struct hd_msg_offer offer;
 	};
 };
 

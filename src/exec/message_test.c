@@ -40,6 +40,8 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_EVENT, 1, 2, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" } },
 	{ HD_MSG_PROGRESS, 1, 2, .progress = { 1, 2, 3, true } },
 	{ HD_MSG_ENTERED, 1, 2, .none = { 0 } },
+	{ HD_MSG_ASK, 1, 2, .none = { 0 } },
+	{ HD_MSG_OFFER, 1, 2, .offer = { .data_count = 7, .ntext = 2, .text = "{}", .nfolder = 1, .folder = "/" } },
 };
 enum { NSAMPLES = sizeof samples / sizeof *samples, ROOM = 4096 };
 

@@ -56,6 +56,8 @@ uint64_t hd_relay_bytes(const struct hd_relay *r)
 	return r->room_cap * HD_BUCKET_BYTES + r->operand_cap * sizeof *r->operand + r->nvns * r->leaf_len + r->rows_cap * sizeof *r->rows;
 }
 
+void hd_relay_epoch(struct hd_relay *r, uint32_t epoch) { r->epoch = epoch; }
+
 void hd_relay_view(struct hd_relay *r, const struct hd_view *view, uint32_t self)
 {
 	r->view = *view;
@@ -271,8 +273,13 @@ static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *di
 	return err ? err : post_from(r, member, diag);
 }
 
+/* An epoch has ended and the view of the next is not here: it opens its own channels, with its own rows. */
+static bool is_between(const struct hd_relay *r) { return r->view.epoch != r->epoch; }
+
 enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
 {
+	if (is_between(r))
+		return HD_OK;             /* a step that was begun just before: it begins again under that view */
 	if (!r->opened || r->step != x->step)     /* a step that begins again: what leaves said stays, as sums do */
 		memset(r->leaf_here, 0, r->nvns);
 	r->opened = true;
@@ -291,7 +298,7 @@ enum hd_err hd_relay_up(struct hd_relay *r, uint32_t worker, struct hd_diag *dia
 {
 	uint32_t member = r->has_view ? hd_view_index(&r->view, worker) : HD_NOBODY;
 
-	if (member == HD_NOBODY || !r->x)
+	if (member == HD_NOBODY || !r->x || is_between(r))
 		return HD_OK;
 	r->open_epoch[member] = 0;
 	return serve(r, member, diag);

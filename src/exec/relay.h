@@ -36,6 +36,7 @@ struct hd_relay {
 	bool has_view, opened;
 	uint64_t step;                    /* opened last */
 	struct hd_view view;              /* in force */
+	uint32_t epoch;                   /* the hub's: that of the view, or a later one whose view is to come */
 	const struct hd_exchange *x;      /* of the step at hand */
 	uint32_t first_owned, nowned;     /* buckets that this worker joins */
 	uint32_t nroots;                  /* of all passes of the step */
@@ -54,9 +55,12 @@ HD_MUST_USE enum hd_err hd_relay_init(struct hd_relay *relay, struct hd_hub *hub
 	uint32_t nvns, struct hd_diag *diag);
 void hd_relay_finish(struct hd_relay *relay);                /* takes zeroed ones */
 
+/* The hub is in that epoch: nothing is opened before the view of the same number. */
+void hd_relay_epoch(struct hd_relay *relay, uint32_t epoch);
 /* The view is in force; channels are opened when the exchange of a step is known. */
 void hd_relay_view(struct hd_relay *relay, const struct hd_view *view, uint32_t self);
-/* A step begins, or begins again: names its roots, opens the channels that are not open, posts for all that is to come. */
+/* A step begins, or begins again: names its roots, opens the channels that are not open, posts for all that is to come. Between two epochs
+ * nothing: the next view has the step begin again. */
 HD_MUST_USE enum hd_err hd_relay_open(struct hd_relay *relay, const struct hd_exchange *x, struct hd_diag *diag);
 /* A member of the view is connected (only now, or again). */
 HD_MUST_USE enum hd_err hd_relay_up(struct hd_relay *relay, uint32_t worker, struct hd_diag *diag);

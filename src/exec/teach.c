@@ -125,17 +125,23 @@ static void put_snap(struct hd_teacher *t, uint32_t snap, uint64_t step)
 	hd_free(bytes);
 }
 
-/* What was handed over before follows the step; more is handed over. */
-static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
+/* What was handed over before follows the step. */
+static void follow_step(struct hd_teacher *t, uint64_t step)
 {
 	uint32_t follow = t->given < t->nbuckets ? t->given : t->nbuckets;
-	uint64_t spent = 0;
 
 	for (uint32_t b = 0; b < follow && !t->over; b++) {
 		put_head(t, HD_RECORD_SUM, b, step - 1, sum_bytes(t->layout, b));
 		put(t, hd_share_sum_at(t->worker, b), sum_bytes(t->layout, b));
 	}
 	put_rest(t, t->given ? HD_RECORD_STEP : HD_RECORD_REST, t->given ? step - 1 : step);
+}
+
+/* More is handed over. */
+static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
+{
+	uint64_t spent = 0;
+
 	while (t->given < t->nsnaps && !t->over && t->queued < HD_TEACH_QUEUE && (spent == 0 || spent < budget)) {
 		uint32_t end = hd_share_snap_end(t->worker, t->given);
 		for (; t->given < end; t->given++) {
@@ -151,15 +157,19 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 
 void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 {
-	if (t->begun && step == t->at)
-		return;                   /* a boundary may come again */
+	bool again = t->begun && step == t->at;
+
+	if (again && (t->even || t->over || !budget))
+		return;
 	t->begun = true;
 	t->at = step;
 	hd_lock_take(&t->lock);
 	bool was_over = t->over;
+	if (!was_over && !again && t->queued < HD_TEACH_MOST)
+		follow_step(t, step);
 	if (!was_over && t->queued < HD_TEACH_MOST)
 		add(t, step, budget);
-	else
+	else if (!again)
 		t->over = true;
 	if (t->over && !was_over) {       /* a half record is of no use: what remains is one word */
 		drop_all(t);

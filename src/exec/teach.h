@@ -42,7 +42,8 @@ struct hd_teacher {
 
 void hd_teacher_init(struct hd_teacher *teacher, struct hd_worker *worker, const struct hd_layout *layout);
 void hd_teacher_finish(struct hd_teacher *teacher);       /* takes zeroed ones */
-/* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). */
+/* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). Of the same step again: more snaps, for a
+ * learner of those who stand and wait for it. */
 void hd_teacher_boundary(struct hd_teacher *teacher, uint64_t step, uint64_t budget);
 struct hd_handout *hd_teacher_take(struct hd_teacher *teacher);         /* the oldest; NULL: none */
 void hd_teacher_free(struct hd_handout *piece);

@@ -94,6 +94,27 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 	}
 }
 
+/* Members that wait for a newcomer make no step: it learns all there is from the one they stand at. */
+static void a_teacher_that_stands_hands_over_the_rest(void **state)
+{
+	struct school s;
+
+	(void)state;
+	open_school(&s, "model: {use: builtin:mlp, args: {hidden: [300, 300]}}\ndata: {kind: synthetic, count: 61}\n", "optim: {kind: adamw, lr: 1e-2}");
+	step(&s, 1);
+	learn_all(&s);
+	assert_int_equal(s.evens, 0);
+	for (uint32_t k = 0; k < 3; k++)
+		hd_teacher_boundary(&s.teacher, hd_worker_at(s.a.worker), UINT64_MAX);
+	learn_all(&s);
+	assert_int_equal(s.evens, 1);
+	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	step(&s, 0);                                      /* and follows when they go on */
+	learn_all(&s);
+	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	close_school(&s);
+}
+
 /* What is out of order, of another length, or twice, is refused. */
 static void a_stream_that_was_tampered_with_is_refused(void **state)
 {
@@ -142,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pupil_comes_to_the_state_and_follows),
+		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
 		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
 	};

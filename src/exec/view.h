@@ -36,6 +36,7 @@ enum {
 };
 
 #define HD_NOBODY UINT32_MAX              /* no worker */
+#define HD_REMOTE_WORKER UINT32_C(1000000)        /* ids from here on: of workers that cannot reach the run's folder */
 #define HD_NO_STEP UINT64_MAX
 
 struct hd_vrank { uint32_t worker, nvns; };
@@ -63,6 +64,12 @@ struct hd_hash hd_view_hash(const struct hd_view *view);
 bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b);         /* all but the epoch */
 
 uint32_t hd_view_index(const struct hd_view *view, uint32_t worker);              /* among the members; HD_NOBODY */
+static inline bool hd_is_remote(uint32_t worker) { return worker >= HD_REMOTE_WORKER; }
+/* Who evaluates and saves: the member of the lowest id, if it reaches the folder; HD_NOBODY: all are remote. */
+static inline uint32_t hd_view_scribe(const struct hd_view *view)
+{
+	return view->nmembers && !hd_is_remote(view->member[0]) ? view->member[0] : HD_NOBODY;
+}
 static inline bool hd_view_has(const struct hd_view *view, uint32_t worker) { return hd_view_index(view, worker) != HD_NOBODY; }
 /* A worker's leaves: ascending ranges, joined where they touch. `out` has room for HD_VIEW_RANKS. */
 uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out);

@@ -50,6 +50,7 @@ struct conduct {
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;
 	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which a coordinator before this one had them */
+	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
 	enum hd_err err;
@@ -345,10 +346,21 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 	return !err;
 }
 
+static void tell_job(struct conduct *c, uint32_t worker)
+{
+	const struct hd_task *task = c->spec->task;
+	const char *text = c->spec->job_text ? c->spec->job_text : "", *folder = c->spec->job_folder ? c->spec->job_folder : "";
+	const struct hd_msg msg = { .kind = HD_MSG_OFFER, .offer = { .job = task->job_hash, .data = task->data->hash, .data_count = task->data->count,
+		.ntext = (uint32_t)strcspn(text, "\n"), .text = text, .nfolder = (uint32_t)strlen(folder), .folder = folder } };
+
+	do_send(c, &(struct hd_co_action){ .worker = worker, .msg = &msg });
+}
+
 static void on_message(void *self, const struct hd_message *m)
 {
 	struct conduct *c = self;
 	struct hd_diag diag = { "" };
+	bool remote = hd_hub_is_away(&c->hub, m->worker);
 	struct hd_msg msg;
 
 	hd_arena_reset(&c->messages);
@@ -357,10 +369,14 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_FRAME, diag.text);
 	else if (err)
 		fail(c, err, &diag);
+	else if (msg.kind == HD_MSG_ASK)
+		tell_job(c, m->worker);
+	else if (remote && !c->machine)
+		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED, "the run has not begun; call again");
 	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL && msg.seal.ran)
 		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news, hd_coordinator_view(c->machine));
 	if (!err && c->machine)
-		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker, .msg = &msg });
+		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker, .msg = &msg, .remote = remote });
 }
 
 static void on_up(void *self, const struct hd_peer_info *peer)
@@ -530,6 +546,19 @@ static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_wr
 	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
 }
 
+/* Connections that ended by a fault of the other side, by reason. */
+static void put_refusals(struct conduct *c, struct hd_json_writer *w)
+{
+	struct hd_hub_stats stats;
+
+	hd_hub_stats(&c->hub, &stats);
+	hd_json_open_object(w, "refused");
+	for (uint32_t why = 1; why < HD_CLOSE_COUNT; why++)
+		if (stats.closed[why] && hd_close_blame((enum hd_close)why) == HD_BLAME_PEER)
+			hd_json_put_i64(w, hd_close_name((enum hd_close)why), (int64_t)stats.closed[why]);
+	hd_json_close(w);
+}
+
 static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
@@ -564,6 +593,8 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_text(w, "plan_why", c->reshape.used.why);
 	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
 	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
+	hd_json_put_text(w, "listen", c->address);
+	put_refusals(c, w);
 	hd_json_open_array(w, "workers");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct hd_co_worker_status *p = &worker[i];
@@ -571,6 +602,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 			continue;
 		hd_json_open_object(w, NULL);
 		hd_json_put_i64(w, "id", p->worker);
+		hd_json_put_bool(w, "remote", hd_is_remote(p->worker));
 		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
 		hd_json_put_i64(w, "pid", pid_in(p->host));
 		hd_json_put_i64(w, "devices", p->ndevices);
@@ -720,16 +752,29 @@ static enum hd_err configure(struct conduct *c, struct hd_diag *diag)
 	return err;
 }
 
+/* Users read it, and a coordinator that follows listens there again. */
+static enum hd_err tell_address(struct conduct *c, const char *addr, struct hd_diag *diag)
+{
+	char text[HD_ADDR_CAP + 64];
+
+	snprintf(c->address, sizeof c->address, "%s", addr + (strncmp(addr, "tcp:", 4) ? 0 : 4));
+	snprintf(text, sizeof text, "workers of other machines join at %s%s", c->address, c->spec->key ? "" : ", without a key");
+	note(c, "listening", HD_NOBODY, text);
+	return hd_rundir_put(c->spec->dir, HD_CONDUCT_ADDRESS, c->address, strlen(c->address), diag);
+}
+
 static enum hd_err open_links(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_wire_events events = { .self = c, .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message,
 		.arrived = on_arrived, .sent = on_sent, .stale = on_epoch, .ahead = on_epoch, .probed = on_probed };
-	struct hd_hub_config config = { .job = c->spec->task->job_hash, .job_hash = c->spec->task->job_hash, .worker = HD_COORDINATOR_LINK,
-		.role = HD_ROLE_COORDINATOR, .detect_ms = (uint32_t)(c->detect_ns / 1000000), .peers_cap = HD_HUB_PEERS, .streams_cap = 4096,
+	struct hd_hub_config config = { .job = hd_elastic_realm(c->spec->realm, c->spec->task->job_hash), .job_hash = c->spec->task->job_hash,
+		.worker = HD_COORDINATOR_LINK, .role = HD_ROLE_COORDINATOR, .detect_ms = (uint32_t)(c->detect_ns / 1000000),
+		.peers_cap = HD_HUB_PEERS, .streams_cap = 4096,
 		.plaintext = c->spec->plaintext, .key = c->spec->key, .key_len = c->spec->key_len };
 	char transport[16], addr[HD_ADDR_CAP];
 
 	hd_net_real(&c->net);
+	c->net.world = c->spec->key || c->spec->plaintext;
 	enum hd_err err = hd_loop_init(&c->loop, c->spec->clock, diag);
 	if (!err)
 		err = hd_hub_init(&c->hub, &config, &events, &c->loop, &c->net, diag);
@@ -738,7 +783,7 @@ static enum hd_err open_links(struct conduct *c, struct hd_diag *diag)
 		if (!err)
 			err = hd_hub_listen(&c->hub, transport, addr, diag);
 		if (!err && i)
-			note(c, "listening", HD_NOBODY, addr);
+			err = tell_address(c, addr, diag);
 	}
 	c->control = (struct hd_control){ .self = c, .answer = answer, .tag = 1 };
 	if (!err)

@@ -8,7 +8,8 @@
  * 2. What is decided is in the store before a message of it leaves.
  * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost rather than awaited. Steps whose
  *    records were lost while nobody coordinated are counted and told. "t" counts from the run's beginning, whoever conducts.
- * 4. Workers listen and are listened to on Unix sockets of the run's folder; on other addresses only if they are asked for.
+ * 4. Workers listen and are listened to on Unix sockets of the run's folder; on other addresses only if they are asked for. Who comes
+ *    by such an address is remote: it asks which job this is, and joins a run that has begun.
  * 5. The kernels of the job are those of the first worker that joined; they are in the store.
  *
  * 6. Workers of its own that end before anybody joined, several in a row and by themselves, end the run with their exit code.
@@ -22,6 +23,7 @@
 #include "cluster/coordinator.h"
 
 enum { HD_CONDUCT_LISTENS = 3 };
+#define HD_CONDUCT_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
 
 /* What a front end hears; slots may be NULL. Called between turns of the loop. */
 struct hd_conduct_watch {
@@ -39,6 +41,8 @@ struct hd_conduct_spec {
 	uint64_t step;                    /* that a new store begins with: of the checkpoint to resume from, or 0 */
 	const char *const *worker_argv;   /* of a worker on this machine, ends with NULL; NULL: none is started here */
 	const char *listen[HD_CONDUCT_LISTENS];       /* addresses (exec/elastic.h), the first is the folder's own; NULL: no more */
+	const char *job_text, *job_folder;            /* for those who ask: the resolved job, and where its relative paths begin */
+	struct hd_hash realm;             /* as of exec/elastic.h */
 	const void *key;
 	size_t key_len;
 	bool plaintext;

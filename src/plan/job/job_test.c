@@ -339,7 +339,7 @@ static void a_wrong_set_is_named_as_it_was_written(void **state)
 		{ { "optim.betas", "0.9", HD_FROM_SET }, "-s optim.betas=0.9: optim.betas takes a list" },
 		{ { "job.name", "", HD_FROM_SET }, "-s job.name=: job.name: an empty text means nothing here" },
 		{ { "batch.virtual_nodes", "96", HD_FROM_SET }, "-s batch.virtual_nodes=96: batch.virtual_nodes is 96, more than batch.global 64; use at most 64" },
-		{ { "net.listen", "any", HD_FROM_SET }, "-s net.listen=any: net is not available in this build" },
+		{ { "launch.kind", "ssh", HD_FROM_SET }, "-s launch.kind=ssh: launch is not available in this build" },
 	};
 
 	(void)state;

@@ -90,6 +90,10 @@ X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duratio
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 
+X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")
+X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")
+X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; anybody who reaches the port can read and change the run")
+
 X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
 X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")
 
