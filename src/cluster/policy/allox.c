@@ -135,7 +135,7 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 	err = assign(policy, state, free, devices, arena);
 	was = ledger->at;
 	for (uint32_t k = 0; !err && k < ledger->n; k++) {
-		struct hd_shape shape = hd_shape_single(state, hd_sched_find(state, was[k].id), was[k].type);
+		struct hd_shape shape = hd_way_single(state, hd_sched_find(state, was[k].id), was[k].type);
 		err = hd_collect(&c, &shape, 1);
 	}
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;

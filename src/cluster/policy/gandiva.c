@@ -137,14 +137,14 @@ static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_s
 			continue;
 		(void)hd_sched_isolated(s, i, s->jobs[i].rate, units, x);
 		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
-			struct hd_shape one = hd_shape_single(s, i, j);
+			struct hd_shape one = hd_way_single(s, i, j);
 			if (x[j] <= 0)
 				continue;
 			if (other[i] == HD_SCHED_NONE) {
 				err = one.rate[0] > 0 ? hd_collect(&c, &one, x[j]) : HD_OK;
 				continue;
 			}
-			struct hd_shape pair = hd_shape_pair(s, i, other[i], j), two = hd_shape_single(s, other[i], j);
+			struct hd_shape pair = hd_way_pair(s, i, other[i], j), two = hd_way_single(s, other[i], j);
 			bool pays = hd_sched_pair_rate(s, i, other[i], j, rate) && (!exact || summed(s, i, other[i], j) >= 1);
 			if (pays || (!exact && (pair.rate[0] > 0 || pair.rate[1] > 0))) {
 				err = hd_collect(&c, &pair, x[j]);

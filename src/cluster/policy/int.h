@@ -36,8 +36,8 @@ double hd_seen_best(const struct hd_seen *seen, uint32_t job);        /* the lar
 bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t type, double rate[2]);
 
 /* One shape of one job on `scale` devices of a type. */
-struct hd_shape hd_shape_single(const struct hd_sched_state *state, uint32_t job, uint32_t type);
-struct hd_shape hd_shape_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type);
+struct hd_shape hd_way_single(const struct hd_sched_state *state, uint32_t job, uint32_t type);
+struct hd_shape hd_way_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type);
 /* Shapes with shares, collected one by one into out->shape and out->x. */
 struct hd_collect { struct hd_shares *out; struct hd_shape *shape; double *x; uint32_t cap; struct hd_arena *arena; };
 HD_MUST_USE enum hd_err hd_collect(struct hd_collect *c, const struct hd_shape *shape, double x);

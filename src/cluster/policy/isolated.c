@@ -23,7 +23,7 @@ enum hd_err hd_isolated_allocate(struct hd_policy *policy, const struct hd_sched
 			continue;
 		(void)hd_sched_isolated(state, i, state->jobs[i].rate, present, x);
 		for (uint32_t j = 0; !err && j < state->ntypes; j++) {
-			struct hd_shape shape = hd_shape_single(state, i, j);
+			struct hd_shape shape = hd_way_single(state, i, j);
 			if (x[j] > 0 && state->jobs[i].rate[j] > 0)
 				err = hd_collect(&c, &shape, x[j]);
 		}

@@ -252,7 +252,7 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b) || was->need[0].type >= s->ntypes ||
 			s->types[was->need[0].type].n == 0)
 			continue;
-		struct hd_shape shape = was->nmembers == 2 ? hd_shape_pair(s, a, b, was->need[0].type) : hd_shape_single(s, a, was->need[0].type);
+		struct hd_shape shape = was->nmembers == 2 ? hd_way_pair(s, a, b, was->need[0].type) : hd_way_single(s, a, was->need[0].type);
 		if (!(shape.rate[0] > 0) || (was->nmembers == 2 && !(shape.rate[1] > 0)))
 			continue;
 		known[a] = known[b] = true;
@@ -265,7 +265,7 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 			continue;
 		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present, x);
 		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
-			struct hd_shape shape = hd_shape_single(s, i, j);
+			struct hd_shape shape = hd_way_single(s, i, j);
 			if (s->types[j].n && s->jobs[i].rate[j] > 0)
 				err = hd_collect(&c, &shape, x[j]);
 		}

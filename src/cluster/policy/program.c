@@ -98,7 +98,7 @@ static enum hd_err add_singles(struct hd_program *pg)
 	for (uint32_t i = 0; !err && i < s->njobs; i++)
 		for (uint32_t j = 0; !err && j < s->ntypes; j++)
 			if (!pg->seen->absent[i] && hd_seen_rate(pg->seen, i, j) > 0) {
-				struct hd_shape shape = hd_shape_single(s, i, j);
+				struct hd_shape shape = hd_way_single(s, i, j);
 				err = add_shape(pg, &shape, (double[]){ hd_seen_rate(pg->seen, i, j), 0 });
 			}
 	return err;
@@ -114,7 +114,7 @@ static enum hd_err add_pairs(struct hd_program *pg, uint32_t *found, bool list)
 		for (uint32_t b = a + 1; !err && b < s->njobs && (list || *found <= HD_LISTED); b++)
 			for (uint32_t j = 0; !err && j < s->ntypes; j++)
 				if (hd_seen_pair(pg->seen, a, b, j, rate)) {
-					struct hd_shape shape = hd_shape_pair(s, a, b, j);
+					struct hd_shape shape = hd_way_pair(s, a, b, j);
 					(*found)++;
 					err = list ? add_shape(pg, &shape, rate) : HD_OK;
 				}
@@ -356,7 +356,7 @@ enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint3
 
 	if (!pg->generate || !hd_seen_pair(pg->seen, a, b, type, rate) || *slot(pg, a, b, type))
 		return HD_OK;
-	struct hd_shape shape = hd_shape_pair(pg->seen->state, a, b, type);
+	struct hd_shape shape = hd_way_pair(pg->seen->state, a, b, type);
 	enum hd_err err = add_shape(pg, &shape, rate);
 	return err ? err : columns(pg, from);
 }
@@ -418,7 +418,7 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 	qsort(offers, n, sizeof *offers, better);
 	n = n < HD_BEST ? n : HD_BEST;
 	for (uint32_t k = 0; !err && k < n; k++) {
-		struct hd_shape shape = hd_shape_pair(s, offers[k].a, offers[k].b, offers[k].type);
+		struct hd_shape shape = hd_way_pair(s, offers[k].a, offers[k].b, offers[k].type);
 		(void)hd_seen_pair(pg->seen, offers[k].a, offers[k].b, offers[k].type, rate);
 		err = add_shape(pg, &shape, rate);
 	}

@@ -153,7 +153,7 @@ static void published_packed(struct walk *w)
 		}
 		if (best == HD_SCHED_NONE)
 			break;
-		w->shape[best] = hd_shape_pair(w->s, best < job ? best : job, best < job ? job : best, w->shape[best].need[0].type);
+		w->shape[best] = hd_way_pair(w->s, best < job ? best : job, best < job ? job : best, w->shape[best].need[0].type);
 	}
 }
 
@@ -324,7 +324,7 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	hd_ledger_keep(&memory(&w)->placed, state);
 	for (uint32_t k = 0; k < w.norder; k++) {
 		const struct placed *p = hd_ledger_find(&memory(&w)->placed, state->jobs[w.order[k]].id);
-		w.shape[w.order[k]] = hd_shape_single(state, w.order[k], p->type);
+		w.shape[w.order[k]] = hd_way_single(state, w.order[k], p->type);
 	}
 	if (packed)
 		published_packed(&w);

@@ -94,13 +94,13 @@ bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t t
 	return worth >= threshold;
 }
 
-struct hd_shape hd_shape_single(const struct hd_sched_state *state, uint32_t job, uint32_t type)
+struct hd_shape hd_way_single(const struct hd_sched_state *state, uint32_t job, uint32_t type)
 {
 	return (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { job, HD_SCHED_NONE }, .rate = { state->jobs[job].rate[type] },
 		.need = { { type, state->jobs[job].scale } } };
 }
 
-struct hd_shape hd_shape_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type)
+struct hd_shape hd_way_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type)
 {
 	struct hd_shape shape = { .nmembers = 2, .nneeds = 1, .member = { a, b }, .need = { { type, state->jobs[a].scale } } };
 
