@@ -1,0 +1,387 @@
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/schedsim/int.h"
+
+enum { POLICY_BYTES = 1 << 30 };
+
+enum hd_err sim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag)
+{
+	void **at = list, *grown;
+	uint64_t more = *cap ? *cap : 16;
+
+	if (n <= *cap)
+		return HD_OK;
+	while (more < n)
+		more *= 2;
+	if (more > UINT32_MAX || !(grown = hd_alloc((size_t)more * size)))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %llu entries of a simulation", (unsigned long long)n);
+	if (*cap)
+		memcpy(grown, *at, (size_t)*cap * size);
+	hd_free(*at);
+	*at = grown;
+	*cap = (uint32_t)more;
+	return HD_OK;
+}
+
+static bool packs(const struct hd_policy_setting *set) { return set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS; }
+
+/* The published scheduler draws the order of types anew each round for policies that do not look at speeds: the plain variants, and
+ * those of fixed parts that have no variant. It holds back jobs without share for FIFO alone, whose row is the one of a queue with variants. */
+static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set)
+{
+	const struct hd_sched_policy *row = set->policy->policy;
+	bool gavel = set->fidelity == HD_FIDELITY_GAVEL, parts = !(row->powers & (HD_POLICY_LP | HD_POLICY_WHOLE)) && row->variants == 1u << HD_VARIANT_HETERO;
+
+	return (struct hd_rounds_setting){ .fidelity = set->fidelity, .round_s = set->round_s, .min_reset_s = set->min_reset_s, .kappa = set->kappa,
+		.queue = (row->powers & HD_POLICY_QUEUE) && (!gavel || row->variants & 1u << HD_VARIANT_PLAIN),
+		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
+}
+
+enum hd_err sim_open(struct sim *sim, const struct hd_sched_sim_setting *set, struct hd_sched_sim_result *result, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_rounds_setting rounds = rounds_of(set);
+	enum hd_err err;
+
+	*sim = (struct sim){ .set = set, .result = result, .arena = arena, .diag = diag, .packs = packs(set->policy) };
+	*result = (struct hd_sched_sim_result){ .ended = "" };
+	hd_arena_init(&sim->call, POLICY_BYTES);
+	if (sim->packs && set->rates && set->rates->pair)
+		sim->table = (struct hd_pair_table){ set->rates->nkinds, set->rates->pair };
+	for (uint32_t t = 0; t < set->ntypes; t++) {
+		sim->price[t] = set->types[t].price_usd_h;
+		sim->ndevices += set->types[t].n;
+	}
+	sim->wanted = set->end ? set->end - set->first : UINT64_MAX;
+	if ((err = hd_policy_create(&sim->policy, set->policy, diag)) || (err = hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
+		diag)))
+		return err;
+	sim->more = set->next(set->source, &sim->ahead);
+	sim->now_s = sim->more ? sim->ahead.arrival_s : 0;
+	return HD_OK;
+}
+
+void sim_close(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->njobs; i++)
+		hd_free(sim->job[i]);
+	hd_free(sim->job);
+	hd_rounds_destroy(sim->rounds);
+	hd_policy_destroy(sim->policy);
+	hd_arena_finish(&sim->call);
+}
+
+static uint32_t place(const struct sim *sim, uint64_t id)
+{
+	uint32_t from = 0, to = sim->njobs;
+
+	while (from < to) {
+		uint32_t mid = from + (to - from) / 2;
+		if (sim->job[mid]->id < id)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+struct sim_job *sim_job(const struct sim *sim, uint64_t id)
+{
+	uint32_t at = place(sim, id);
+
+	return at < sim->njobs && sim->job[at]->id == id ? sim->job[at] : NULL;
+}
+
+struct hd_sim_row *sim_row(const struct sim *sim, uint64_t id)
+{
+	assert(id < sim->result->nrows);
+	return &sim->result->row[id];
+}
+
+bool sim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end || (id >= sim->set->first && id < sim->set->end); }
+
+bool sim_is_done(const struct sim *sim)
+{
+	if (sim->set->end)
+		return sim->over == sim->wanted || (!sim->more && !sim->njobs);
+	return !sim->more && !sim->njobs;
+}
+
+static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
+{
+	struct hd_sched_sim_result *result = sim->result;
+
+	if (result->nrows == sim->rows_cap) {
+		size_t cap = sim->rows_cap ? 2 * sim->rows_cap : 1024;
+		struct hd_sim_row *grown = hd_arena_take(sim->arena, cap, sizeof *grown);
+		if (!grown)
+			return hd_fail(sim->diag, HD_E_NOMEM, "no memory for the rows of %zu jobs", cap);
+		if (result->nrows)
+			memcpy(grown, result->row, (size_t)result->nrows * sizeof *grown);
+		result->row = grown;
+		sim->rows_cap = cap;
+	}
+	struct hd_sim_row *row = &result->row[result->nrows++];
+	const struct hd_listed_job *listed = &job->listed;
+	double until = isfinite(listed->deadline_s) ? listed->deadline_s : listed->slo > 0 ? listed->slo * listed->duration_s : INFINITY;
+	*row = (struct hd_sim_row){ .id = job->id, .kind = listed->kind, .user = listed->user, .scale = listed->scale, .arrival_s = listed->arrival_s,
+		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + until };
+	return HD_OK;
+}
+
+static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
+{
+	const struct hd_sched_sim_setting *set = sim->set;
+
+	job->ikind = HD_SCHED_NONE;
+	if (set->rates && (job->ikind = hd_rates_kind(set->rates, job->listed.kind, job->listed.scale)) == HD_RATES_NONE)
+		return hd_fail(sim->diag, HD_E_INPUT, "job %llu is \"%.80s\" on %u devices, which the rates do not know", (unsigned long long)job->id,
+			job->listed.kind, job->listed.scale);
+	for (uint32_t t = 0; t < set->ntypes; t++)
+		job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1;
+	return HD_OK;
+}
+
+static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job)
+{
+	const struct hd_listed_job *listed = &job->listed;
+	const struct hd_sim_row *row = sim_row(sim, job->id);
+	double left = listed->steps - job->done;
+
+	return (struct hd_sched_job){ .id = job->id, .kind = listed->kind, .ikind = job->ikind, .scale = listed->scale, .weight = listed->weight,
+		.steps_left = left > 0 ? left : 0, .age_s = sim->now_s - listed->arrival_s,
+		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - sim->now_s : INFINITY,
+		.entity = HD_SCHED_NONE, .lost_s = sim->set->lost_s, .rate = job->rate, .elastic = sim->set->elastic };
+}
+
+static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
+{
+	const uint32_t n = sim->set->ntypes;
+	double mine[HD_SCHED_TYPES], other[HD_SCHED_TYPES];
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i + 1 < sim->njobs && !err; i++) {
+		const struct sim_job *with = sim->job[i];
+		if (with->listed.scale != job->listed.scale)
+			continue;
+		for (uint32_t t = 0; t < n; t++) {
+			const double *rate = sim->table.rate ? &sim->table.rate[(((size_t)with->ikind * sim->table.nkinds + job->ikind) * n + t) * 2] : NULL;
+			other[t] = rate ? rate[0] : 0;
+			mine[t] = rate ? rate[1] : 0;
+		}
+		err = hd_rounds_pair(sim->rounds, with->id, job->id, other, mine, sim->diag);
+	}
+	return err;
+}
+
+enum hd_err sim_admit(struct sim *sim)
+{
+	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
+	enum hd_err err = job ? sim_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, sim->diag) : HD_E_NOMEM;
+
+	if (err) {
+		hd_free(job);
+		return hd_fail(sim->diag, err, "no memory for a job");
+	}
+	*job = (struct sim_job){ .listed = sim->ahead, .id = sim->admitted, .admitted_s = sim->now_s, .jobs_before = sim->jobs_time, .run = UINT32_MAX };
+	sim->job[sim->njobs++] = job;
+	sim->admitted++;
+	double came = sim->ahead.arrival_s;
+	sim->more = sim->set->next(sim->set->source, &sim->ahead);
+	if (sim->more && !(sim->ahead.arrival_s >= came))
+		return hd_fail(sim->diag, HD_E_INPUT, "job %llu arrives at %.17g s, the one before at %.17g s: sort the list",
+			(unsigned long long)sim->admitted,
+			sim->ahead.arrival_s, came);
+	if ((err = set_rates(sim, job)) || (err = add_row(sim, job)))
+		return err;
+	if (sim->njobs > sim->result->most_at_once)
+		sim->result->most_at_once = sim->njobs;
+	struct hd_sched_job as_seen = seen(sim, job);
+	if ((err = hd_rounds_arrive(sim->rounds, &as_seen, sim->set->free_switching ? 0 : sim->set->costs.move_s, sim->diag)))
+		return err;
+	return sim->set->fidelity == HD_FIDELITY_GAVEL && sim->packs ? pair_up(sim, job) : HD_OK;
+}
+
+static double rho_of(const struct sim *sim, const struct sim_job *job, double finish_s)
+{
+	const struct hd_sched_state state = { .ntypes = sim->set->ntypes, .njobs = 1, .types = sim->set->types,
+		.jobs = &(struct hd_sched_job){ .scale = job->listed.scale, .rate = job->rate } };
+	double jct = finish_s - job->listed.arrival_s, x[HD_SCHED_TYPES], among = jct > 0 ? (sim->jobs_time - job->jobs_before) / jct : 1;
+	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1), x);
+
+	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
+}
+
+void sim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped)
+{
+	struct hd_sim_row *row = sim_row(sim, job->id);
+	uint32_t at = place(sim, job->id);
+
+	row->over = true;
+	row->dropped = dropped;
+	row->finish_s = finish_s;
+	if (!dropped) {
+		row->jct_s = finish_s - job->listed.arrival_s;
+		row->rho = rho_of(sim, job, finish_s);
+		row->met = finish_s <= row->deadline_s;
+	}
+	sim->over += sim_wanted(sim, job->id);
+	hd_rounds_leave(sim->rounds, job->id);
+	hd_free(job);
+	memmove(&sim->job[at], &sim->job[at + 1], (sim->njobs - at - 1) * sizeof *sim->job);
+	sim->njobs--;
+}
+
+/* What the promise leaves over goes to all alike, as far as each has time: inside the face nothing is left idle. */
+static void fill_up(const struct hd_sched_state *state, double *total, double devices)
+{
+	double low = 0, high = 1;
+
+	for (int k = 0; k < 60; k++) {
+		double more = (low + high) / 2, used = 0;
+		for (uint32_t i = 0; i < state->njobs; i++)
+			used += state->jobs[i].scale * fmin(1, total[i] + more);
+		*(used <= devices ? &low : &high) = more;
+	}
+	for (uint32_t i = 0; i < state->njobs; i++)
+		total[i] = fmin(1, total[i] + low);
+}
+
+/* A policy blind to types fixes how much of its time a job runs, not where. The published solver's answer lies inside the optimal
+ * face: every job on every type by its number of devices. A simplex answer is a corner of it, all of a job on one type, and a blind
+ * job on the wrong type finishes late. So spread it; what is needed of a type stays within it, since the sums do. */
+static enum hd_err spread(struct sim *sim, const struct hd_sched_state *state, struct hd_shares *shares)
+{
+	double *total = hd_arena_take(&sim->call, state->njobs + 1, sizeof *total), devices = 0;
+	struct hd_shape *shape = hd_arena_take(&sim->call, (size_t)state->njobs * state->ntypes + 1, sizeof *shape);
+	double *x = hd_arena_take(&sim->call, (size_t)state->njobs * state->ntypes + 1, sizeof *x);
+	uint32_t n = 0;
+
+	if (!total || !shape || !x)
+		return hd_fail(sim->diag, HD_E_NOMEM, "no memory for the shares of %u jobs", state->njobs);
+	for (uint32_t k = 0; k < shares->nshapes; k++)
+		total[shares->shape[k].member[0]] += shares->x[k];
+	for (uint32_t t = 0; t < state->ntypes; t++)
+		devices += state->types[t].n;
+	fill_up(state, total, devices);
+	for (uint32_t i = 0; i < state->njobs; i++)
+		for (uint32_t t = 0; t < state->ntypes; t++) {
+			if (!(total[i] > 0) || !state->types[t].n || !(state->jobs[i].rate[t] > 0))
+				continue;
+			shape[n] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { state->jobs[i].rate[t] },
+				.need = { { t, state->jobs[i].scale } } };
+			x[n++] = total[i] * state->types[t].n / devices;
+		}
+	shares->shape = shape;
+	shares->x = x;
+	shares->nshapes = n;
+	return HD_OK;
+}
+
+enum hd_err sim_solve(struct sim *sim)
+{
+	const struct hd_sched_sim_setting *set = sim->set;
+	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs, .table = sim->table.rate ? &sim->table : NULL };
+	struct hd_shares shares = { 0 };
+
+	hd_arena_reset(&sim->call);
+	struct hd_sched_type *types = hd_arena_take(&sim->call, set->ntypes, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(&sim->call, sim->njobs + 1, sizeof *jobs);
+	if (!types || !jobs)
+		return hd_fail(sim->diag, HD_E_NOMEM, "no memory for the state of %u jobs", sim->njobs);
+	memcpy(types, set->types, set->ntypes * sizeof *types);
+	for (uint32_t t = 0; t < set->ntypes; t++) {
+		types[t].price_usd_h = sim->price[t];
+		types[t].n = hd_rounds_usable(sim->rounds, t);
+	}
+	for (uint32_t i = 0; i < sim->njobs; i++)
+		jobs[i] = seen(sim, sim->job[i]);
+	state.types = types;
+	state.jobs = jobs;
+	enum hd_err err = hd_policy_allocate(sim->policy, &state, &sim->call, &shares, sim->diag);
+	if (err)
+		return err;
+	if (set->fidelity == HD_FIDELITY_GAVEL && set->policy->variant == HD_VARIANT_PLAIN && set->policy->policy->powers & HD_POLICY_LP
+		&& (err = spread(sim, &state, &shares)))
+		return err;
+	sim->result->solves++;
+	sim->result->kept += shares.kept;
+	return hd_rounds_adopt(sim->rounds, sim->now_s, &state, &shares, sim->diag);
+}
+
+static int up(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The smallest value that at least the share p of all does not exceed. */
+static double quantile(const double *sorted, size_t n, double p)
+{
+	size_t at = (size_t)ceil(p * (double)n);
+
+	return n ? sorted[at ? at - 1 : 0] : NAN;
+}
+
+void sim_finish(struct sim *sim, double busy_s, double device_s)
+{
+	struct hd_sched_sim_result *result = sim->result;
+	double *jct = hd_arena_take(sim->arena, (size_t)result->nrows + 1, sizeof *jct), sum = 0, rho = 0;
+	size_t n = 0, nrho = 0;
+
+	for (uint64_t i = 0; i < result->nrows; i++) {
+		const struct hd_sim_row *row = &result->row[i];
+		result->cost_usd += row->cost_usd;
+		result->lost_s += row->lost_s;
+		result->starts += row->starts;
+		result->moves += row->moves;
+		result->resizes += row->resizes;
+		if (!sim_wanted(sim, i))
+			continue;
+		result->njobs++;
+		result->ndropped += row->dropped;
+		result->deadlines += row->deadline_s < INFINITY;
+		result->missed += row->deadline_s < INFINITY && row->over && !row->met;
+		result->missed_as_published += row->deadline_s < INFINITY && row->jct_s > row->deadline_s;
+		if (isnan(row->jct_s))
+			continue;
+		sum += row->jct_s;
+		if (jct)
+			jct[n] = row->jct_s;
+		n++;
+		if (isnan(row->rho))
+			continue;
+		rho += row->rho;
+		nrho++;
+		result->worst_rho = fmax(result->worst_rho, row->rho);
+	}
+	if (jct) {
+		qsort(jct, n, sizeof *jct, up);
+		result->median_jct_s = quantile(jct, n, 0.5);
+		result->p95_jct_s = quantile(jct, n, 0.95);
+	}
+	result->nover = n;
+	result->avg_jct_s = n ? sum / (double)n : NAN;
+	result->avg_rho = nrho ? rho / (double)nrho : NAN;
+	result->makespan_s = sim->now_s;
+	result->utilisation = device_s > 0 ? busy_s / device_s : 0;
+}
+
+enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sched_sim_setting *setting, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct sim sim;
+	struct hd_sched_sim_result made;
+	enum hd_err err = sim_open(&sim, setting, &made, arena, diag);
+
+	if (!err)
+		err = setting->fidelity == HD_FIDELITY_GAVEL ? sim_gavel(&sim) : sim_ours(&sim);
+	sim_close(&sim);
+	if (!err)
+		*result = made;
+	return err;
+}

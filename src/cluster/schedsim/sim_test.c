@@ -1,0 +1,310 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cluster/job_generate.h"
+#include "cluster/sched_sim.h"
+#include "tests/check.h"
+
+static struct hd_arena arena;
+static const char *const names[] = { "k80", "p100", "v100" };
+
+static uint8_t *shared(const char *path, size_t *len)
+{
+	const char *root = getenv("HEDDLE_SHARED");
+	char full[600];
+	uint8_t *bytes;
+	FILE *file;
+
+	snprintf(full, sizeof full, "%s/data/gavel/%s", root ? root : "", path);
+	if (!root || !(file = fopen(full, "rb")))
+		return NULL;
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	*len = (size_t)ftell(file);
+	rewind(file);
+	assert_non_null(bytes = hd_arena_take(&arena, *len + 1, 1));
+	assert_int_equal(fread(bytes, 1, *len, file), *len);
+	assert_int_equal(fclose(file), 0);
+	return bytes;
+}
+
+static const struct hd_json *shared_json(const char *path)
+{
+	const struct hd_json *json;
+	size_t len;
+	uint8_t *bytes = shared(path, &len);
+
+	if (!bytes)
+		return NULL;
+	assert_int_equal(hd_json_parse(&arena, path, (const char *)bytes, len, &json, NULL), HD_OK);
+	return json;
+}
+
+struct source { struct hd_job_list list; size_t at; struct hd_job_generator generator; bool generates; uint64_t left; };
+
+static bool next_job(void *from, struct hd_listed_job *job)
+{
+	struct source *s = from;
+
+	if (s->generates ? s->left-- == 0 : s->at == s->list.n)
+		return false;
+	if (s->generates)
+		hd_job_generator_next(&s->generator, job);
+	else
+		*job = s->list.at[s->at++];
+	return true;
+}
+
+struct world {
+	struct source source;
+	struct hd_sched_type type[3];
+	struct hd_rates rates;
+	struct hd_policy_setting policy;
+	struct hd_sched_sim_setting set;
+};
+
+static double number(const struct hd_json *run, const char *key)
+{
+	double value = 0;
+
+	if (hd_json_find(run, key))
+		assert_int_equal(hd_json_get_f64(run, key, &value, NULL), HD_OK);
+	return value;
+}
+
+static bool flag(const struct hd_json *run, const char *key)
+{
+	bool value = false;
+
+	if (hd_json_find(run, key))
+		assert_int_equal(hd_json_get_bool(run, key, &value, NULL), HD_OK);
+	return value;
+}
+
+static void open_source(struct world *w, const struct hd_json *run)
+{
+	const char *trace;
+	char path[200];
+	size_t len;
+
+	if (hd_json_find(run, "trace")) {
+		assert_int_equal(hd_json_get_text(run, "trace", &trace, NULL), HD_OK);
+		snprintf(path, sizeof path, "traces/%s", trace);
+		uint8_t *bytes = shared(path, &len);
+		assert_int_equal(hd_job_list_trace(&w->source.list, trace, bytes, len, &arena, NULL), HD_OK);
+		w->set.trace = true;
+		return;
+	}
+	struct hd_job_generator_setting how = { .per_hour = number(run, "jobs_per_hour"), .seed = w->set.seed, .multi = flag(run, "multi_gpu"),
+		.slos = flag(run, "slo") };
+	assert_int_equal(hd_job_generator_init(&w->source.generator, &how, &w->rates, NULL), HD_OK);
+	w->source.generates = true;
+	w->source.left = hd_json_find(run, "num_jobs") ? (uint64_t)number(run, "num_jobs") : UINT64_MAX;
+	w->set.first = (uint64_t)number(run, "first_job");
+	w->set.end = (uint64_t)number(run, "end_job");
+}
+
+/* The setting of a run of the reference, with its policy by the published name. */
+static void make_world(struct world *w, const struct hd_json *run)
+{
+	const char *policy, *rates;
+	char path[200];
+	struct hd_rates all;
+	struct hd_diag diag = { "" };
+
+	*w = (struct world){ .set = { .fidelity = HD_FIDELITY_GAVEL, .ntypes = 3, .types = w->type, .rates = &w->rates, .policy = &w->policy,
+		.next = next_job, .source = &w->source, .costs = HD_SWITCH_COSTS } };
+	assert_int_equal(hd_json_get_text(run, "policy", &policy, NULL), HD_OK);
+	assert_int_equal(hd_json_get_text(run, "throughputs", &rates, NULL), HD_OK);
+	snprintf(path, sizeof path, "throughputs/%s", rates);
+	assert_int_equal(hd_rates_read(&all, shared_json(path), &arena, NULL), HD_OK);
+	assert_int_equal(hd_rates_pick(&all, 3, names, &arena, &w->rates, NULL), HD_OK);
+	for (int t = 0; t < 3; t++)
+		w->type[t] = (struct hd_sched_type){ .name = names[t], .n = (uint32_t)number(hd_json_find(run, "cluster"), names[t]),
+			.price_usd_h = hd_json_find(run, "prices_per_hour") ? number(hd_json_find(run, "prices_per_hour"), names[t]) : 0 };
+	w->set.seed = (uint32_t)number(run, "seed");
+	CHECK(hd_policy_parse(&w->policy, policy, &diag) == HD_OK, "%s", diag.text);
+	w->policy.fidelity = HD_FIDELITY_GAVEL;
+	w->policy.seed = w->set.seed;
+	if (!strcmp(policy, "fifo"))
+		w->policy.variant = HD_VARIANT_PLAIN;
+	open_source(w, run);
+}
+
+static void check_run(const char *key, const struct hd_json *run, double jct_within, double makespan_within)
+{
+	const struct hd_json *jct = hd_json_find(run, "jct_s");
+	struct hd_sched_sim_result result;
+	struct hd_diag diag = { "" };
+	struct world w;
+
+	make_world(&w, run);
+	CHECK(hd_sched_sim(&result, &w.set, &arena, &diag) == HD_OK, "%s: %s", key, diag.text);
+	double by_jct = result.avg_jct_s / number(run, "avg_jct_s") - 1, by_makespan = result.makespan_s / number(run, "makespan_s") - 1;
+	CHECK((jct_within < 1e-6 ? fabs(by_jct) : by_jct) <= jct_within, "%s: average JCT %.9g, off by %g", key, result.avg_jct_s, by_jct);
+	CHECK((jct_within < 1e-6 ? fabs(by_makespan) : by_makespan) <= makespan_within, "%s: makespan %.9g, off by %g", key, result.makespan_s, by_makespan);
+	if (jct_within > 1e-6)
+		return;
+	CHECK(fabs(result.utilisation / number(run, "utilization") - 1) < 1e-9, "%s: utilisation %.12g", key, result.utilisation);
+	CHECK(fabs(100 * result.extended - number(run, "lease_extension_pct")) < 1e-9, "%s: %.9g %% of leases extended", key, 100 * result.extended);
+	for (size_t i = 0; jct && i < hd_json_count(jct); i++) {
+		const char *id = hd_json_key(jct, i);
+		double want;
+		assert_int_equal(hd_json_as_f64(hd_json_item(jct, i), &want, NULL), HD_OK);
+		double got = result.row[id ? strtoull(id, NULL, 10) : i].jct_s;
+		CHECK(fabs(got / want - 1) < 1e-9, "%s: job %zu took %.12g, not %.12g", key, i, got, want);
+	}
+}
+
+static void published_runs_without_a_solver_are_repeated_to_their_digits(void **state)
+{
+	static const char *const keys[] = { "trace_minimize_makespan_fifo", "trace_max_min_fairness_fifo_perf", "trace_artifact_evaluation_fifo_perf",
+		"trace_max_min_fairness_isolated", "trace_artifact_evaluation_isolated", "static_100_fifo", "cont_small_fifo", "cont_small_allox" };
+	const struct hd_json *answers = shared_json("answers/simulations.json");
+	(void)state;
+
+	if (!answers)
+		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		check_run(keys[i], hd_json_find(answers, keys[i]), 1e-9, 1e-9);
+	hd_arena_reset(&arena);
+}
+
+/* Optima are not unique; within these the reference's own solvers differ. */
+static void published_runs_of_linear_programs_are_repeated_within_their_ties(void **state)
+{
+	static const char *const keys[] = { "trace_max_min_fairness_max_min_fairness_perf", "trace_minimize_makespan_max_min_fairness",
+		"trace_minimize_makespan_min_total_duration_perf", "ptrace_max_min_fairness_max_min_fairness" };
+	const struct hd_json *answers = shared_json("answers/simulations.json");
+	(void)state;
+
+	if (!answers)
+		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+	if (!hd_policy_has_lp())
+		SKIP("this build has no solver of linear programs");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		check_run(keys[i], hd_json_find(answers, keys[i]), 0.1, 0.03);
+	hd_arena_reset(&arena);
+}
+
+/* ---- ours ---- */
+
+/* One kind of job, two types; jobs by hand. */
+static void small_world(struct world *w, const struct hd_listed_job *jobs, size_t n, const char *policy)
+{
+	*w = (struct world){ .source = { .list = { .n = n, .at = (struct hd_listed_job *)jobs } }, .type = { { .name = "a", .n = 2, .price_usd_h = 3.6 } },
+		.set = { .ntypes = 1, .types = w->type, .policy = &w->policy, .next = next_job, .source = &w->source, .costs = HD_SWITCH_COSTS } };
+	assert_int_equal(hd_policy_parse(&w->policy, policy, NULL), HD_OK);
+}
+
+#define JOB(at, devices, work) { .kind = "", .user = "", .name = "", .command = "", .folder = "", .steps_arg = "", .scale = (devices), \
+	.arrival_s = (at), .steps = (work), .duration_s = (work), .weight = 1, .deadline_s = INFINITY }
+
+static void times_and_costs_are_those_that_can_be_added_up_by_hand(void **state)
+{
+	/* A starts at 0 and computes from 30 on: over at 130, in the middle of a round; B takes its device at once, computes from 160. */
+	static const struct hd_listed_job jobs[] = { JOB(0, 2, 100), JOB(10, 1, 50) };
+	struct hd_sched_sim_result result;
+	struct world w;
+	(void)state;
+
+	small_world(&w, jobs, 2, "fifo");
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
+	assert_true(result.row[0].finish_s == 130 && result.row[0].jct_s == 130 && result.row[0].lost_s == 30);
+	/* a queue starts nobody between two boundaries: B starts at 180, computes from 210 */
+	assert_true(result.row[1].first_start_s == 180 && result.row[1].finish_s == 260 && result.row[1].jct_s == 250);
+	assert_true(fabs(result.cost_usd - (260 + 80) * 3.6 / 3600) < 1e-12);
+	assert_true(result.makespan_s == 260 && fabs(result.utilisation - 340 / 520.0) < 1e-12 && fabs(result.productive - 250 / 520.0) < 1e-12);
+	small_world(&w, jobs, 2, "isolated");
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
+	CHECK(result.nover == 2 && !*result.ended, "%s", result.ended);
+	hd_arena_reset(&arena);
+}
+
+static void many_jobs(struct hd_listed_job *jobs, size_t n)
+{
+	struct hd_job_list list;
+
+	assert_int_equal(hd_job_synthesize(&list, &(struct hd_job_synthesis){ .seed = 4, .n = n, .per_hour = 30, .median_s = 300, .sigma = 1 }, &arena,
+		NULL), HD_OK);
+	memcpy(jobs, list.at, n * sizeof *jobs);
+}
+
+static void laws_hold_over_policies_with_revocations_and_failures(void **state)
+{
+	static const char *const policies[] = { "fifo", "isolated", "sjf", "las", "makespan" };
+	enum { N = 120 };
+	struct hd_listed_job jobs[N];
+	(void)state;
+
+	many_jobs(jobs, N);
+	for (size_t p = 0; p < sizeof policies / sizeof *policies - (hd_policy_has_lp() ? 0 : 2); p++)
+		for (int hard = 0; hard < 2; hard++) {
+			struct hd_sched_sim_result result, again;
+			struct hd_text log, other;
+			struct hd_diag diag = { "" };
+			struct world w;
+			small_world(&w, jobs, N, policies[p]);
+			w.type[0].n = 16;
+			w.type[0].revoked_per_s = hard ? 1.0 / 7200 : 0;
+			w.set.failures_per_s = hard ? 1.0 / 20000 : 0;
+			w.set.lost_s = 30;
+			w.set.away_s = 300;
+			hd_text_init(&log, &arena);
+			w.set.log = &log;
+			CHECK(hd_sched_sim(&result, &w.set, &arena, &diag) == HD_OK, "%s: %s", policies[p], diag.text);
+			CHECK(result.nover == N && result.njobs == N && !*result.ended, "%s: %llu over; %s", policies[p], (unsigned long long)result.nover,
+				result.ended);
+			CHECK(!hard || (result.revoked > 0 && result.failed > 0), "%s: %llu revoked", policies[p], (unsigned long long)result.revoked);
+			double device_s = 0, work = 0;
+			for (size_t i = 0; i < N; i++) {
+				const struct hd_sim_row *row = &result.row[i];
+				CHECK(row->jct_s >= jobs[i].steps + 30 - 1e-6, "%s: job %zu took %g for %g of work", policies[p], i, row->jct_s, jobs[i].steps);
+				CHECK(row->first_start_s >= row->arrival_s && row->finish_s <= result.makespan_s + jobs[0].arrival_s + 1e-6, "%s: job %zu",
+					policies[p], i);
+				device_s += row->device_s[0];
+				work += jobs[i].steps * jobs[i].scale;
+			}
+			CHECK(fabs(result.cost_usd * 1000 - device_s) < 1e-6 * device_s, "%s: $%g for %g s", policies[p], result.cost_usd, device_s);
+			CHECK(result.productive <= result.utilisation && result.utilisation <= 1 + 1e-12 && device_s > work, "%s", policies[p]);
+			hd_text_init(&other, &arena);
+			w.source.at = 0;
+			w.set.log = &other;
+			assert_int_equal(hd_sched_sim(&again, &w.set, &arena, NULL), HD_OK);
+			CHECK(log.len == other.len && !memcmp(log.at, other.at, log.len), "%s: equal inputs, other decisions", policies[p]);
+		}
+	hd_arena_reset(&arena);
+}
+
+static void what_no_policy_can_run_ends_the_simulation_with_a_reason(void **state)
+{
+	static const struct hd_listed_job jobs[] = { JOB(0, 3, 100), JOB(0, 1, 50) };
+	struct hd_sched_sim_result result;
+	struct world w;
+	(void)state;
+
+	small_world(&w, jobs, 2, "isolated");
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
+	assert_int_equal(result.nover, 1);
+	assert_string_equal(result.ended, "jobs are left that the policy never gives devices");
+	assert_true(isnan(result.row[0].jct_s) && result.row[1].jct_s == 80);
+	hd_arena_reset(&arena);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_runs_without_a_solver_are_repeated_to_their_digits),
+		cmocka_unit_test(published_runs_of_linear_programs_are_repeated_within_their_ties),
+		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
+		cmocka_unit_test(laws_hold_over_policies_with_revocations_and_failures),
+		cmocka_unit_test(what_no_policy_can_run_ends_the_simulation_with_a_reason),
+	};
+
+	hd_arena_init(&arena, 0);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hd_arena_finish(&arena);
+	return failed;
+}
