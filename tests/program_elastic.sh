@@ -166,6 +166,35 @@ wait $! || status=$?
 [ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
 passed "an autoscaled run says why, settles and stays; a number turns it off"
 
+# a narrower processor: the same bits under portable kernels, refused under a library's
+narrow=portable library=SSE41
+grep -qw avx2 /proc/cpuinfo && library=AVX
+grep -qw avx512dq /proc/cpuinfo && narrow=avx2 library=AVX2
+expect 0 heddle run long.yaml --out plain --devices 1 --json -q -s job.kernels=portable -s job.steps=600
+first=$(number digest)
+"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable -s job.steps=600 2>log &
+run=$!
+reach mixed 30
+"$HEDDLE_BIN" worker --join mixed --devices 1 --isa $narrow -q 2>narrow.log &
+for _ in $(seq 200); do expect 0 heddle status mixed; grep -q standby out && break; sleep 0.02; done
+expect 0 heddle scale mixed 2 --wait
+wait $run || failed "mixed ended with $?"
+expect 0 heddle ckpt digest mixed
+same "$(cat out)" "$first" "a worker of $narrow kernels beside wider ones"
+grep -q '"workers":2' mixed/metrics.ndjson || failed "the worker of $narrow kernels was never a member"
+if heddle doctor | grep -q '^kernels library.*oneDNN, fingerprint'; then
+	# its convolutions differ; for a job of products alone it would be taken, rightly
+	"$HEDDLE_BIN" run lenet.yaml --out library --workers 1 --devices 1 -q -s job.kernels=library -s job.steps=1000000 2>log &
+	reach library 5
+	export ONEDNN_MAX_CPU_ISA=$library
+	expect 2 heddle worker --join library --devices 1
+	unset ONEDNN_MAX_CPU_ISA
+	says "its kernels differ from the job's: use a like machine, or start with kernels: portable"
+	expect 0 heddle stop library --now
+	wait $! || true
+fi
+passed "a worker capped to $narrow has the same bits under portable kernels, and is refused under a library's"
+
 # what is refused
 expect 2 heddle run mlp.yaml --out no --workers 0
 expect 2 heddle run mlp.yaml --out no2 --workers 40

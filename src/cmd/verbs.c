@@ -37,8 +37,8 @@ const struct hd_verb hd_verbs[] = {
 	  "--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT --key FILE. The job comes from there;\n"
 	  "the data must be here too, at the same path or where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT,\n"
 	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.",
-	  OPTS(HD_OPT_JOIN, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_SET), hd_cmd_worker,
-	  "program_remote.sh" },
+	  OPTS(HD_OPT_JOIN, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_ISA, HD_OPT_SET),
+	  hd_cmd_worker, "program_remote.sh" },
 	{ "serve", "", 0, 0, "coordinate a run whose coordinator is gone",
 	  "--job RUN: takes over the run in that folder: who its members are and what was decided stands in its store. Workers do so by\n"
 	  "themselves. While another one coordinates it, nothing is done (exit 1).\n"

@@ -189,6 +189,7 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	options.shared = true;
 	options.quiet_disk = post->where != NULL;
+	options.worker.path = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : NULL;
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
 	hd_network_give(&post->net);

@@ -5,7 +5,8 @@
 
 enum hd_err hd_share_aside_open(struct hd_worker *w, struct hd_diag *diag)
 {
-	const struct hd_device_spec spec = { .nthreads = 1, .kernels = w->spec.kernels, .memory_limit_bytes = w->spec.memory_limit_bytes };
+	const struct hd_device_spec spec = { .nthreads = 1, .kernels = w->spec.kernels, .path = w->spec.path,
+		.memory_limit_bytes = w->spec.memory_limit_bytes };
 
 	w->aside.worker = w;
 	return w->aside.device ? HD_OK : hd_device_create(&w->aside.device, w->spec.kind, &spec, diag);

@@ -156,6 +156,7 @@ static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const st
 		.first_core = cores->core[(rank->id * w->spec.nthreads) % cores->n_affinity],
 		.pin = false, .spin = w->spec.spin && alone,
 		.kernels = w->spec.kernels,
+		.path = w->spec.path,
 		.memory_limit_bytes = w->spec.memory_limit_bytes,
 	};
 	const struct hd_device_ops *ops;

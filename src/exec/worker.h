@@ -36,6 +36,7 @@ struct hd_worker_spec {
 	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
 	uint32_t wave;                    /* virtual nodes of one device call at most; 0: chosen (hd_worker_wave) */
 	bool spin;
+	const char *path;                 /* instruction set of own kernels (device.h); NULL: the widest there is */
 	struct hd_recorder *recorder;     /* borrowed; NULL: off */
 };
 

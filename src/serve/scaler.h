@@ -2,15 +2,16 @@
  *
  * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a user asks for turns it off.
  * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy learns.
- * 3. While members come or go nothing is proposed; those that do not come in a minute cannot be had, and are not asked for again. What that took is the policy's price for the next change.
+ * 3. While members come or go nothing is proposed; those that do not come in a minute cannot be had, and are not asked for again. What a
+ *    change took is the policy's price for the next.
  * 4. Every change, and that it settled, has the policy's sentence.
  *
  * Plain values, no clock: time is an argument. Threads: one. */
 #ifndef HD_SERVE_SCALER_H
 #define HD_SERVE_SCALER_H
 
-#include "cluster/autoscale.h"
 #include "exec/seal.h"
+#include "cluster/autoscale.h"
 
 struct hd_scaler {
 	const char *policy;               /* name of its row; NULL: off */

@@ -13,8 +13,8 @@ static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
 {
 	for (uint64_t end = r->step + steps; r->step < end; r->step++) {
 		bool said;
-		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .step_ns = (uint64_t)(step_ms(r->members) * 1e6), .vn_ps = 1000000000,
-			.left = 100000 - r->step, .now_ns = (int64_t)r->step * 10000000 };
+		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .step_ns = (uint64_t)(step_ms(r->members) * 1e6),
+			.vn_ps = 1000000000, .left = 100000 - r->step, .now_ns = (int64_t)r->step * 10000000 };
 		uint32_t size = hd_scaler_step(s, &now, &said);
 		if (said)
 			memcpy(r->why, s->why, sizeof r->why);
