@@ -127,7 +127,11 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(NOW,         0,   "now",           FLAG,   "",        "without a last checkpoint")                       \
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
-	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)")
+	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)") \
+	X(STATE,       0,   "state",         TEXT,   "FILE",    "a cluster and its jobs (JSON)")                   \
+	X(STATE_SET,   0,   "set",           TEXT,   "NAME",    "which state, where the file holds several")       \
+	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "who gets which devices: a policy of `heddle sched policies`, or its published name") \
+	X(FAITHFUL,    0,   "faithful",      FLAG,   "",        "do what the published code does, its faults included")
 
 enum hd_opt {
 #define X(id, letter, name, kind, value, about) HD_OPT_##id,

@@ -256,6 +256,13 @@ const struct hd_verb hd_verbs[] = {
 	  "nobody begins while others need what it overwrites, and the run ends. Exit 0: none was violated; 1: the seed, the\n"
 	  "invariant and what happened. --explain: every event and action of the seed. A seed that fails once stays in tests/seeds.txt.",
 	  OPTS(HD_OPT_SEED, HD_OPT_SEEDS, HD_OPT_EXPLAIN), hd_cmd_sim, "program_sim.sh" },
+	{ "sched policies", "", 0, 0, "who should get which devices: the policies, their variants and published names",
+	  "NAME is the variant hetero; NAME-plain, NAME-packed the others.", OPTS(), hd_cmd_sched_policies, "program_sched.sh" },
+	{ "sched solve", "", 0, 0, "shares of devices by a policy, for one state of a cluster",
+	  "--state FILE: jobs (id, scale_factor, priority, steps_remaining, time_since_start, throughput by type; deadline_s), cluster\n"
+	  "(devices by type), and pairs, prices_per_hour, entities as they are needed. --json: objective, allocation, prices of devices\n"
+	  "and promises (duals), and of jobs that wait why, the first 20. A policy that needs a solver which this build lacks: exit 2.",
+	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_SEED), hd_cmd_sched_solve, "program_sched.sh" },
 	{ "version", "", 0, 0, "version, build and libraries", "", OPTS(), hd_cmd_version, "program_doctor.sh" },
 	{ 0 },
 };

@@ -14,6 +14,7 @@ struct hd_policy {
 	void *memory;                             /* owned; policy->memory_size bytes */
 	struct hd_kept_share *kept;               /* owned: the last answer, in its order */
 	uint32_t nkept, kept_cap;
+	struct hd_policy **parts;                 /* owned: [npops], of POP; NULL otherwise */
 };
 
 /* The state as a policy sees it. Rates are those of the variant: as measured (less what revocations take), 1, or the reference's. */
@@ -108,6 +109,11 @@ HD_MUST_USE enum hd_err hd_program_shares(const struct hd_program *pg, struct hd
 HD_MUST_USE enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *policy, struct hd_shares *out);
 /* Second promise: with the promises as they stand, the largest sum of w z; keeps it as a row. */
 HD_MUST_USE enum hd_err hd_program_second(struct hd_program *pg);
+
+/* POP (pop.c): instead of the policy's own allocate where npops is above 1. */
+HD_MUST_USE enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+	struct hd_diag *diag);
+void hd_pop_finish(struct hd_policy *policy);
 
 /* ---- filling (fill.c): lexicographic max-min; z of each job into so[njobs] ---- */
 HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_shares *out, double *so);

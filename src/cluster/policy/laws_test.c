@@ -5,7 +5,7 @@
 
 static const char *const all[] = { "las", "las-plain", "las-packed", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain", "makespan-packed", "sum",
 	"sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain", "fifo-packed", "sjf",
-	"gandiva", "gandiva-packed", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
+	"gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
 enum { NALL = sizeof all / sizeof *all };
 
 static struct hd_arena arena;
@@ -256,6 +256,27 @@ static void more_weight_is_never_less(void **state)
 	}
 }
 
+/* Jobs in plenty of few kinds: the parts are like the whole. */
+static void parts_are_nearly_as_good_as_the_whole(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 3; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares whole, parts;
+		random_state(&s, seed, 400, 3, &arena);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			((struct hd_sched_job *)s.jobs)[i].scale = 1;
+		for (uint32_t j = 0; j < 3; j++)
+			((struct hd_sched_type *)s.types)[j].n = 40;
+		ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &whole);
+		ask("pop:4:las", (struct hd_policy_setting){ 0 }, &s, &arena, &parts);
+		bool near = parts.objective <= whole.objective * (1 + 1e-7) && parts.objective >= 0.9 * whole.objective;
+		CHECK(near, "seed %u: %.6g of %.6g", seed, parts.objective, whole.objective);
+		hd_arena_reset(&arena);
+	}
+}
+
 /* ---- the best vertex of three jobs on two types: t and six shares, seven tight of 14 rows ---- */
 
 enum { V = 7, R = 14 };
@@ -432,6 +453,7 @@ int main(void)
 		cmocka_unit_test(one_entity_of_all_shares_as_without_entities),
 		cmocka_unit_test(no_step_is_bought_above_its_worth),
 		cmocka_unit_test(more_weight_is_never_less),
+		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
 		cmocka_unit_test(assignments_are_the_best_permutation),
 		cmocka_unit_test(allox_costs_the_same_in_few_columns),

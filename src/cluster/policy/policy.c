@@ -8,19 +8,19 @@
 
 enum {
 	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
-	LP = HD_POLICY_LP, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
+	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
 };
 
 #define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
 
 const struct hd_sched_policy hd_sched_policies[] = {
-	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB, H | P | K, 0, CALLS(las) },
-	{ "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB, H | P | K, sizeof(struct hd_ledger),
+	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB | MIN, H | P | K, 0, CALLS(las) },
+	{ "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB | MAX, H | P | K, sizeof(struct hd_ledger),
 		CALLS(ftf) },
-	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB, H | P | K, 0, CALLS(makespan) },
+	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0, CALLS(makespan) },
 	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
 	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB, H | K, 0, CALLS(cost) },
-	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP, H | P | K, 0, CALLS(hierarchy) },
+	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP | MIN, H | P | K, 0, CALLS(hierarchy) },
 	{ "isolated", "everyone 1/n of every type", "", PUB, H, 0, CALLS(isolated) },
 	{ "fifo", "whole devices in order of arrival", "", PUB | WHOLE | QUEUE, H | P | K, sizeof(struct hd_queue), CALLS(fifo) },
 	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
@@ -82,6 +82,7 @@ void hd_policy_destroy(struct hd_policy *policy)
 	if (!policy)
 		return;
 	policy->set.policy->finish(policy);
+	hd_pop_finish(policy);
 	hd_free(policy->memory);
 	hd_free(policy->kept);
 	hd_free(policy);
@@ -285,7 +286,13 @@ enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_s
 {
 	struct hd_shares out = { .objective = NAN };
 	struct hd_diag why = { "" };
-	enum hd_err err = policy->set.policy->allocate(policy, state, arena, &out, &why);
+	bool nobody = true;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; nobody && i < state->njobs; i++)
+		nobody = hd_sched_absent(state, i);
+	if (!nobody || !(policy->set.policy->powers & HD_POLICY_LP))
+		err = (policy->set.npops > 1 ? hd_pop_allocate : policy->set.policy->allocate)(policy, state, arena, &out, &why);
 
 	if (err == HD_E_AGAIN)
 		err = fall_back(policy, state, arena, &out);

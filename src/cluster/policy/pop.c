@@ -1,0 +1,169 @@
+/* POP (Narayanan et al., "Solving Large-Scale Granular Resource Allocation Problems Efficiently with POP", SOSP 2021): jobs and the
+ * devices of each type dealt into k problems that are solved separately, in 1/k of the size and far less than 1/k of the time.
+ *
+ * Dealt round-robin after sorting by (scale, best type, weight, id), since a skewed deal costs much more than chance would. Devices that k
+ * does not divide go to the parts in turn. Where a part would be too small for one of its gangs, k is lowered until none is.
+ * Prices of the parts are not prices of the whole: there are none. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/policy/int.h"
+
+struct turn { uint32_t scale, best, job; double weight; };
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	if (x->scale != y->scale)
+		return x->scale < y->scale ? -1 : 1;
+	if (x->best != y->best)
+		return x->best < y->best ? -1 : 1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? -1 : 1;
+	return x->job < y->job ? -1 : x->job > y->job;
+}
+
+static uint32_t devices_of(const struct hd_sched_state *s, uint32_t type, uint32_t part, uint32_t k)
+{
+	uint32_t extra = s->types[type].n % k;
+
+	return s->types[type].n / k + ((part + k - type % k) % k < extra);
+}
+
+static bool fits_in(const struct hd_sched_state *s, uint32_t job, uint32_t part, uint32_t k)
+{
+	for (uint32_t j = 0; j < s->ntypes; j++)
+		if (s->jobs[job].rate[j] > 0 && devices_of(s, j, part, k) >= s->jobs[job].scale)
+			return true;
+	return false;
+}
+
+/* part_of[job], HD_SCHED_NONE of absent ones; the k that it came to. */
+static uint32_t deal(const struct hd_sched_state *s, uint32_t k, struct turn *turns, uint32_t *part_of)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->njobs; i++) {
+		uint32_t best = 0;
+		part_of[i] = HD_SCHED_NONE;
+		for (uint32_t j = 1; j < s->ntypes; j++)
+			best = s->jobs[i].rate[j] > s->jobs[i].rate[best] ? j : best;
+		if (!hd_sched_absent(s, i))
+			turns[n++] = (struct turn){ s->jobs[i].scale, best, i, s->jobs[i].weight };
+	}
+	qsort(turns, n, sizeof *turns, by_kind);
+	for (; k > 1; k--) {
+		bool all = true;
+		for (uint32_t t = 0; t < n && all; t++)
+			all = fits_in(s, turns[t].job, t % k, k);
+		if (all)
+			break;
+	}
+	for (uint32_t t = 0; t < n; t++)
+		part_of[turns[t].job] = t % k;
+	return k;
+}
+
+/* The state of one part; where[i] is the number in it of job i, job[i] the way back. */
+static enum hd_err part_state(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
+	struct hd_sched_state *to, uint32_t *job)
+{
+	struct hd_sched_type *types = hd_arena_take(arena, s->ntypes, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(arena, s->njobs, sizeof *jobs);
+	struct hd_sched_pair *pairs = hd_arena_take(arena, s->npairs, sizeof *pairs);
+	uint32_t *where = hd_arena_take(arena, s->njobs, sizeof *where);
+
+	if (!types || !jobs || !pairs || !where)
+		return HD_E_NOMEM;
+	*to = *s;
+	to->njobs = to->npairs = 0;
+	for (uint32_t j = 0; j < s->ntypes; j++) {
+		types[j] = s->types[j];
+		types[j].n = devices_of(s, j, part, k);
+	}
+	for (uint32_t i = 0; i < s->njobs; i++)
+		if (part_of[i] == part) {
+			where[i] = to->njobs;
+			job[to->njobs] = i;
+			jobs[to->njobs++] = s->jobs[i];
+		}
+	for (uint32_t p = 0; p < s->npairs; p++)
+		if (part_of[s->pairs[p].a] == part && part_of[s->pairs[p].b] == part) {
+			pairs[to->npairs] = s->pairs[p];
+			pairs[to->npairs].a = where[s->pairs[p].a];
+			pairs[to->npairs++].b = where[s->pairs[p].b];
+		}
+	to->types = types;
+	to->jobs = jobs;
+	to->pairs = pairs;
+	return HD_OK;
+}
+
+static double joined(const struct hd_sched_policy *row, double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? b : a;
+	return row->powers & HD_POLICY_LEAST ? fmin(a, b) : row->powers & HD_POLICY_LARGEST ? fmax(a, b) : a + b;
+}
+
+static enum hd_err open_parts(struct hd_policy *policy, struct hd_diag *diag)
+{
+	struct hd_policy_setting set = policy->set;
+	enum hd_err err = HD_OK;
+
+	if (policy->parts)
+		return HD_OK;
+	policy->parts = hd_alloc(set.npops * sizeof *policy->parts);
+	if (!policy->parts)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u parts", set.npops);
+	memset(policy->parts, 0, set.npops * sizeof *policy->parts);
+	set.npops = 0;
+	for (uint32_t p = 0; !err && p < policy->set.npops; p++)
+		err = hd_policy_create(&policy->parts[p], &set, diag);
+	return err;
+}
+
+void hd_pop_finish(struct hd_policy *policy)
+{
+	for (uint32_t p = 0; policy->parts && p < policy->set.npops; p++)
+		hd_policy_destroy(policy->parts[p]);
+	hd_free(policy->parts);
+}
+
+enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
+{
+	struct turn *turns = hd_arena_take(arena, state->njobs + 1, sizeof *turns);
+	uint32_t *part_of = hd_arena_take(arena, state->njobs + 1, sizeof *part_of), *job = hd_arena_take(arena, state->njobs + 1, sizeof *job), k;
+	struct hd_collect c = { .out = out, .arena = arena };
+	enum hd_err err = turns && part_of && job ? open_parts(policy, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
+
+	if (err)
+		return err;
+	k = deal(state, policy->set.npops, turns, part_of);
+	out->work_conserving = true;
+	for (uint32_t p = 0; !err && p < k; p++) {
+		struct hd_sched_state part;
+		struct hd_shares shares;
+		err = part_state(state, p, k, part_of, arena, &part, job);
+		if (!err)
+			err = hd_policy_allocate(policy->parts[p], &part, arena, &shares, diag);
+		for (uint32_t i = 0; !err && i < shares.nshapes; i++) {
+			struct hd_shape shape = shares.shape[i];
+			for (int m = 0; m < shape.nmembers; m++)
+				shape.member[m] = job[shape.member[m]];
+			err = hd_collect(&c, &shape, shares.x[i]);
+		}
+		if (err)
+			break;
+		out->objective = joined(policy->set.policy, out->objective, shares.objective);
+		out->work_conserving &= shares.work_conserving;
+		out->kept |= shares.kept;
+		out->nlps += shares.nlps;
+		out->iterations += shares.iterations;
+		out->gap = fmax(out->gap, shares.gap);
+	}
+	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
+}

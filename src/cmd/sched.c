@@ -1,0 +1,275 @@
+/* heddle sched policies, heddle sched solve. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cluster/sched_policy.h"
+#include "cluster/sched_why.h"
+#include "cmd/json_line.h"
+
+enum { HD_WHY_MOST = 20 };                        /* each may ask the policy a dozen times again */
+
+static const char *const variants[] = {
+#define X(id, name) name,
+	HD_VARIANTS(X)
+#undef X
+};
+
+static bool built(const struct hd_sched_policy *row) { return !(row->powers & HD_POLICY_LP) || hd_policy_has_lp(); }
+
+enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
+{
+	for (const struct hd_sched_policy *row = hd_sched_policies; row->name; row++) {
+		struct hd_json_line line;
+		struct hd_json_writer *w = cmd->args.has[HD_OPT_JSON] ? hd_json_line_open(cmd, &line) : NULL;
+		if (w) {
+			hd_json_put_text(w, "name", row->name);
+			hd_json_put_text(w, "about", row->about);
+			hd_json_put_text(w, "measure", row->measure);
+			hd_json_put_bool(w, "built", built(row));
+			hd_json_open_array(w, "variants");
+		} else {
+			printf("%-10s %s%s\n%10s ", row->name, row->about, built(row) ? "" : " (not in this build: no solver of linear programs)", "");
+		}
+		for (int v = 0; v < HD_NVARIANTS; v++)
+			if (row->variants & 1u << v) {
+				if (w)
+					hd_json_put_text(w, NULL, variants[v]);
+				else
+					printf(" %s", variants[v]);
+			}
+		if (w) {
+			hd_json_close(w);
+			hd_json_line_print(&line);
+		} else {
+			printf("%s%s\n", *row->measure ? "; objective: " : "", row->measure);
+		}
+	}
+	if (cmd->args.has[HD_OPT_JSON])
+		return HD_OK;
+	printf("published names:\n");
+	for (uint32_t i = 0; hd_policy_published(i); i++)
+		printf("  %s\n", hd_policy_published(i));
+	return HD_OK;
+}
+
+/* ---- solve ---- */
+
+struct solved { struct hd_sched_state state; struct hd_policy_setting set; struct hd_shares shares; };
+
+static enum hd_err read_state(struct hd_cmd *cmd, struct hd_sched_state *state)
+{
+	const char *path = cmd->args.text[HD_OPT_STATE];
+	const struct hd_json *json = NULL;
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = path ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL, "which state? --state FILE (jobs, cluster and more as JSON)");
+
+	if (!err)
+		err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JSON_BYTES, &bytes, &len, &cmd->diag);
+	if (!err)
+		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
+	return err ? err : hd_sched_read(state, json, cmd->args.text[HD_OPT_STATE_SET], &cmd->arena, &cmd->diag);
+}
+
+static enum hd_err solve(struct hd_cmd *cmd, struct solved *to)
+{
+	struct hd_policy *policy = NULL;
+	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
+	enum hd_err err;
+
+	if (!name)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "which policy? --policy NAME (heddle sched policies lists them)");
+	err = hd_policy_parse(&to->set, name, &cmd->diag);
+	to->set.fidelity = cmd->args.has[HD_OPT_FAITHFUL] ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
+	to->set.seed = (uint32_t)cmd->args.count[HD_OPT_SEED];
+	to->set.deadlines |= !to->set.published;
+	if (!err)
+		err = hd_policy_create(&policy, &to->set, &cmd->diag);
+	if (!err)
+		err = read_state(cmd, &to->state);
+	if (!err)
+		err = hd_policy_allocate(policy, &to->state, &cmd->arena, &to->shares, &cmd->diag);
+	hd_policy_destroy(policy);
+	return err;
+}
+
+/* "3", or "(1, 2)" of a pair: as in the reference answers. */
+static void key_of(const struct hd_sched_state *s, const struct hd_shape *shape, char out[64])
+{
+	unsigned long long a = s->jobs[shape->member[0]].id;
+
+	if (shape->nmembers == 1)
+		snprintf(out, 64, "%llu", a);
+	else
+		snprintf(out, 64, "(%llu, %llu)", a, (unsigned long long)s->jobs[shape->member[1]].id);
+}
+
+static bool same_members(const struct hd_shape *a, const struct hd_shape *b)
+{
+	return a->nmembers == b->nmembers && a->member[0] == b->member[0] && (a->nmembers == 1 || a->member[1] == b->member[1]);
+}
+
+static void put_allocation(struct hd_json_writer *w, const struct solved *to)
+{
+	const struct hd_shares *out = &to->shares;
+	char key[64];
+
+	hd_json_open_object(w, "allocation");
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		if (k == 0 || !same_members(&out->shape[k], &out->shape[k - 1])) {
+			key_of(&to->state, &out->shape[k], key);
+			hd_json_open_object(w, key);
+		}
+		hd_json_put_f64(w, to->state.types[out->shape[k].need[0].type].name, out->x[k]);
+		if (k + 1 == out->nshapes || !same_members(&out->shape[k], &out->shape[k + 1]))
+			hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
+static void put_by_job(struct hd_json_writer *w, const char *key, const struct hd_sched_state *s, const double *values)
+{
+	char id[24];
+
+	hd_json_open_object(w, key);
+	for (uint32_t i = 0; i < s->njobs; i++) {
+		snprintf(id, sizeof id, "%llu", (unsigned long long)s->jobs[i].id);
+		hd_json_put_f64(w, id, values[i]);
+	}
+	hd_json_close(w);
+}
+
+static void put_duals(struct hd_json_writer *w, const struct solved *to)
+{
+	if (!to->shares.y) {
+		hd_json_put_null(w, "duals");
+		return;
+	}
+	hd_json_open_object(w, "duals");
+	hd_json_open_object(w, "devices");
+	for (uint32_t j = 0; j < to->state.ntypes; j++)
+		hd_json_put_f64(w, to->state.types[j].name, to->shares.y[j]);
+	hd_json_close(w);
+	put_by_job(w, "time", &to->state, to->shares.u);
+	put_by_job(w, "promise", &to->state, to->shares.l);
+	hd_json_put_bool(w, "one_of_several", to->shares.degenerate);
+	hd_json_close(w);
+}
+
+/* The objectives that any shares can be measured by, whatever policy made them. */
+static void put_measures(struct hd_json_writer *w, const struct solved *to)
+{
+	const struct hd_sched_state *s = &to->state;
+	double least = INFINITY, latest = 0, sum = 0;
+
+	for (uint32_t i = 0; i < s->njobs; i++) {
+		if (hd_sched_absent(s, i))
+			continue;
+		least = fmin(least, to->shares.z[i] * s->jobs[i].scale / s->jobs[i].weight);
+		latest = fmax(latest, to->shares.e[i] > 0 ? s->jobs[i].steps_left / to->shares.e[i] : INFINITY);
+		sum += to->shares.e[i];
+	}
+	hd_json_put_f64(w, "objective_maxmin", isfinite(least) ? least : 0);
+	if (isfinite(latest))
+		hd_json_put_f64(w, "objective_makespan_s", latest);
+	else
+		hd_json_put_null(w, "objective_makespan_s");
+	hd_json_put_f64(w, "objective_sum_throughput", sum);
+}
+
+static void put_objective(struct hd_json_writer *w, double objective)
+{
+	if (isnan(objective))
+		hd_json_put_null(w, "objective");
+	else
+		hd_json_put_f64(w, "objective", objective);
+}
+
+static void put_array(struct hd_json_writer *w, const char *key, const double *values, uint32_t n)
+{
+	hd_json_open_array(w, key);
+	for (uint32_t i = 0; i < n; i++)
+		hd_json_put_f64(w, NULL, values[i]);
+	hd_json_close(w);
+}
+
+/* Sentences about jobs that wait, at most HD_WHY_MOST; `w` NULL: as text. */
+static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct hd_json_writer *w)
+{
+	struct hd_why why;
+	uint32_t told = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; !err && i < to->state.njobs && told < HD_WHY_MOST; i++) {
+		err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why, &cmd->diag);
+		if (err || why.code == HD_WHY_RUNS)
+			continue;
+		told++;
+		if (!w) {
+			printf("%s\n", why.text);
+			continue;
+		}
+		hd_json_open_object(w, NULL);
+		hd_json_put_u64(w, "job", to->state.jobs[i].id);
+		hd_json_put_text(w, "code", hd_why_name(why.code));
+		hd_json_put_text(w, "why", why.text);
+		hd_json_close(w);
+	}
+	return err;
+}
+
+static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+
+	hd_json_put_text(w, "policy", cmd->args.text[HD_OPT_SCHED_POLICY]);
+	hd_json_put_text(w, "fidelity", to->set.fidelity == HD_FIDELITY_GAVEL ? "gavel" : "exact");
+	put_objective(w, to->shares.objective);
+	put_allocation(w, to);
+	put_array(w, "effective_throughput", to->shares.e, to->state.njobs);
+	put_array(w, "normalized", to->shares.z, to->state.njobs);
+	put_measures(w, to);
+	put_duals(w, to);
+	if (to->shares.short_by)
+		put_by_job(w, "short_by", &to->state, to->shares.short_by);
+	hd_json_put_bool(w, "work_conserving", to->shares.work_conserving);
+	hd_json_put_bool(w, "kept", to->shares.kept);
+	hd_json_put_i64(w, "programs", to->shares.nlps);
+	hd_json_put_f64(w, "gap", to->shares.gap);
+	hd_json_open_array(w, "waiting");
+	enum hd_err err = tell_why(cmd, to, w);
+	hd_json_close(w);
+	if (!err)
+		hd_json_line_print(&line);
+	return err;
+}
+
+static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
+{
+	const struct hd_shares *out = &to->shares;
+	char key[64];
+
+	if (!isnan(out->objective))
+		printf("%s: %.9g\n", to->set.policy->measure, out->objective);
+	printf("%-16s %-12s %8s %12s\n", "job", "devices", "share", "steps/s");
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		char devices[48];
+		key_of(&to->state, &out->shape[k], key);
+		snprintf(devices, sizeof devices, "%u %s", out->shape[k].need[0].n, to->state.types[out->shape[k].need[0].type].name);
+		printf("%-16s %-12s %8.5f %12.6g\n", key, devices, out->x[k], out->x[k] * (out->shape[k].rate[0] + out->shape[k].rate[1]));
+	}
+	for (uint32_t j = 0; out->y && j < to->state.ntypes; j++)
+		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j], out->degenerate ? " (one of several prices)" : "");
+	return tell_why(cmd, to, NULL);
+}
+
+enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
+{
+	struct solved to = { 0 };
+	enum hd_err err = solve(cmd, &to);
+
+	if (err)
+		return err;
+	return cmd->args.has[HD_OPT_JSON] ? print_json(cmd, &to) : print_text(cmd, &to);
+}

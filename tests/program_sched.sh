@@ -1,0 +1,71 @@
+#!/bin/bash
+# heddle sched policies, sched solve. The answers themselves: src/cluster/policy/reference_test.c, laws_test.c.
+. "$(dirname "$0")/program.sh"
+cat >state.json <<'END'
+{"jobs": [{"id": 0, "scale_factor": 1, "priority": 1, "steps_remaining": 1000, "throughput": {"v100": 4, "k80": 1}},
+          {"id": 1, "scale_factor": 1, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 3, "k80": 2}},
+          {"id": 5, "scale_factor": 4, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 3}}],
+ "cluster": {"v100": 1, "k80": 1}, "prices_per_hour": {"v100": 2.5, "k80": 0.5}}
+END
+expect 0 heddle sched policies
+says 'isolated   everyone'
+says 'max_min_fairness_perf'
+expect 0 heddle sched policies --json
+[ "$(grep -c '"name"' out)" -ge 11 ] || failed "not one line a policy"
+expect 0 heddle sched solve --state state.json --policy isolated --json
+json_ok
+says '"allocation":{"0":{"k80":0.5,"v100":0.5},"1":{"k80":0.5,"v100":0.5}}'
+says '"code":"UNRUNNABLE"'
+expect 0 heddle sched solve --state state.json --policy fifo --json
+says '"objective":null,"allocation":{"0":{"v100":1},"1":{"k80":1}}'
+expect 0 heddle sched solve --state state.json --policy fifo
+says 'job 5 cannot run'
+expect 2 heddle sched solve --state state.json --policy fifos
+says 'did you mean fifo?'
+expect 2 heddle sched solve --state state.json
+says 'which policy?'
+expect 2 heddle sched solve --policy fifo
+says 'which state?'
+expect 3 heddle sched solve --state none.json --policy fifo
+sed 's/"k80": 2/"k80": -2/' state.json >bad.json
+expect 3 heddle sched solve --state bad.json --policy fifo
+says 'job 1: -2 steps/s on type k80'
+printf '{"a": %s, "b": %s}' "$(cat state.json)" "$(cat state.json)" >two.json
+expect 3 heddle sched solve --state two.json --policy fifo
+says 'choose one by its name'
+expect 0 heddle sched solve --state two.json --set b --policy fifo
+expect 3 heddle sched solve --state two.json --set c --policy fifo
+says 'no state "c"'
+passed "states, names and refusals"
+
+if heddle sched policies --json | grep -q '"built":false'; then
+	expect 2 heddle sched solve --state state.json --policy las
+	says 'needs a solver of linear programs'
+	passed "a policy without its solver is refused"
+	exit 0
+fi
+# Two jobs, a device of each type: shares of v100 a and 1 - a, so z is (4a + 1 - a)/2.5 and (3(1 - a) + 2a)/2.5: equal at a = 1/2.
+expect 0 heddle sched solve --state state.json --policy max_min_fairness_perf --json
+json_ok
+python3 - <<'END' || failed "shares, objective or prices are wrong"
+import json
+o = json.load(open("out"))
+assert abs(o["objective"] - 1) < 1e-7, o["objective"]
+assert abs(o["allocation"]["0"]["v100"] - 0.5) < 1e-6 and abs(o["allocation"]["1"]["k80"] - 0.5) < 1e-6, o["allocation"]
+assert abs(sum(o["duals"]["promise"].values()) - 1) < 1e-6, o["duals"]
+assert o["gap"] <= 1e-7
+END
+# In steps: 4 + 2 is more than 1 + 3.
+expect 0 heddle sched solve --state state.json --policy max_sum_throughput_perf --json
+python3 - <<'END' || failed "the sum is wrong"
+import json
+o = json.load(open("out"))
+assert abs(o["objective"] - 6) < 1e-6 and abs(o["allocation"]["0"]["v100"] - 1) < 1e-6 and "k80" not in o["allocation"]["0"], o
+END
+cat >one.json <<'END'
+{"jobs": [{"id": 3, "steps_remaining": 9, "throughput": {"v100": 4}}, {"id": 17, "priority": 0.5, "steps_remaining": 9, "throughput": {"v100": 4}}],
+ "cluster": {"v100": 1}}
+END
+expect 0 heddle sched solve --state one.json --policy sum
+says 'job 17 waits: v100 is the tight resource; at priority 1'
+passed "objectives, prices and reasons"
