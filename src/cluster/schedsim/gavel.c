@@ -72,17 +72,17 @@ static void complete(struct turns *t, const struct going *g)
 	}
 	if (failed) {
 		hd_rounds_stale(sim->rounds);
-		struct sim_job *job = sim_job(sim, g->run.id[0]);
+		struct sim_job *job = schedsim_job(sim, g->run.id[0]);
 		if (g->run.nmembers == 1 && ++job->failures == FAILURES)
-			sim_leave(sim, job, g->finish_s, true);
+			schedsim_leave(sim, job, g->finish_s, true);
 		sim->result->failed++;
 		return;
 	}
 	hd_rounds_ran(sim->rounds, &g->run, seconds);
 	t->busy_s += seconds * g->run.ndevices;
 	for (uint8_t m = 0; m < g->run.nmembers; m++) {
-		struct sim_job *job = sim_job(sim, g->run.id[m]);
-		struct hd_sim_row *row = sim_row(sim, job->id);
+		struct sim_job *job = schedsim_job(sim, g->run.id[m]);
+		struct hd_sim_row *row = schedsim_row(sim, job->id);
 		if (g->run.nmembers == 1)
 			job->failures = 0;
 		job->done += steps[m];
@@ -91,15 +91,15 @@ static void complete(struct turns *t, const struct going *g)
 			row->device_s[type] += seconds * g->run.ndevices;
 	}
 	for (uint8_t m = 0; m < g->run.nmembers; m++) {
-		struct sim_job *job = sim_job(sim, g->run.id[m]);
+		struct sim_job *job = schedsim_job(sim, g->run.id[m]);
 		if (job->listed.steps - job->done <= 0)
-			sim_leave(sim, job, g->finish_s, false);
+			schedsim_leave(sim, job, g->finish_s, false);
 	}
 }
 
 static enum hd_err remember(struct turns *t)
 {
-	enum hd_err err = sim_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last, t->sim->diag);
+	enum hd_err err = schedsim_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last, t->sim->diag);
 
 	for (uint32_t i = 0; i < t->ngoing && !err; i++) {
 		t->last[2 * i] = t->going[i].run.id[0];
@@ -113,18 +113,18 @@ static enum hd_err start_runs(struct turns *t)
 {
 	struct sim *sim = t->sim;
 	double round_s = sim->set->round_s > 0 ? sim->set->round_s : 360;
-	enum hd_err err = sim_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going, sim->diag);
+	enum hd_err err = schedsim_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going, sim->diag);
 
 	t->ngoing = 0;
 	for (uint32_t i = 0; i < t->nlast; i++)
-		t->chances += sim_job(sim, t->last[2 * i]) || sim_job(sim, t->last[2 * i + 1]);
+		t->chances += schedsim_job(sim, t->last[2 * i]) || schedsim_job(sim, t->last[2 * i + 1]);
 	for (uint32_t i = 0; i < t->round.nruns && !err; i++) {
 		struct going *g = &t->going[t->ngoing++];
 		*g = (struct going){ .run = t->round.run[i], .finish_s = sim->now_s };
 		t->extensions += g->run.kind == HD_RUN_SAME;
 		for (uint8_t m = 0; m < g->run.nmembers; m++) {
-			const struct sim_job *job = sim_job(sim, g->run.id[m]);
-			struct hd_sim_row *row = sim_row(sim, job->id);
+			const struct sim_job *job = schedsim_job(sim, g->run.id[m]);
+			struct hd_sim_row *row = schedsim_row(sim, job->id);
 			g->steps[m] = fmin(trunc(g->run.rate[m] * round_s), job->listed.steps - job->done);
 			g->finish_s = fmax(g->finish_s, sim->now_s + g->steps[m] / g->run.rate[m]);
 			if (isnan(row->first_start_s))
@@ -155,31 +155,31 @@ static enum hd_err turn(struct turns *t)
 	for (uint32_t i = 0; i < t->ngoing; i++)
 		complete(t, &t->going[i]);
 	while (!err && sim->more && sim->ahead.arrival_s <= sim->now_s)
-		err = sim_admit(sim);
+		err = schedsim_admit(sim);
 	if (!err && hd_rounds_due(sim->rounds, sim->now_s))
-		err = sim_solve(sim);
+		err = schedsim_solve(sim);
 	if (!err)
 		err = hd_rounds_next(sim->rounds, &t->round, sim->diag);
 	sim->result->rounds++;
 	return err ? err : start_runs(t);
 }
 
-enum hd_err sim_gavel(struct sim *sim)
+enum hd_err schedsim_gavel(struct sim *sim)
 {
 	struct turns t = { .sim = sim };
 	uint32_t idle = 0;
 	enum hd_err err = HD_OK;
 
-	while (!err && !sim_is_done(sim)) {
+	while (!err && !schedsim_is_done(sim)) {
 		err = turn(&t);
 		/* nobody runs, nobody comes, and the next turn sees the same: it would go on for ever */
 		idle = t.ngoing || sim->more ? 0 : idle + 1;
-		if (idle > 2 && !sim_is_done(sim)) {
+		if (idle > 2 && !schedsim_is_done(sim)) {
 			sim->result->ended = "jobs are left that the policy never gives devices";
 			break;
 		}
 	}
-	sim_finish(sim, t.busy_s, sim->now_s * sim->ndevices);
+	schedsim_finish(sim, t.busy_s, sim->now_s * sim->ndevices);
 	sim->result->productive = sim->result->utilisation;
 	sim->result->extended = t.chances ? (double)t.extensions / (double)t.chances : 0;
 	hd_free(t.going);

@@ -39,22 +39,22 @@ struct sim {
 };
 
 /* Room for n entries in a list on the heap, of which `cap` are taken; `list` points to the pointer. */
-HD_MUST_USE enum hd_err sim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag);
-HD_MUST_USE enum hd_err sim_open(struct sim *sim, const struct hd_sched_sim_setting *setting, struct hd_sched_sim_result *result, struct hd_arena *arena,
+HD_MUST_USE enum hd_err schedsim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag);
+HD_MUST_USE enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *setting, struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag);
-void sim_close(struct sim *sim);
+void schedsim_close(struct sim *sim);
 /* The job at hand enters; the one after it is fetched. */
-HD_MUST_USE enum hd_err sim_admit(struct sim *sim);
-struct sim_job *sim_job(const struct sim *sim, uint64_t id);
-struct hd_sim_row *sim_row(const struct sim *sim, uint64_t id);
+HD_MUST_USE enum hd_err schedsim_admit(struct sim *sim);
+struct sim_job *schedsim_job(const struct sim *sim, uint64_t id);
+struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id);
 /* The job is over, or dropped: its row is completed, its place freed. */
-void sim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped);
-HD_MUST_USE enum hd_err sim_solve(struct sim *sim);                   /* asks the policy and hands its shares to the rounds */
-bool sim_wanted(const struct sim *sim, uint64_t id);
-bool sim_is_done(const struct sim *sim);
-void sim_finish(struct sim *sim, double busy_s, double device_s);     /* the result's averages */
+void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped);
+HD_MUST_USE enum hd_err schedsim_solve(struct sim *sim);                   /* asks the policy and hands its shares to the rounds */
+bool schedsim_wanted(const struct sim *sim, uint64_t id);
+bool schedsim_is_done(const struct sim *sim);
+void schedsim_finish(struct sim *sim, double busy_s, double device_s);     /* the result's averages */
 
-HD_MUST_USE enum hd_err sim_gavel(struct sim *sim);
-HD_MUST_USE enum hd_err sim_ours(struct sim *sim);
+HD_MUST_USE enum hd_err schedsim_gavel(struct sim *sim);
+HD_MUST_USE enum hd_err schedsim_ours(struct sim *sim);
 
 #endif

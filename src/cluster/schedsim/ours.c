@@ -75,8 +75,8 @@ static void charge(struct events *e, struct live *l, double now_s)
 	e->busy_s += took * l->run.ndevices;
 	e->productive_s += computed * l->run.ndevices;
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
-		struct sim_job *job = sim_job(e->sim, l->run.id[m]);
-		struct hd_sim_row *row = sim_row(e->sim, job->id);
+		struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
+		struct hd_sim_row *row = schedsim_row(e->sim, job->id);
 		double part = 1.0 / l->run.nmembers;
 		job->done += computed * l->run.rate[m];
 		row->cost_usd += part * price_of(e->sim, &l->run) * took / 3600;
@@ -102,7 +102,7 @@ static void pass(struct events *e, double now_s)
 static void set_ends(struct events *e, struct live *l)
 {
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
-		const struct sim_job *job = sim_job(e->sim, l->run.id[m]);
+		const struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
 		l->end_s[m] = fmax(l->at_s, l->ready_s) + fmax(0, job->listed.steps - job->done) / l->run.rate[m];
 	}
 }
@@ -133,7 +133,7 @@ static void drop_run(struct events *e, uint32_t i)
 	struct live *l = &e->live[i];
 
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
-		struct sim_job *job = sim_job(e->sim, l->run.id[m]);
+		struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
 		if (job)
 			job->run = UINT32_MAX;
 	}
@@ -147,7 +147,7 @@ static void complete(struct events *e)
 		struct live *l = &e->live[i];
 		uint8_t kept = 0;
 		for (uint8_t m = 0; m < l->run.nmembers; m++) {
-			struct sim_job *job = sim_job(e->sim, l->run.id[m]);
+			struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
 			if (l->end_s[m] > e->sim->now_s) {
 				l->run.id[kept] = l->run.id[m];
 				l->run.rate[kept] = l->run.rate[m];
@@ -155,7 +155,7 @@ static void complete(struct events *e)
 				continue;
 			}
 			job->done = job->listed.steps;
-			sim_leave(e->sim, job, e->sim->now_s, false);
+			schedsim_leave(e->sim, job, e->sim->now_s, false);
 			e->free = true;
 		}
 		if (!kept && l->run.nmembers)
@@ -167,16 +167,16 @@ static void complete(struct events *e)
 static void lose_work(struct events *e, const struct live *l)
 {
 	for (uint8_t m = 0; m < l->run.nmembers; m++) {
-		struct sim_job *job = sim_job(e->sim, l->run.id[m]);
+		struct sim_job *job = schedsim_job(e->sim, l->run.id[m]);
 		double again = fmin(job->done, e->sim->set->lost_s * l->run.rate[m]);
 		job->done -= again;
-		sim_row(e->sim, job->id)->lost_s += again / l->run.rate[m];
+		schedsim_row(e->sim, job->id)->lost_s += again / l->run.rate[m];
 	}
 }
 
 static void draw_failure(struct events *e, struct live *l)
 {
-	struct sim_job *job = sim_job(e->sim, l->run.id[0]);
+	struct sim_job *job = schedsim_job(e->sim, l->run.id[0]);
 
 	l->fails_s = e->sim->set->failures_per_s > 0
 		? e->sim->now_s + exponential(e->sim, HD_RNG_CLUSTER_FAILURE, job->id, job->draws++, e->sim->set->failures_per_s * l->run.ndevices) : INFINITY;
@@ -298,7 +298,7 @@ static void log_round(struct events *e, const char *why)
 	follows = false;
 	for (uint32_t i = 0; i < e->nold; i++)
 		for (uint8_t m = 0; m < e->old[i].run.nmembers; m++) {
-			const struct sim_job *job = sim_job(e->sim, e->old[i].run.id[m]);
+			const struct sim_job *job = schedsim_job(e->sim, e->old[i].run.id[m]);
 			if (!job || job->run != UINT32_MAX)
 				continue;
 			hd_text_addf(log, "%s%llu", follows ? "," : "", (unsigned long long)job->id);
@@ -311,7 +311,7 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 {
 	const struct hd_switch_costs *costs = &e->sim->set->costs;
 	const double cost[] = { [HD_RUN_START] = costs->start_s, [HD_RUN_SAME] = 0, [HD_RUN_RESIZE] = costs->resize_s, [HD_RUN_MOVE] = costs->move_s };
-	uint32_t was = sim_job(e->sim, run->id[0])->run;
+	uint32_t was = schedsim_job(e->sim, run->id[0])->run;
 	double now_s = e->sim->now_s, from_s = now_s;
 
 	*l = (struct live){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s, .fails_s = INFINITY };
@@ -351,7 +351,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	e->live = live;
 	e->live_cap = cap;
 	e->device = device;
-	if ((err = sim_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, sim->diag)))
+	if ((err = schedsim_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, sim->diag)))
 		return err;
 	e->nlive = 0;
 	for (uint32_t i = 0; i < round->nruns; i++) {
@@ -360,7 +360,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 		e->leases++;
 		e->same += l->run.kind == HD_RUN_SAME;
 		for (uint8_t m = 0; m < l->run.nmembers; m++) {
-			struct hd_sim_row *row = sim_row(sim, l->run.id[m]);
+			struct hd_sim_row *row = schedsim_row(sim, l->run.id[m]);
 			row->starts += l->run.kind == HD_RUN_START;
 			row->moves += l->run.kind == HD_RUN_MOVE;
 			row->resizes += l->run.kind == HD_RUN_RESIZE;
@@ -373,7 +373,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	memset(e->owner, 0, sim->ndevices * sizeof *e->owner);
 	for (uint32_t i = 0; i < e->nlive; i++) {
 		for (uint8_t m = 0; m < e->live[i].run.nmembers; m++)
-			sim_job(sim, e->live[i].run.id[m])->run = i;
+			schedsim_job(sim, e->live[i].run.id[m])->run = i;
 		for (uint32_t d = 0; d < e->live[i].run.ndevices; d++)
 			e->owner[e->device[e->live[i].first + d]] = i + 1;
 	}
@@ -405,7 +405,7 @@ static enum hd_err decide(struct events *e)
 	if (prices_moved(e))
 		hd_rounds_stale(sim->rounds);
 	if (hd_rounds_due(sim->rounds, sim->now_s)) {
-		err = sim_solve(sim);
+		err = schedsim_solve(sim);
 		e->solved_s = sim->now_s;
 		memcpy(e->solved_price, sim->price, sizeof e->solved_price);
 	}
@@ -439,7 +439,7 @@ static enum hd_err step(struct events *e)
 	follow_log(e);
 	read_prices(e);
 	while (!err && sim->more && sim->ahead.arrival_s <= sim->now_s) {
-		err = sim_admit(sim);
+		err = schedsim_admit(sim);
 		e->came = true;
 	}
 	if (!isfinite(e->boundary_s) && sim->njobs)        /* after an empty cluster, and at the start: decide now */
@@ -482,12 +482,12 @@ static enum hd_err open_events(struct events *e, struct sim *sim)
 	return HD_OK;
 }
 
-enum hd_err sim_ours(struct sim *sim)
+enum hd_err schedsim_ours(struct sim *sim)
 {
 	struct events e;
 	enum hd_err err = open_events(&e, sim);
 
-	while (!err && !sim_is_done(sim)) {
+	while (!err && !schedsim_is_done(sim)) {
 		if (sim->set->stop_s > 0 && sim->now_s >= e.start_s + sim->set->stop_s) {
 			sim->result->ended = "the time limit";
 			break;
@@ -499,7 +499,7 @@ enum hd_err sim_ours(struct sim *sim)
 			break;
 		}
 	}
-	sim_finish(sim, e.busy_s, e.device_s);
+	schedsim_finish(sim, e.busy_s, e.device_s);
 	sim->result->makespan_s = sim->now_s - e.start_s;
 	sim->result->productive = e.device_s > 0 ? e.productive_s / e.device_s : 0;
 	sim->result->extended = e.leases ? (double)e.same / (double)e.leases : 0;

@@ -8,7 +8,7 @@
 
 enum { POLICY_BYTES = 1 << 30 };
 
-enum hd_err sim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag)
+enum hd_err schedsim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag)
 {
 	void **at = list, *grown;
 	uint64_t more = *cap ? *cap : 16;
@@ -41,7 +41,7 @@ static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set
 		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
 }
 
-enum hd_err sim_open(struct sim *sim, const struct hd_sched_sim_setting *set, struct hd_sched_sim_result *result, struct hd_arena *arena,
+enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *set, struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	struct hd_rounds_setting rounds = rounds_of(set);
@@ -65,7 +65,7 @@ enum hd_err sim_open(struct sim *sim, const struct hd_sched_sim_setting *set, st
 	return HD_OK;
 }
 
-void sim_close(struct sim *sim)
+void schedsim_close(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->njobs; i++)
 		hd_free(sim->job[i]);
@@ -89,22 +89,22 @@ static uint32_t place(const struct sim *sim, uint64_t id)
 	return from;
 }
 
-struct sim_job *sim_job(const struct sim *sim, uint64_t id)
+struct sim_job *schedsim_job(const struct sim *sim, uint64_t id)
 {
 	uint32_t at = place(sim, id);
 
 	return at < sim->njobs && sim->job[at]->id == id ? sim->job[at] : NULL;
 }
 
-struct hd_sim_row *sim_row(const struct sim *sim, uint64_t id)
+struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id)
 {
 	assert(id < sim->result->nrows);
 	return &sim->result->row[id];
 }
 
-bool sim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end || (id >= sim->set->first && id < sim->set->end); }
+bool schedsim_wanted(const struct sim *sim, uint64_t id) { return !sim->set->end || (id >= sim->set->first && id < sim->set->end); }
 
-bool sim_is_done(const struct sim *sim)
+bool schedsim_is_done(const struct sim *sim)
 {
 	if (sim->set->end)
 		return sim->over == sim->wanted || (!sim->more && !sim->njobs);
@@ -149,7 +149,7 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job)
 {
 	const struct hd_listed_job *listed = &job->listed;
-	const struct hd_sim_row *row = sim_row(sim, job->id);
+	const struct hd_sim_row *row = schedsim_row(sim, job->id);
 	double left = listed->steps - job->done;
 
 	return (struct hd_sched_job){ .id = job->id, .kind = listed->kind, .ikind = job->ikind, .scale = listed->scale, .weight = listed->weight,
@@ -178,10 +178,10 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 	return err;
 }
 
-enum hd_err sim_admit(struct sim *sim)
+enum hd_err schedsim_admit(struct sim *sim)
 {
 	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
-	enum hd_err err = job ? sim_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, sim->diag) : HD_E_NOMEM;
+	enum hd_err err = job ? schedsim_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, sim->diag) : HD_E_NOMEM;
 
 	if (err) {
 		hd_free(job);
@@ -216,9 +216,9 @@ static double rho_of(const struct sim *sim, const struct sim_job *job, double fi
 	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
 }
 
-void sim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped)
+void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped)
 {
-	struct hd_sim_row *row = sim_row(sim, job->id);
+	struct hd_sim_row *row = schedsim_row(sim, job->id);
 	uint32_t at = place(sim, job->id);
 
 	row->over = true;
@@ -229,7 +229,7 @@ void sim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropp
 		row->rho = rho_of(sim, job, finish_s);
 		row->met = finish_s <= row->deadline_s;
 	}
-	sim->over += sim_wanted(sim, job->id);
+	sim->over += schedsim_wanted(sim, job->id);
 	hd_rounds_leave(sim->rounds, job->id);
 	hd_free(job);
 	memmove(&sim->job[at], &sim->job[at + 1], (sim->njobs - at - 1) * sizeof *sim->job);
@@ -282,7 +282,7 @@ static enum hd_err spread(struct sim *sim, const struct hd_sched_state *state, s
 	return HD_OK;
 }
 
-enum hd_err sim_solve(struct sim *sim)
+enum hd_err schedsim_solve(struct sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
 	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs, .table = sim->table.rate ? &sim->table : NULL };
@@ -328,7 +328,7 @@ static double quantile(const double *sorted, size_t n, double p)
 	return n ? sorted[at ? at - 1 : 0] : NAN;
 }
 
-void sim_finish(struct sim *sim, double busy_s, double device_s)
+void schedsim_finish(struct sim *sim, double busy_s, double device_s)
 {
 	struct hd_sched_sim_result *result = sim->result;
 	double *jct = hd_arena_take(sim->arena, (size_t)result->nrows + 1, sizeof *jct), sum = 0, rho = 0;
@@ -341,7 +341,7 @@ void sim_finish(struct sim *sim, double busy_s, double device_s)
 		result->starts += row->starts;
 		result->moves += row->moves;
 		result->resizes += row->resizes;
-		if (!sim_wanted(sim, i))
+		if (!schedsim_wanted(sim, i))
 			continue;
 		result->njobs++;
 		result->ndropped += row->dropped;
@@ -376,11 +376,11 @@ enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sch
 {
 	struct sim sim;
 	struct hd_sched_sim_result made;
-	enum hd_err err = sim_open(&sim, setting, &made, arena, diag);
+	enum hd_err err = schedsim_open(&sim, setting, &made, arena, diag);
 
 	if (!err)
-		err = setting->fidelity == HD_FIDELITY_GAVEL ? sim_gavel(&sim) : sim_ours(&sim);
-	sim_close(&sim);
+		err = setting->fidelity == HD_FIDELITY_GAVEL ? schedsim_gavel(&sim) : schedsim_ours(&sim);
+	schedsim_close(&sim);
 	if (!err)
 		*result = made;
 	return err;
