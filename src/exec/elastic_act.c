@@ -55,10 +55,17 @@ static uint32_t link_of(uint32_t worker) { return worker == HD_COORDINATOR ? HD_
 #define ACT(name) static void do_##name(struct hd_elastic *e, const struct hd_member_action *a)
 
 /* A link that is not up drops it: the machine asks again for what it needs. */
+/* Deaths before a message, by its kind. */
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE, [HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
+	[HD_MSG_LEARNED] = 1 + HD_FP_LEARN_DONE };
+
 ACT(send)
 {
 	size_t len = 0;
 	struct hd_diag diag = { "" };
+
+	if (before[a->msg->kind])
+		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
 	enum hd_err err = hd_msg_encode(a->msg, e->room, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
@@ -101,6 +108,7 @@ ACT(take_over)
 	struct hd_diag diag = { "" };
 
 	(void)a;
+	(void)HD_FAILPOINT(CHANGE_TAKE_OVER);
 	enum hd_err err = e->spec->take_over ? e->spec->take_over(e->spec->user, &diag) : HD_OK;
 	if (err == HD_E_REFUSED)
 		hd_elastic_fail(e, err, &diag);
@@ -157,6 +165,7 @@ ACT(begin)
 	const struct hd_view *now = hd_member_view(e->member);
 	struct hd_view *view = copy_of(e, now);
 
+	(void)HD_FAILPOINT(GATE_PASSED);
 	hd_elastic_graduate(e);
 	if (view)
 		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
@@ -201,6 +210,7 @@ ACT(roots)
 {
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(EXCHANGE_ROOTS);
 	judge(e, hd_relay_roots(&e->relay, a->pass, a->bucket, a->worker, &diag), &diag);
 }
 
@@ -208,6 +218,7 @@ ACT(leaves)
 {
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(EXCHANGE_LEAVES);
 	judge(e, hd_relay_leaves_out(&e->relay, a->pass, &diag), &diag);
 }
 
@@ -239,6 +250,7 @@ ACT(publish)
 {
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(EXCHANGE_SUM);
 	judge(e, hd_relay_sum(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 

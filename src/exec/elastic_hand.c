@@ -52,6 +52,7 @@ static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, str
 DUTY(prepare)
 {
 	(void)done;
+	(void)HD_FAILPOINT(CHANGE_PREPARE);
 	return hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
 }
 
@@ -63,6 +64,7 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 		e->adopted.epoch = view->epoch;
 		return HD_OK;
 	}
+	(void)HD_FAILPOINT(CHANGE_ADOPT);
 	if (e->prepared.epoch != view->epoch)
 		err = prepare(e, view, diag);
 	if (err)
@@ -104,6 +106,7 @@ static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, 
 {
 	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0, pass;
 
+	(void)HD_FAILPOINT(COMPUTE_AGAIN);
 	if (!vn)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a repair");
 	for (uint32_t i = 0; i < d->nranges; i++)
@@ -125,6 +128,7 @@ DUTY(compute)
 	/* roots go out while the pass is computed: the number that it will have is known before */
 	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
+	(void)HD_FAILPOINT(COMPUTE_BEFORE);
 	if (own) {
 		e->computed = true;
 		err = hd_share_compute(e->worker, diag);
@@ -138,6 +142,7 @@ DUTY(compute)
 	if (err)
 		return err;
 	hd_relay_leaves(&e->relay, d->pass);
+	(void)HD_FAILPOINT(COMPUTE_AFTER);
 	return HD_OK;
 }
 
@@ -174,6 +179,7 @@ DUTY(finish)
 		err = hd_share_finish(e->worker, &done->record, diag);
 	if (err)
 		return err;
+	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
 	if (done->record.has_digest)
 		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
@@ -203,6 +209,7 @@ static void teach_all(struct hd_elastic *e, uint64_t step, uint64_t budget)
 
 DUTY(boundary)
 {
+	(void)HD_FAILPOINT(GATE_BOUNDARY);
 	e->between = true;
 	teach_all(e, d->step, teaching_budget(e));
 	return d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
@@ -247,6 +254,7 @@ DUTY(teach)
 			teach_all(e, hd_worker_at(e->worker), UINT64_MAX);
 		return HD_OK;
 	}
+	(void)HD_FAILPOINT(TEACH_BEGIN);
 	t->learner = d->worker;
 	if (d->flag)
 		hd_teacher_init(&t->teacher, e->worker, &e->task->layout);
@@ -260,6 +268,7 @@ DUTY(lesson)
 {
 	enum hd_err err = HD_OK;
 
+	(void)HD_FAILPOINT(LEARN_PIECE);
 	if (d->step == 0) {
 		hd_pupil_finish(&e->pupil);
 		e->adopted.epoch = e->prepared.epoch = 0;
@@ -284,11 +293,15 @@ DUTY(lesson)
 static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
 {
 	struct hd_share_fold fold[HD_DUTIES_RUN];
+	(void)HD_FAILPOINT(FOLD_BEFORE);
 	enum hd_err err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
 
 	for (uint32_t i = 0; i < n; i++)
 		fold[i] = (struct hd_share_fold){ d[i].bucket, d[i].operand };
-	return err ? err : hd_share_fold(e->worker, fold, n, diag);
+	if (!err)
+		err = hd_share_fold(e->worker, fold, n, diag);
+	(void)HD_FAILPOINT(FOLD_AFTER);
+	return err;
 }
 
 static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "sys/failpoint.h"
 
 /* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one does not come: the
  * end of an epoch may cut off a piece, or drop the question. */
@@ -102,6 +103,7 @@ static void answer(struct hd_elastic *e, struct hd_taught *t, struct hd_lesson_o
 	}
 	if (!out->piece)
 		return;
+	(void)HD_FAILPOINT(TEACH_PIECE);
 	const struct hd_answer a = { .request = out->request, .bytes = out->piece->bytes, .len = out->piece->len,
 		.token = (uint64_t)(uintptr_t)out };
 	if (hd_hub_answer(&e->hub, t->worker, &a, NULL))

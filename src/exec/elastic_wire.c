@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "wire/patience.h"
 
 /* The wire's thread: what comes from outside becomes events of the member machine. */
@@ -16,12 +17,12 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 	struct hd_elastic *e = self;
 	struct hd_diag diag = { "" };
 
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UP, .worker = worker_of(peer->worker) });
-	if (peer->worker == HD_COORDINATOR_LINK || e->leaving)
-		return;
-	if (hd_relay_up(&e->relay, peer->worker, &diag))
+	/* first the channel of the present epoch: what the machine does now may open that of the next */
+	if (peer->worker != HD_COORDINATOR_LINK && hd_relay_up(&e->relay, peer->worker, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
-	hd_elastic_ask(e);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UP, .worker = worker_of(peer->worker) });
+	if (peer->worker != HD_COORDINATOR_LINK && !e->leaving)
+		hd_elastic_ask(e);
 }
 
 static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
@@ -47,6 +48,11 @@ static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
 
+/* Deaths when a message came, by its kind; when a transfer came, by its kind. */
+static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE, [HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
+static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE, [HD_TRANSFER_SUM] = HD_FP_EXCHANGE_SUM_HERE,
+	[HD_TRANSFER_LEAVES] = HD_FP_EXCHANGE_LEAVES_HERE, [HD_TRANSFER_TABLE] = HD_FP_EXCHANGE_LEAVES_HERE };
+
 static void on_message(void *self, const struct hd_message *m)
 {
 	struct hd_elastic *e = self;
@@ -65,6 +71,8 @@ static void on_message(void *self, const struct hd_message *m)
 	} else if (err) {
 		hd_elastic_fail(e, err, &diag);
 	} else {
+		if (came[msg.kind])
+			(void)HD_FAILPOINT_AT((enum hd_failpoint)(came[msg.kind] - 1));
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch,
 			.step = m->step, .msg = &msg });
 	}
@@ -98,6 +106,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	}
 	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
 		return;
+	(void)HD_FAILPOINT_AT(here[news.kind]);
 	if (news.kind == HD_TRANSFER_SUM)
 		sum_here(e, &news, a);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = kind[news.kind], .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
@@ -161,6 +170,7 @@ static void look_at_wish(struct hd_elastic *e)
 
 static void tick(struct hd_elastic *e)
 {
+	hd_failpoint_look();
 	hd_elastic_ask(e);
 	hd_elastic_teach_standing(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/le.h"
 #include "base/num.h"
+#include "sys/failpoint.h"
 #include "sys/thread.h"
 #include "wire/hub.h"
 #include "wire/patience.h"
@@ -131,10 +132,18 @@ static void feed(struct conduct *c, const struct hd_co_event *event);
 
 #define ACT(name) static void do_##name(struct conduct *c, const struct hd_co_action *a)
 
+/* Deaths before a message, by its kind. */
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT, [HD_MSG_LEARN] = 1 + HD_FP_CO_LEARN,
+	[HD_MSG_PREPARE] = 1 + HD_FP_CO_PREPARE, [HD_MSG_DECIDE] = 1 + HD_FP_CO_DECIDE, [HD_MSG_FENCE] = 1 + HD_FP_CO_FENCE,
+	[HD_MSG_VIEW] = 1 + HD_FP_CO_VIEW };
+
 ACT(send)
 {
 	size_t len = 0;
 	struct hd_diag diag = { "" };
+
+	if (before[a->msg->kind])
+		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
 	enum hd_err err = hd_msg_encode(a->msg, c->room, HD_TELL_MAX, &len, &diag);
 
 	if (!err)
@@ -153,7 +162,10 @@ ACT(store)
 	struct hd_diag diag = { "" };
 
 	record_put(a->record, bytes);
-	enum hd_err err = hd_store_put(c->store, HD_RECORD_MEMBERSHIP, bytes, sizeof bytes, &diag);
+	int error = HD_FAILPOINT(STORE_BEFORE);
+	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", "store.sqlite")
+		: hd_store_put(c->store, HD_RECORD_MEMBERSHIP, bytes, sizeof bytes, &diag);
+	(void)HD_FAILPOINT(STORE_AFTER);
 	if (err)
 		note(c, "warning", HD_NOBODY, diag.text);
 	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
@@ -260,6 +272,7 @@ ACT(commit)
 	const struct hd_step_news *n = a->news;
 	struct hd_co_status status;
 
+	(void)HD_FAILPOINT(CO_COMMIT);
 	hd_coordinator_status(c->machine, &status);
 	c->end.step = a->step + 1;
 	c->end.commits++;
@@ -830,6 +843,7 @@ static void conduct(struct conduct *c)
 		turn(c, next);
 		if (hd_clock_now_ns(c->spec->clock) < next)
 			continue;
+		hd_failpoint_look();
 		look_at_crew(c);
 		look_at_wish(c);
 		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));

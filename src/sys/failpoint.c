@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct { const char *name, *where; bool bytes; } points[] = {
-#define X(id, name, bytes, where) { name, where, bytes },
+static const struct { const char *name, *where; bool bytes; enum hd_fp_who who; enum hd_fp_phase phase; } points[] = {
+#define X(id, name, bytes, who, phase, where) { name, where, bytes, HD_FP_##who, HD_FP_PHASE_##phase },
 	HD_FAILPOINTS_TABLE(X)
 #undef X
 };
@@ -12,6 +12,19 @@ static const struct { const char *name, *where; bool bytes; } points[] = {
 const char *hd_failpoint_name(enum hd_failpoint point) { return points[point].name; }
 const char *hd_failpoint_where(enum hd_failpoint point) { return points[point].where; }
 bool hd_failpoint_has_bytes(enum hd_failpoint point) { return points[point].bytes; }
+enum hd_fp_who hd_failpoint_who(enum hd_failpoint point) { return points[point].who; }
+enum hd_fp_phase hd_failpoint_phase(enum hd_failpoint point) { return points[point].phase; }
+
+const char *hd_fp_phase_name(enum hd_fp_phase phase)
+{
+	static const char *const name[] = {
+#define X(id, name) name,
+		HD_FP_PHASES(X)
+#undef X
+	};
+
+	return name[phase];
+}
 
 #ifndef HD_FAILPOINTS
 
@@ -31,14 +44,26 @@ int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
 	return 0;
 }
 
+int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key)
+{
+	(void)point, (void)key;
+	return 0;
+}
+
 uint64_t hd_failpoint_hits(enum hd_failpoint point) { (void)point; return 0; }
+void hd_failpoint_watch(const char *folder) { (void)folder; }
+void hd_failpoint_look(void) { }
 
 #else
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/philox.h"
 #include "sys/clock.h"
@@ -60,17 +85,28 @@ static const struct { const char *name; int error; } errnos[] = {
 	{ "EAGAIN", EAGAIN }, { "EPIPE", EPIPE }, { "ECONNRESET", ECONNRESET },
 };
 
-struct plan { enum action action; long argument; uint64_t nth; double p; };
+enum source { HD_FAIL_ENV, HD_FAIL_MINE, HD_FAIL_ANY, HD_FAIL_SOURCES };
+struct plan { enum action action; long argument; uint64_t nth; double p; bool keyed; uint32_t key; enum source source; };
 
-/* The arming is per process by its nature: it models what befalls the process. Written by
- * hd_failpoint_arm() before threads start, then only `hits` changes. */
+/* The arming is per process by its nature: it models what befalls the process. All of it, but what the macros look at, under `turn`. */
 atomic_bool hd_failpoint_live;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static struct plan armed[HD_FP_COUNT];
-static _Atomic uint64_t hits[HD_FP_COUNT];
+static uint64_t hits[HD_FP_COUNT];
 static uint64_t draw_seed;
 
+enum { ORDER_BYTES = 4096, ORDER_PATH = 4096 };
+static struct { char path[ORDER_PATH]; struct stat seen; bool is; char text[ORDER_BYTES]; } order[HD_FAIL_SOURCES];
+
 bool hd_failpoint_built(void) { return true; }
-uint64_t hd_failpoint_hits(enum hd_failpoint point) { return hits[point]; }
+
+uint64_t hd_failpoint_hits(enum hd_failpoint point)
+{
+	pthread_mutex_lock(&turn);
+	uint64_t n = hits[point];
+	pthread_mutex_unlock(&turn);
+	return n;
+}
 
 /* ---- the spec ---- */
 
@@ -78,7 +114,7 @@ struct spec { const char *whole, *at; struct hd_diag *diag; };
 
 static enum hd_err bad(const struct spec *spec, const char *what)
 {
-	return hd_fail(spec->diag, HD_E_INVAL, "HD_FAIL, at \"%.60s\": %s; write name:action[@n][/p], as ckpt.fsync:err=EIO@2", spec->at, what);
+	return hd_fail(spec->diag, HD_E_INVAL, "HD_FAIL, at \"%.60s\": %s; write name:action[#k][@n][/p], as ckpt.fsync:err=EIO@2", spec->at, what);
 }
 
 /* The length of the word at spec->at, up to one of `ends`. */
@@ -100,7 +136,7 @@ static bool take_number(struct spec *spec, long most, long *number)
 
 static enum hd_err parse_argument(struct spec *spec, struct plan *plan)
 {
-	size_t len = word(spec, "@/;");
+	size_t len = word(spec, "#@/;");
 
 	if (plan->action == ERR)
 		for (size_t i = 0; i < sizeof errnos / sizeof *errnos; i++)
@@ -117,7 +153,7 @@ static enum hd_err parse_argument(struct spec *spec, struct plan *plan)
 
 static enum hd_err parse_action(struct spec *spec, enum hd_failpoint point, struct plan *plan)
 {
-	size_t len = word(spec, "=@/;");
+	size_t len = word(spec, "=#@/;");
 
 	for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
 		if (!is(spec, len, actions[i].name))
@@ -137,6 +173,14 @@ static enum hd_err parse_when(struct spec *spec, struct plan *plan)
 {
 	long n = 0;
 
+	if (*spec->at == '#') {
+		struct spec from = *spec;
+		spec->at++;
+		if (!take_number(spec, UINT32_MAX, &n))
+			return bad(&from, "after # comes a number");
+		plan->keyed = true;
+		plan->key = (uint32_t)n;
+	}
 	if (*spec->at == '@') {
 		struct spec from = *spec;
 		spec->at++;
@@ -176,11 +220,9 @@ static enum hd_err parse_one(struct spec *spec, struct plan plans[HD_FP_COUNT])
 	return err;
 }
 
-enum hd_err hd_failpoint_arm(const char *text, uint64_t seed, struct hd_diag *diag)
+static enum hd_err parse(const char *text, struct plan plans[HD_FP_COUNT], struct hd_diag *diag)
 {
-	struct plan plans[HD_FP_COUNT] = { 0 };
 	struct spec spec = { text ? text : "", text ? text : "", diag };
-	bool any = *spec.at;
 
 	while (*spec.at) {
 		enum hd_err err = parse_one(&spec, plans);
@@ -188,13 +230,99 @@ enum hd_err hd_failpoint_arm(const char *text, uint64_t seed, struct hd_diag *di
 			return err;
 		spec.at += *spec.at == ';';
 	}
-	atomic_store(&hd_failpoint_live, false);
-	memcpy(armed, plans, sizeof armed);
-	for (size_t i = 0; i < HD_FP_COUNT; i++)
-		hits[i] = 0;
-	draw_seed = seed;
-	atomic_store(&hd_failpoint_live, any);
 	return HD_OK;
+}
+
+static void replace(const struct plan plans[HD_FP_COUNT], uint64_t seed)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < HD_FP_COUNT; i++)
+		any |= plans[i].action != NOTHING;
+	pthread_mutex_lock(&turn);
+	memcpy(armed, plans, sizeof armed);
+	memset(hits, 0, sizeof hits);
+	draw_seed = seed;
+	pthread_mutex_unlock(&turn);
+	atomic_store(&hd_failpoint_live, any);
+}
+
+enum hd_err hd_failpoint_arm(const char *text, uint64_t seed, struct hd_diag *diag)
+{
+	struct plan plans[HD_FP_COUNT] = { 0 };
+	enum hd_err err = parse(text, plans, diag);
+
+	if (!err)
+		replace(plans, seed);
+	return err;
+}
+
+/* ---- orders ---- */
+
+void hd_failpoint_watch(const char *folder)
+{
+	memset(order, 0, sizeof order);
+	if (!folder)
+		return;
+	(void)!(snprintf(order[HD_FAIL_MINE].path, ORDER_PATH, "%s/%d", folder, (int)getpid()) < ORDER_PATH &&
+		snprintf(order[HD_FAIL_ANY].path, ORDER_PATH, "%s/any", folder) < ORDER_PATH);
+}
+
+/* Whether the file is another one than last time; its text is read then. */
+static bool changed(enum source source)
+{
+	struct stat now = { .st_size = 0 };
+	int id = order[source].path[0] ? open(order[source].path, O_RDONLY | O_CLOEXEC) : -1;
+	bool is = id >= 0 && !fstat(id, &now);
+	bool other = is != order[source].is || now.st_ino != order[source].seen.st_ino || now.st_mtim.tv_sec != order[source].seen.st_mtim.tv_sec
+		|| now.st_mtim.tv_nsec != order[source].seen.st_mtim.tv_nsec;
+
+	if (other) {
+		ssize_t n = is ? read(id, order[source].text, ORDER_BYTES - 1) : 0;
+		order[source].text[n > 0 ? n : 0] = 0;
+		order[source].text[strcspn(order[source].text, "\n")] = 0;
+		order[source].is = is;
+		order[source].seen = now;
+	}
+	if (id >= 0)
+		close(id);
+	return other;
+}
+
+void hd_failpoint_look(void)
+{
+	struct plan plans[HD_FP_COUNT] = { 0 };
+	bool other = changed(HD_FAIL_MINE);
+
+	other |= changed(HD_FAIL_ANY);
+	if (!other)
+		return;
+	for (enum source source = HD_FAIL_MINE; source < HD_FAIL_SOURCES; source++) {
+		struct plan its[HD_FP_COUNT] = { 0 };
+		struct hd_diag diag = { "" };
+		if (parse(order[source].text, its, &diag)) {
+			fprintf(stderr, "%s: %s\n", order[source].path, diag.text);
+			continue;
+		}
+		for (size_t i = 0; i < HD_FP_COUNT; i++)
+			if (its[i].action) {
+				plans[i] = its[i];
+				plans[i].source = source;
+			}
+	}
+	replace(plans, 0);
+}
+
+/* Who gets the order's file away is the one it kills. */
+static bool claimed(enum hd_failpoint point, enum source source)
+{
+	char name[ORDER_PATH + 64];
+
+	if (source == HD_FAIL_ENV)
+		return true;
+	snprintf(name, sizeof name, "%.*s/hit.%s.%d", (int)(strrchr(order[source].path, '/') - order[source].path), order[source].path,
+		points[point].name, (int)getpid());
+	return !rename(order[source].path, name);
 }
 
 /* ---- a place is reached ---- */
@@ -216,18 +344,32 @@ static void wait_ms(long ms)
 	hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + ms * HD_NS_PER_MS);
 }
 
-int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
+/* What is armed here, if it is its turn. */
+static struct plan due(enum hd_failpoint point, bool keyed, uint32_t key)
 {
-	const struct plan *plan = &armed[point];
-	uint64_t count = ++hits[point];
+	struct plan plan;
 
-	if (plan->action == NOTHING || (plan->nth && count != plan->nth) || (plan->p > 0 && !drawn(point, count, plan->p)))
-		return 0;
+	pthread_mutex_lock(&turn);
+	plan = armed[point];
+	if (plan.keyed && (!keyed || plan.key != key)) {
+		plan.action = NOTHING;
+	} else {
+		uint64_t count = ++hits[point];
+		if ((plan.nth && count != plan.nth) || (plan.p > 0 && !drawn(point, count, plan.p)))
+			plan.action = NOTHING;
+	}
+	pthread_mutex_unlock(&turn);
+	return plan;
+}
+
+static int carry_out(enum hd_failpoint point, const struct plan *plan, void *bytes, size_t *len)
+{
 	switch (plan->action) {
 	case NOTHING:
 		break;
 	case KILL:
-		raise(SIGKILL);
+		if (claimed(point, plan->source))
+			raise(SIGKILL);
 		break;
 	case ERR:
 		return (int)plan->argument;
@@ -244,6 +386,20 @@ int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
 		break;
 	}
 	return 0;
+}
+
+int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
+{
+	const struct plan plan = due(point, false, 0);
+
+	return carry_out(point, &plan, bytes, len);
+}
+
+int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key)
+{
+	const struct plan plan = due(point, true, key);
+
+	return carry_out(point, &plan, NULL, NULL);
 }
 
 #endif

@@ -1,11 +1,12 @@
 /* failpoint.h -- named places where a test makes the next call fail, wait, or kill the process.
  *
- * `HD_FAIL=name:action[@n][/p]`, several joined by ';'. Actions:
+ * `HD_FAIL=name:action[#k][@n][/p]`, several joined by ';'. Actions:
  *   kill         SIGKILL to ourselves
  *   err=ERRNO    the place acts as if its call had failed so (ENOSPC, EIO, ... or a number)
  *   delay=MS     wait, then go on
  *   short=BYTES  only the first BYTES bytes of the transfer are made
  *   flip         one bit of the transfer is flipped (the lowest of the middle byte)
+ * #k: only where the place's key is k (a number: the link it is about).
  * @n: at the n-th time the place is reached, only (from 1). /p: each time with probability
  * p, 0 < p < 1, drawn from the seed. Neither: each time.
  *
@@ -13,8 +14,12 @@
  * 2. Nothing armed: one load and an unlikely branch. Built without HD_FAILPOINTS: nothing
  *    at all, and arming is an error that says so.
  * 3. A place that carries no bytes takes kill, err and delay; the others are errors when armed.
+ * 4. A place that stands for no call of the system takes kill and delay; an error changes nothing there.
+ * 5. Orders: a process that watches a folder takes from it, while it runs, what HD_FAIL would say: from the file with its process id as name,
+ *    and from `any`. Who kills itself by one of them first gives the file the name `hit.NAME.PID`; so an order in `any` kills one process,
+ *    whoever comes by first, and whoever gave it sees who and where.
  *
- * Threads: arm before other threads start; places are reached by any. */
+ * Threads: any; look: one. */
 #ifndef HD_SYS_FAILPOINT_H
 #define HD_SYS_FAILPOINT_H
 
@@ -25,28 +30,81 @@
 
 #include "base/err.h"
 
-/*        id                   name                   bytes  where it lies                                                        */
-#define HD_FAILPOINTS_TABLE(X)                                                                                                     \
-	X(CKPT_BEGIN,          "ckpt.begin",          false, "before the temporary folder of a checkpoint is made")                \
-	X(CKPT_WRITE_BEFORE,   "ckpt.write.before",   true,  "before each file of a checkpoint is written; holds its bytes")       \
-	X(CKPT_WRITE_AFTER,    "ckpt.write.after",    false, "after each file of a checkpoint is written, before its fsync")       \
-	X(CKPT_FSYNC,          "ckpt.fsync",          false, "in place of the fsync of each file of a checkpoint")                 \
-	X(CKPT_MANIFEST_BEFORE,"ckpt.manifest.before",true,  "before the manifest is written; holds its bytes")                    \
-	X(CKPT_MANIFEST_AFTER, "ckpt.manifest.after", false, "after the manifest is written and synced")                           \
-	X(CKPT_RENAME_BEFORE,  "ckpt.rename.before",  false, "before the temporary folder gets its final name")                     \
-	X(CKPT_RENAME_AFTER,   "ckpt.rename.after",   false, "after the rename, before the folder above is synced")                \
-	X(CKPT_DIRSYNC,        "ckpt.dirsync",        false, "in place of the fsync of the folder above")                          \
-	X(CKPT_GC,             "ckpt.gc",             false, "before each old checkpoint is removed")                               \
-	X(STEP_BEGIN,          "step.begin",          false, "before the first instruction of a step")                             \
-	X(STEP_SEAL,           "step.seal",           false, "when all gradients of a step are in, before the commit")             \
-	X(STEP_COMMIT,         "step.commit",         false, "when the step is committed, before the update")                      \
-	X(STEP_UPDATE_BEFORE,  "step.update.before",  false, "before the optimizer writes parameters")                             \
-	X(STEP_UPDATE_AFTER,   "step.update.after",   false, "after the optimizer wrote the last parameter")                       \
-	X(METRICS_WRITE,       "metrics.write",       true,  "before a line of metrics is written; holds its bytes")               \
-	X(EVENTS_WRITE,        "events.write",        true,  "before a line of events is written; holds its bytes")
+/* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers); a WORKER among others; the
+ * COORDINATOR; every process with a LINK to another.
+ *        id                    name                    bytes  who          phase        where it lies */
+#define HD_FAILPOINTS_TABLE(X) \
+	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
+	X(CKPT_WRITE_BEFORE,    "ckpt.write.before",     true,  ANY,         CHECKPOINT,  "before each file of a checkpoint is written; holds its bytes") \
+	X(CKPT_WRITE_AFTER,     "ckpt.write.after",      false, ANY,         CHECKPOINT,  "after each file of a checkpoint is written, before its fsync") \
+	X(CKPT_FSYNC,           "ckpt.fsync",            false, ANY,         CHECKPOINT,  "in place of the fsync of each file of a checkpoint") \
+	X(CKPT_MANIFEST_BEFORE, "ckpt.manifest.before",  true,  ANY,         CHECKPOINT,  "before the manifest is written; holds its bytes") \
+	X(CKPT_MANIFEST_AFTER,  "ckpt.manifest.after",   false, ANY,         CHECKPOINT,  "after the manifest is written and synced") \
+	X(CKPT_RENAME_BEFORE,   "ckpt.rename.before",    false, ANY,         CHECKPOINT,  "before the temporary folder gets its final name") \
+	X(CKPT_RENAME_AFTER,    "ckpt.rename.after",     false, ANY,         CHECKPOINT,  "after the rename, before the folder above is synced") \
+	X(CKPT_DIRSYNC,         "ckpt.dirsync",          false, ANY,         CHECKPOINT,  "in place of the fsync of the folder above") \
+	X(CKPT_GC,              "ckpt.gc",               false, ANY,         CHECKPOINT,  "before each old checkpoint is removed") \
+	X(STEP_BEGIN,           "step.begin",            false, ANY,         COMPUTE,     "before the first instruction of a step") \
+	X(STEP_SEAL,            "step.seal",             false, ANY,         SEAL,        "when all gradients of a step are in, before the commit") \
+	X(STEP_COMMIT,          "step.commit",           false, ANY,         SEAL,        "when the step is committed, before the update") \
+	X(STEP_UPDATE_BEFORE,   "step.update.before",    false, ANY,         UPDATE,      "before the optimizer writes parameters") \
+	X(STEP_UPDATE_AFTER,    "step.update.after",     false, ANY,         UPDATE,      "after the optimizer wrote the last parameter") \
+	X(METRICS_WRITE,        "metrics.write",         true,  ANY,         COORDINATOR, "before a line of metrics is written; holds its bytes") \
+	X(EVENTS_WRITE,         "events.write",          true,  ANY,         COORDINATOR, "before a line of events is written; holds its bytes") \
+	X(COMPUTE_BEFORE,       "compute.before",        false, WORKER,      COMPUTE,     "before a worker computes a pass") \
+	X(COMPUTE_AGAIN,        "compute.again",         false, WORKER,      COMPUTE,     "before virtual nodes of a lost worker are computed again") \
+	X(COMPUTE_AFTER,        "compute.after",         false, WORKER,      COMPUTE,     "after a pass is computed") \
+	X(EXCHANGE_ROOTS,       "exchange.roots",        false, WORKER,      EXCHANGE,    "before the roots of a bucket go to its owner") \
+	X(EXCHANGE_ROOT_HERE,   "exchange.root.here",    false, WORKER,      EXCHANGE,    "when a root came from another worker") \
+	X(EXCHANGE_LEAVES,      "exchange.leaves",       false, WORKER,      EXCHANGE,    "before what leaves say goes to the others") \
+	X(EXCHANGE_LEAVES_HERE, "exchange.leaves.here",  false, WORKER,      EXCHANGE,    "when what leaves of another worker say is here") \
+	X(EXCHANGE_SUM,         "exchange.sum",          false, WORKER,      EXCHANGE,    "before the sum of a bucket goes to the others") \
+	X(EXCHANGE_SUM_HERE,    "exchange.sum.here",     false, WORKER,      EXCHANGE,    "when the sum of a bucket came") \
+	X(FOLD_BEFORE,          "fold.before",           false, WORKER,      FOLD,        "before the roots of buckets are joined") \
+	X(FOLD_AFTER,           "fold.after",            false, WORKER,      FOLD,        "after they are joined, before anybody hears of it") \
+	X(SEAL_BEFORE,          "seal.before",           false, WORKER,      SEAL,        "before a seal is told to a member") \
+	X(SEAL_HERE,            "seal.here",             false, WORKER,      SEAL,        "when the seal of another member came") \
+	X(UPDATE_DONE,          "update.done",           false, WORKER,      UPDATE,      "when the state is that of the next step, before it is sealed") \
+	X(GATE_BOUNDARY,        "gate.boundary",         false, WORKER,      GATE,        "between two steps, before anything is saved or taught") \
+	X(GATE_PASSED,          "gate.passed",           false, WORKER,      GATE,        "when a step begins at a worker: all have sealed the one before") \
+	X(CHANGE_PREPARE,       "change.prepare",        false, WORKER,      CHANGE,      "before a worker prepares for a view to come") \
+	X(CHANGE_ADOPT,         "change.adopt",          false, WORKER,      CHANGE,      "before a worker takes up its share of another view") \
+	X(CHANGE_FENCE,         "change.fence",          false, WORKER,      CHANGE,      "when a new epoch came, before the status is told") \
+	X(CHANGE_VIEW,          "change.view",           false, WORKER,      CHANGE,      "when a view of the coordinator came") \
+	X(CHANGE_TAKE_OVER,     "change.takeover",       false, WORKER,      CHANGE,      "before a worker starts a coordinator in place of a lost one") \
+	X(TEACH_BEGIN,          "teach.begin",           false, WORKER,      TEACH,       "when a member begins to teach a learner") \
+	X(TEACH_PIECE,          "teach.piece",           false, WORKER,      TEACH,       "before a piece of the state goes to a learner") \
+	X(LEARN_PIECE,          "learn.piece",           false, WORKER,      TEACH,       "before a learner takes up a piece of the state") \
+	X(LEARN_DONE,           "learn.done",            false, WORKER,      TEACH,       "when a learner holds the state, before it says so") \
+	X(STORE_BEFORE,         "store.before",          false, COORDINATOR, COORDINATOR, "before the coordinator writes down a decision; an error is that of the write") \
+	X(STORE_AFTER,          "store.after",           false, COORDINATOR, COORDINATOR, "when it is written, before anybody hears of it") \
+	X(CO_ADMIT,             "co.admit",              false, COORDINATOR, COORDINATOR, "before a worker is told its id") \
+	X(CO_LEARN,             "co.learn",              false, COORDINATOR, COORDINATOR, "before a learner is told its donor") \
+	X(CO_PREPARE,           "co.prepare",            false, COORDINATOR, COORDINATOR, "before a worker is told of a view to come") \
+	X(CO_DECIDE,            "co.decide",             false, COORDINATOR, COORDINATOR, "before a worker is told that it is decided") \
+	X(CO_FENCE,             "co.fence",              false, COORDINATOR, COORDINATOR, "before a worker is told of a new epoch") \
+	X(CO_VIEW,              "co.view",               false, COORDINATOR, COORDINATOR, "before a worker is told the view after a loss") \
+	X(CO_COMMIT,            "co.commit",             false, COORDINATOR, COORDINATOR, "when the coordinator counts a step as committed") \
+	X(WIRE_CONNECT,         "wire.connect",          false, LINK,        EXCHANGE,    "before a process calls another; key: the worker that is called") \
+	X(WIRE_READ,            "wire.read",             false, LINK,        EXCHANGE,    "before bytes of a link are read; EAGAIN: nothing came; key: the worker at the other end") \
+	X(WIRE_WRITE,           "wire.write",            false, LINK,        EXCHANGE,    "before bytes go to a link; EAGAIN: it takes none; key: the worker at the other end")
+
+enum hd_fp_who { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK };
+
+/* What a step, or the life of a job, is made of: a death in each must harm nothing. */
+#define HD_FP_PHASES(X) \
+	X(COMPUTE, "compute") X(EXCHANGE, "exchange") X(FOLD, "fold") X(SEAL, "seal") X(UPDATE, "update") X(GATE, "gate") X(CHANGE, "change") \
+	X(TEACH, "teach") X(CHECKPOINT, "checkpoint") X(COORDINATOR, "coordinator")
+
+enum hd_fp_phase {
+#define X(id, name) HD_FP_PHASE_##id,
+	HD_FP_PHASES(X)
+#undef X
+	HD_FP_NPHASES
+};
 
 enum hd_failpoint {
-#define X(id, name, bytes, where) HD_FP_##id,
+#define X(id, name, bytes, who, phase, where) HD_FP_##id,
 	HD_FAILPOINTS_TABLE(X)
 #undef X
 	HD_FP_COUNT
@@ -61,18 +119,33 @@ extern atomic_bool hd_failpoint_live;             /* anything armed; else nobody
 	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit(HD_FP_##id, NULL, NULL) : 0)
 #define HD_FAILPOINT_BYTES(id, bytes, len) \
 	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit(HD_FP_##id, (bytes), (len)) : 0)
+#define HD_FAILPOINT_AT(point) \
+	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit((point), NULL, NULL) : 0)
+#define HD_FAILPOINT_KEY(id, key) \
+	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit_key(HD_FP_##id, (key)) : 0)
 #else
 #define HD_FAILPOINT(id) (0)
 #define HD_FAILPOINT_BYTES(id, bytes, len) ((void)(bytes), (void)(len), 0)
+#define HD_FAILPOINT_AT(point) ((void)(point), 0)
+#define HD_FAILPOINT_KEY(id, key) ((void)(key), 0)
 #endif
-int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);        /* by the macros */
+int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);        /* by the macros, as is the next */
+int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key);
 
 /* Replaces what was armed and sets the counts to 0; NULL or "" disarms. An error arms nothing. */
 HD_MUST_USE enum hd_err hd_failpoint_arm(const char *spec, uint64_t seed, struct hd_diag *diag);
 const char *hd_failpoint_name(enum hd_failpoint point);
 const char *hd_failpoint_where(enum hd_failpoint point);
 bool hd_failpoint_has_bytes(enum hd_failpoint point);
+enum hd_fp_who hd_failpoint_who(enum hd_failpoint point);
+enum hd_fp_phase hd_failpoint_phase(enum hd_failpoint point);
+const char *hd_fp_phase_name(enum hd_fp_phase phase);
 uint64_t hd_failpoint_hits(enum hd_failpoint point);       /* counted while anything is armed */
 bool hd_failpoint_built(void);
+
+/* Orders are taken from this folder from now on (kept); NULL: from none. It need not be there. */
+void hd_failpoint_watch(const char *folder);
+/* Takes what has changed there; at the start, and now and then. An order that cannot be read arms nothing and is told on stderr. */
+void hd_failpoint_look(void);
 
 #endif

@@ -140,6 +140,102 @@ static void a_delay_waits_at_least_so_long(void **state)
 	assert_true(hd_clock_now_ns(&clock) - start >= 2 * HD_NS_PER_MS);
 }
 
+static void a_key_is_met_or_it_is_not_counted(void **state)
+{
+	(void)state;
+	arm("wire.read:err=ECONNRESET#7@2", 0);
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 3), 0);
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 7), 0);
+	assert_int_equal(HD_FAILPOINT(WIRE_READ), 0);          /* a place without a key is not the one */
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 3), 0);
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 7), ECONNRESET);
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 7), 0);
+	arm("wire.read:err=EIO", 0);           /* without a key: whatever it is about */
+	assert_int_equal(HD_FAILPOINT_KEY(WIRE_READ, 3), EIO);
+}
+
+/* ---- orders ---- */
+
+static void put(const char *folder, const char *name, const char *text)
+{
+	char path[300], temporary[300];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(temporary, sizeof temporary, "%s/new", folder);
+	FILE *file = fopen(temporary, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(rename(temporary, path), 0);
+}
+
+static void an_order_is_taken_changed_and_withdrawn(void **state)
+{
+	char folder[] = "/tmp/heddle-orders-XXXXXX", mine[32], path[300];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(mine, sizeof mine, "%d", (int)getpid());
+	snprintf(path, sizeof path, "%s/%s", folder, mine);
+	hd_failpoint_watch(folder);
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), 0);
+	put(folder, mine, "ckpt.gc:err=EIO\n");
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), 0);            /* not before it looks */
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), EIO);
+	put(folder, "any", "step.begin:err=EACCES");           /* both count */
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), EIO);
+	assert_int_equal(HD_FAILPOINT(STEP_BEGIN), EACCES);
+	put(folder, mine, "nonsense");
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), 0);
+	assert_int_equal(HD_FAILPOINT(STEP_BEGIN), EACCES);
+	put(folder, mine, "ckpt.gc:err=ENOSPC");
+	hd_failpoint_look();
+	assert_int_equal(unlink(path), 0);
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(CKPT_GC), 0);
+	snprintf(path, sizeof path, "%s/any", folder);
+	assert_int_equal(unlink(path), 0);
+	hd_failpoint_look();
+	assert_int_equal(HD_FAILPOINT(STEP_BEGIN), 0);
+	hd_failpoint_watch(NULL);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* Three processes come by the same place: one of them dies, and its name tells who. */
+static void an_order_for_anybody_kills_one(void **state)
+{
+	char folder[] = "/tmp/heddle-orders-XXXXXX", path[300];
+	int status, dead = 0, killed = 0;
+	pid_t child[3];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	put(folder, "any", "fold.after:kill");
+	for (int i = 0; i < 3; i++) {
+		child[i] = fork();
+		if (!child[i]) {
+			hd_failpoint_watch(folder);
+			hd_failpoint_look();
+			(void)HD_FAILPOINT(FOLD_AFTER);
+			(void)HD_FAILPOINT(FOLD_AFTER);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+		killed += WIFSIGNALED(status);
+		dead = WIFSIGNALED(status) ? child[i] : dead;
+	}
+	assert_int_equal(killed, 1);
+	snprintf(path, sizeof path, "%s/hit.fold.after.%d", folder, dead);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 static void a_bad_spec_says_where_and_arms_nothing(void **state)
 {
 	static const struct { const char *spec, *word; } cases[] = {
@@ -154,7 +250,8 @@ static void a_bad_spec_says_where_and_arms_nothing(void **state)
 		{ "ckpt.gc:kill/1", "probability" },                { "ckpt.gc:kill/nan", "probability" },
 		{ "ckpt.gc:kill@2x", "too much" },                  { "ckpt.gc:kill;ckpt.gc:kill", "named twice" },
 		{ "ckpt.gc:err=EIO;oops:kill", "\"oops:kill\"" },   { "ckpt.gc:delay=99999999999999999999", "not a number" },
-		{ ";", "no such failpoint" },
+		{ ";", "no such failpoint" },                       { "wire.read:kill#", "after # comes" },
+		{ "wire.read:kill#4294967296", "after # comes" },   { "wire.read:err=EIO#x", "after # comes" },
 	};
 
 	(void)state;
@@ -179,6 +276,9 @@ int main(void)
 		cmocka_unit_test_teardown(chance_is_a_function_of_the_seed, off),
 		cmocka_unit_test_teardown(a_kill_kills_without_a_word, off),
 		cmocka_unit_test_teardown(a_delay_waits_at_least_so_long, off),
+		cmocka_unit_test_teardown(a_key_is_met_or_it_is_not_counted, off),
+		cmocka_unit_test_teardown(an_order_is_taken_changed_and_withdrawn, off),
+		cmocka_unit_test_teardown(an_order_for_anybody_kills_one, off),
 		cmocka_unit_test_teardown(a_bad_spec_says_where_and_arms_nothing, off),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

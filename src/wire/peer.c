@@ -1,12 +1,14 @@
 #include "wire/peer.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "base/le.h"
 #include "sys/crypto.h"
+#include "sys/failpoint.h"
 #include "wire/patience.h"
 
 enum {
@@ -291,6 +293,12 @@ static bool read_greeting(struct hd_peer *peer)
 
 /* ---- bytes ---- */
 
+/* A failpoint's error, as the transport would say it: nothing now, or gone. */
+static enum hd_err struck(int error, struct hd_diag *diag)
+{
+	return !error ? HD_OK : error == EAGAIN ? HD_E_AGAIN : hd_fail(diag, HD_E_PEERLOST, "%s", strerror(error));
+}
+
 /* What lies in `out`: a greeting or a refusal. True: it is gone. */
 static bool write_out(struct hd_peer *peer)
 {
@@ -326,7 +334,9 @@ static bool write_some(struct hd_peer *peer)
 	size_t n = hd_stream_out(peer->stream, now_ns(peer), vec);
 	if (!n)
 		return false;
-	enum hd_err err = peer->conn.ops->write(&peer->conn, vec, n, &put, &diag);
+	enum hd_err err = struck(HD_FAILPOINT_KEY(WIRE_WRITE, peer->worker), &diag);
+	if (!err)
+		err = peer->conn.ops->write(&peer->conn, vec, n, &put, &diag);
 	if (err == HD_E_AGAIN) {
 		peer->blocked = true;
 		return false;
@@ -380,7 +390,9 @@ static bool read_some(struct hd_peer *peer)
 	size_t n = hd_stream_in(peer->stream, vec);
 	if (!n)
 		return false;
-	enum hd_err err = peer->conn.ops->read(&peer->conn, vec, n, &got, &diag);
+	enum hd_err err = struck(HD_FAILPOINT_KEY(WIRE_READ, peer->worker), &diag);
+	if (!err)
+		err = peer->conn.ops->read(&peer->conn, vec, n, &got, &diag);
 	if (err == HD_E_AGAIN)
 		return false;
 	if (err || !got) {
@@ -551,7 +563,9 @@ enum hd_err hd_peer_connect(struct hd_peer *peer, uint32_t worker, const struct 
 	struct hd_sock sock;
 	struct hd_hash nonce;
 
-	enum hd_err err = hd_random_bytes(nonce.byte, sizeof nonce.byte, diag);
+	enum hd_err err = struck(HD_FAILPOINT_KEY(WIRE_CONNECT, worker), diag);
+	if (!err)
+		err = hd_random_bytes(nonce.byte, sizeof nonce.byte, diag);
 	if (!err)
 		err = hd_sock_connect(peer->peers->net, addr, &sock, diag);
 	if (err)
