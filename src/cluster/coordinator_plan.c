@@ -388,7 +388,7 @@ static void plan_start(struct hd_coordinator *co)
 	if (co->halting)
 		hd_co_end(co, co->halt_code, co->halt_why);
 	else if (ready && (ready + later >= co->record.target ||
-		((late || waited > HD_PATIENCE_NS(START, co->config.detect_ns)) && ready + later >= co->config.min)))
+		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) && ready + later >= co->config.min)))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (late)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
@@ -432,9 +432,10 @@ static void spawn(struct hd_coordinator *co)
 		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && (co->worker[i].extra || !hd_is_remote(co->worker[i].worker));
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
 		return;
+	if (!co->spawned)                                 /* of the oldest: one that never comes must not be waited for as long as others do */
+		co->spawn_ns = co->now_ns;
 	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;
 	co->spawned = co->record.target - here;
-	co->spawn_ns = co->now_ns;
 }
 
 /* The scribe has saved, and every member is there: DONE may overtake the seals of others. */
