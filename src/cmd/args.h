@@ -120,6 +120,12 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ISA,         0,   "isa",           TEXT,   "NAME",    "own kernels of no wider instruction set: avx512, avx2, portable (for tests)") \
 	X(POLICY,      0,   "policy",        TEXT,   "NAME",    "with auto: curve or ae-2020")                     \
 	X(KILLS,       0,   "kills",         COUNT,  "K",       "processes to kill (default 20)")                  \
+	X(POINTS,      0,   "points",        COUNT,  "N",       "so many deaths at each named failpoint (builds that have them; default 0)") \
+	X(FAULTS,      0,   "faults",        TEXT,   "KIND=N,...", "how many of point, pause, slow, net, disk, scale (default: of each a tenth of the kills)") \
+	X(MTBF,        0,   "mtbf",          COUNT,  "MS",      "mean time between two faults (default 1000)")     \
+	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "whom (default any)")                \
+	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (default: drawn, around workers.detect)") \
+	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, dumb or late; disk: full, failing or slow (default: drawn)") \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
 	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \
 	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \

@@ -1,118 +1,109 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/philox.h"
 #include "sys/signal.h"
+#include "cmd/fault.h"
 #include "cmd/json_line.h"
-#include "cmd/trial.h"
 
 /* A job under faults and undisturbed, and both states. Every fault is drawn from the seed: when (a committed step and a
  * part of a step's time), whom (any process, the coordinator too), what. */
 
 enum { HD_CHAOS_WORKERS = 3, HD_CHAOS_KILLS = 20, HD_CHAOS_STEPS = 200, HD_CHAOS_MOST = 4096 };
 
-enum fault { FAULT_KILL, FAULT_PAUSE, FAULT_SCALE, FAULTS };
-static const char *const fault_name[FAULTS] = { "kill", "pause", "scale" };
-
 struct chaos {
 	struct hd_trial trial;
+	struct hd_faults faults;
 	uint64_t seed;
-	uint32_t nworkers, nfaults, next;
-	struct planned { uint64_t step; uint32_t part, pick; enum fault fault; } *fault;    /* part: of a step, in 1/2^32 */
-	uint32_t done[FAULTS], coordinators;
-	int64_t paused_pid, paused_until_ns;
+	uint32_t nworkers, nfaults, next, count[HD_FAULTS];
+	uint32_t each_point;              /* deaths wanted at each named place */
+	struct hd_fault *fault;
+	int64_t detect_ns;
 };
+
+/* ---- what is to happen ---- */
 
 static int by_step(const void *a, const void *b)
 {
-	const struct planned *x = a, *y = b;
+	const struct hd_fault *x = a, *y = b;
 
-	return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->part < y->part ? -1 : x->part > y->part;
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->part != y->part ? (x->part < y->part ? -1 : 1) : (int)x->kind - (int)y->kind;
 }
 
-/* Kills are as many as asked for; between them a tenth as many pauses and changes of size. */
-static enum hd_err plan(struct chaos *c, uint32_t kills)
+/* "pause=3,net=5": how many of each kind, in place of a tenth of the kills. */
+static enum hd_err count_kinds(struct chaos *c, const char *text, uint32_t kills)
+{
+	struct hd_diag *diag = &c->trial.cmd->diag;
+
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		c->count[k] = text || (hd_fault_orders(k) && !hd_failpoint_built()) ? 0 : kills / 10;
+	c->count[HD_FAULT_KILL] = kills;
+	while (text && *text) {
+		size_t name = strcspn(text, "=,"), len = strcspn(text, ",");
+		char digits[24];
+		uint64_t n = 0;
+		uint32_t k = HD_FAULT_POINT;
+		while (k < HD_FAULTS && (strlen(hd_fault_name[k]) != name || strncmp(hd_fault_name[k], text, name) != 0))
+			k++;
+		snprintf(digits, sizeof digits, "%.*s", (int)(len > name ? len - name - 1 : 0), text + name + (text[name] == '='));
+		if (k == HD_FAULTS || text[name] != '=' || hd_num_u64(digits, HD_CHAOS_MOST, &n, NULL))
+			return hd_fail(diag, HD_E_INVAL, "--faults, at \"%.40s\": write KIND=N,... with point, pause, slow, net, disk, scale and at most "
+				"%d", text, HD_CHAOS_MOST);
+		c->count[k] = (uint32_t)n;
+		text += len + (text[len] == ',');
+	}
+	return HD_OK;
+}
+
+static void draw(const struct chaos *c, uint32_t i, enum hd_fault_kind kind, struct hd_fault *fault)
+{
+	const struct hd_philox w = hd_philox((const uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
+	const struct hd_philox v = hd_philox((const uint32_t[4]){ i, 1, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
+
+	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] }, c->nworkers + 1, c->detect_ns);
+	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2);
+}
+
+/* With --points N each named place comes N times, in an order that is drawn. */
+static enum hd_err plan(struct chaos *c)
 {
 	struct hd_cmd *cmd = c->trial.cmd;
+	uint32_t i = 0;
 
-	c->nfaults = kills + kills / 10 + kills / 10;
+	if (c->each_point)
+		c->count[HD_FAULT_POINT] = c->each_point * HD_FP_COUNT;
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		c->nfaults += c->count[k];
 	c->fault = hd_arena_take(&cmd->arena, c->nfaults + 1, sizeof *c->fault);
 	if (!c->fault)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u faults", c->nfaults);
-	for (uint32_t i = 0; i < c->nfaults; i++) {
-		const struct hd_philox w = hd_philox((const uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
-		c->fault[i] = (struct planned){ .step = 1 + w.word[0] % (c->trial.nsteps - 2), .part = w.word[1], .pick = w.word[2],
-			.fault = i < kills ? FAULT_KILL : i < kills + kills / 10 ? FAULT_PAUSE : FAULT_SCALE };
-	}
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		for (uint32_t n = 0; n < c->count[k]; n++, i++) {
+			draw(c, i, k, &c->fault[i]);
+			if (k == HD_FAULT_POINT && c->each_point)
+				c->fault[i].point = n % HD_FP_COUNT;
+		}
 	qsort(c->fault, c->nfaults, sizeof *c->fault, by_step);
 	return HD_OK;
 }
 
-/* Any process of the run, the coordinator among them where it may be. 0: none is known. */
-static int64_t victim(const struct chaos *c, uint32_t pick, bool coordinator_too)
-{
-	const struct hd_trial *t = &c->trial;
-	uint32_t n = t->live.nworkers + (coordinator_too && t->coordinator > 0);
+/* ---- making it happen ---- */
 
-	if (!n)
-		return 0;
-	pick %= n;
-	return pick < t->live.nworkers ? t->live.worker[pick].pid : t->coordinator;
-}
-
-static bool kill_one(struct chaos *c, const struct planned *f)
-{
-	struct hd_trial *t = &c->trial;
-	int64_t pid = victim(c, f->pick, true);
-
-	if (!pid || hd_pid_signal((int)pid, HD_PROC_KILL))
-		return false;
-	c->coordinators += pid == t->coordinator;
-	if (pid == t->coordinator)
-		t->coordinator = 0;
-	return true;
-}
-
-static bool pause_one(struct chaos *c, const struct planned *f)
-{
-	int64_t pid = victim(c, f->pick, false);
-
-	if (!pid || c->paused_pid || hd_pid_signal((int)pid, HD_PROC_STOP))
-		return false;
-	c->paused_pid = pid;
-	c->paused_until_ns = hd_clock_now_ns(&c->trial.cmd->clock) + INT64_C(200000000) + (int64_t)(f->part >> 1);      /* up to 2.3 s */
-	return true;
-}
-
-static bool scale(struct chaos *c, const struct planned *f)
-{
-	char ask[64];
-
-	snprintf(ask, sizeof ask, "{\"do\":\"scale\",\"workers\":%u}", 1 + f->pick % (c->nworkers + 1));
-	return !hd_trial_ask(&c->trial, ask);
-}
-
-static void let_paused_go(struct chaos *c, bool now)
-{
-	if (!c->paused_pid || (!now && hd_clock_now_ns(&c->trial.cmd->clock) < c->paused_until_ns))
-		return;
-	(void)!hd_pid_signal((int)c->paused_pid, HD_PROC_CONT);       /* it may have been killed meanwhile */
-	c->paused_pid = 0;
-}
-
-/* Faults whose time has come. One that finds nobody is tried again at the next look. */
+/* Faults whose time has come. One that meets nobody, or has to wait for another, is tried again at the next look. */
 static enum hd_err act(struct chaos *c)
 {
-	static bool (*const commit[FAULTS])(struct chaos *c, const struct planned *f) = { kill_one, pause_one, scale };
 	struct hd_clock *clock = &c->trial.cmd->clock;
 
 	while (c->next < c->nfaults && c->fault[c->next].step <= hd_trial_step(&c->trial)) {
-		const struct planned *f = &c->fault[c->next];
-		double part_ns = (double)f->part / 0x1p32 * c->trial.live.step_ms * 1e6;
+		const struct hd_fault *f = &c->fault[c->next];
+		/* a step that was held up is not waited for: others may stand still meanwhile */
+		double step_ns = c->trial.live.step_ms * 1e6, most_ns = (double)c->detect_ns / 4;
+		double part_ns = (double)f->part / 0x1p32 * (step_ns < most_ns ? step_ns : most_ns);
 		hd_clock_wait_until(clock, hd_clock_now_ns(clock) + (int64_t)part_ns);
-		if (!commit[f->fault](c, f))
+		if (!hd_fault_do(&c->faults, f))
 			return HD_OK;
-		c->done[f->fault]++;
 		c->next++;
 		enum hd_err err = hd_trial_look(&c->trial);
 		if (err)
@@ -124,17 +115,79 @@ static enum hd_err act(struct chaos *c)
 static enum hd_err watch(struct chaos *c)
 {
 	struct hd_clock *clock = &c->trial.cmd->clock;
+	int64_t look = 0, turn = 0;
 	enum hd_err err = HD_OK;
 
 	while (!err && !hd_trial_ended(&c->trial)) {
-		hd_clock_wait_until(clock, hd_clock_now_ns(clock) + HD_TRIAL_LOOK_NS);
-		err = hd_trial_look(&c->trial);
-		if (!err)
-			err = act(c);
-		let_paused_go(c, err != HD_OK);
+		hd_clock_wait_until(clock, turn < look ? turn : look);
+		if (hd_clock_now_ns(clock) >= look) {
+			err = hd_trial_look(&c->trial);
+			if (!err)
+				err = act(c);
+			look = hd_clock_now_ns(clock) + HD_TRIAL_LOOK_NS;
+		}
+		turn = hd_fault_turn(&c->faults);
 	}
-	let_paused_go(c, true);
+	hd_fault_end(&c->faults);
 	return err;
+}
+
+/* ---- what is told ---- */
+
+static uint32_t killed_in(const struct chaos *c, enum hd_fp_phase phase)
+{
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		n += hd_failpoint_phase(p) == phase ? c->faults.killed[p] : 0;
+	return n;
+}
+
+static void print_json(const struct chaos *c, const struct hd_trial_end *end)
+{
+	const struct hd_trial *t = &c->trial;
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(t->cmd, &line);
+
+	hd_json_put_u64(w, "seed", c->seed);
+	hd_json_put_i64(w, "steps", (int64_t)t->nsteps);
+	hd_json_put_i64(w, "kills", c->faults.done[HD_FAULT_KILL] + c->faults.done[HD_FAULT_POINT]);
+	hd_json_put_i64(w, "coordinators", c->faults.coordinators);
+	for (uint32_t k = HD_FAULT_POINT; k < HD_FAULTS; k++) {
+		char name[24];
+		snprintf(name, sizeof name, "%ss", hd_fault_name[k]);
+		hd_json_put_i64(w, name, c->faults.done[k]);
+	}
+	hd_json_put_i64(w, "planned", c->nfaults);
+	hd_json_put_i64(w, "begun", c->next);
+	hd_json_put_i64(w, "resumed", t->resumed);
+	hd_json_put_i64(w, "membership", t->live.epoch);
+	hd_json_open_object(w, "phases");
+	for (uint32_t p = 0; p < HD_FP_NPHASES; p++)
+		hd_json_put_i64(w, hd_fp_phase_name(p), killed_in(c, p));
+	hd_json_close(w);
+	hd_json_open_object(w, "places");
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		hd_json_put_i64(w, hd_failpoint_name(p), c->faults.killed[p]);
+	hd_json_close(w);
+	hd_json_put_text(w, "digest", end->disturbed);
+	hd_json_put_text(w, "digest_undisturbed", end->twin);
+	hd_json_put_bool(w, "identical", end->same);
+	hd_json_line_print(&line);
+}
+
+/* Deaths by phase, and within it by place. */
+static void print_table(const struct chaos *c)
+{
+	printf("%-12s %5s  at\n", "killed in", "times");
+	for (uint32_t phase = 0; phase < HD_FP_NPHASES; phase++) {
+		printf("%-12s %5u ", hd_fp_phase_name(phase), killed_in(c, phase));
+		for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+			if (hd_failpoint_phase(p) == phase)
+				printf(" %s %u", hd_failpoint_name(p), c->faults.killed[p]);
+		putchar('\n');
+	}
+	printf("%-12s %5u  at any instant\n", "", c->faults.done[HD_FAULT_KILL]);
 }
 
 static void print(const struct chaos *c, const struct hd_trial_end *end)
@@ -142,41 +195,68 @@ static void print(const struct chaos *c, const struct hd_trial_end *end)
 	const struct hd_trial *t = &c->trial;
 
 	if (t->cmd->args.has[HD_OPT_JSON]) {
-		struct hd_json_line line;
-		struct hd_json_writer *w = hd_json_line_open(t->cmd, &line);
-		hd_json_put_u64(w, "seed", c->seed);
-		hd_json_put_i64(w, "steps", (int64_t)t->nsteps);
-		hd_json_put_i64(w, "kills", c->done[FAULT_KILL]);
-		hd_json_put_i64(w, "coordinators", c->coordinators);
-		hd_json_put_i64(w, "pauses", c->done[FAULT_PAUSE]);
-		hd_json_put_i64(w, "scales", c->done[FAULT_SCALE]);
-		hd_json_put_i64(w, "membership", t->live.epoch);
-		hd_json_put_text(w, "digest", end->disturbed);
-		hd_json_put_text(w, "digest_undisturbed", end->twin);
-		hd_json_put_bool(w, "identical", end->same);
-		hd_json_line_print(&line);
+		print_json(c, end);
 		return;
 	}
 	printf("faults   ");
-	for (int f = 0; f < FAULTS; f++)
-		printf("%s%u %s%s", f ? ", " : "", c->done[f], fault_name[f], c->done[f] == 1 ? "" : "s");
-	printf(" (the coordinator killed %u times), membership %lld\n", c->coordinators, (long long)t->live.epoch);
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		printf("%s%u %s%s", k ? ", " : "", c->faults.done[k], hd_fault_name[k], c->faults.done[k] == 1 ? "" : "s");
+	printf(" (the coordinator killed %u times at any instant, the run resumed %u times), membership %lld\n", c->faults.coordinators, t->resumed,
+		(long long)t->live.epoch);
+	if (c->count[HD_FAULT_POINT])
+		print_table(c);
 	printf("state    %s  (under chaos, seed %llu)\nstate    %s  (one device, undisturbed)      %s\n", end->disturbed, (unsigned long long)c->seed,
 		end->twin, end->same ? "IDENTICAL" : "DIFFERENT");
 }
 
+static enum hd_err all_places(const struct chaos *c)
+{
+	char text[400];
+	size_t at = 0;
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		if (c->faults.killed[p] < c->each_point && ++n && at < sizeof text - 40)
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", hd_failpoint_name(p));
+	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_INTEGRITY, "the run ended before %u of %d places had their %u deaths (%s): give it more "
+		"--steps", n, HD_FP_COUNT, c->each_point, text);
+}
+
 static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 {
-	const char *parent = cmd->args.has[HD_OPT_OUT] ? cmd->args.text[HD_OPT_OUT] : "runs/chaos";
-	uint64_t kills = cmd->args.has[HD_OPT_KILLS] ? cmd->args.count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
-	uint64_t nsteps = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : HD_CHAOS_STEPS;
+	const struct hd_args *args = &cmd->args;
+	const char *parent = args->has[HD_OPT_OUT] ? args->text[HD_OPT_OUT] : "runs/chaos";
+	uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
+	uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
+	uint64_t nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS;
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	bool needs = points > 0;
 
-	c->seed = cmd->args.has[HD_OPT_SEED] ? cmd->args.count[HD_OPT_SEED] : 1;
-	c->nworkers = cmd->args.has[HD_OPT_WORKERS] ? (uint32_t)cmd->args.count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
-	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || nsteps < 3)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at least 3 steps", HD_LIVE_WORKERS / 2, HD_CHAOS_MOST);
-	enum hd_err err = hd_trial_init(&c->trial, cmd, cmd->args.pos[0], parent, nsteps);
-	return err ? err : plan(c, (uint32_t)kills);
+	c->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
+	c->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_COUNT || nsteps < 3)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least 3 steps",
+			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_COUNT);
+	c->trial.cmd = cmd;
+	enum hd_err err = count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills);
+	c->trial.cmd = NULL;
+	if (!err)
+		err = hd_session_job(cmd, args->pos[0], job, NULL, NULL);
+	if (!err && !job->value[HD_JOB_STEPS].is_none && (uint64_t)hd_job_int(job, HD_JOB_STEPS) < nsteps)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--steps %llu: the job has %lld (job.steps)", (unsigned long long)nsteps,
+			(long long)hd_job_int(job, HD_JOB_STEPS));
+	if (!err)
+		err = hd_trial_init(&c->trial, cmd, args->pos[0], parent, nsteps);
+	if (err)
+		return err;
+	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
+	c->each_point = (uint32_t)points;
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		needs |= hd_fault_orders(k) && c->count[k];
+	err = hd_fault_init(&c->faults, &c->trial, c->detect_ns, needs);
+	return err ? err : plan(c);
 }
 
 enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
@@ -195,6 +275,129 @@ enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
 		err = hd_trial_compare(&c.trial, &end);
 	if (end.twin[0])
 		print(&c, &end);
+	if (!err)
+		err = all_places(&c);
 	hd_trial_finish(&c.trial);
 	return err;
 }
+
+/* ---- one kind, in a run that goes on ---- */
+
+/* The gap to the next fault: exponential of mean `mtbf_ms`. */
+static int64_t gap_ns(uint64_t mtbf_ms, uint32_t word)
+{
+	return (int64_t)(-log(((double)word + 0.5) * 0x1p-32) * (double)mtbf_ms * 1e6);
+}
+
+static enum hd_err read_asked(struct chaos *c, enum hd_fault_kind kind, struct hd_fault *asked)
+{
+	struct hd_cmd *cmd = c->trial.cmd;
+	const struct hd_args *args = &cmd->args;
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	char dir[HD_RUN_PATH];
+	double by = 0;
+
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	enum hd_err err = hd_session_job_of(cmd, args->pos[0], job, dir);
+	if (!err && args->has[HD_OPT_SLOW])
+		err = hd_num_f64(args->text[HD_OPT_SLOW], 2, 100, &by, &cmd->diag);
+	if (err)
+		return err;
+	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
+	asked->by = (uint32_t)by;
+	asked->for_ns = args->has[HD_OPT_FOR] ? (int64_t)args->count[HD_OPT_FOR] * HD_NS_PER_MS : 0;
+	asked->target = HD_TARGET_ANY;
+	if (args->has[HD_OPT_TARGET])
+		asked->target = !strcmp(args->text[HD_OPT_TARGET], "worker") ? HD_TARGET_WORKER
+			: !strcmp(args->text[HD_OPT_TARGET], "coordinator") ? HD_TARGET_COORDINATOR : HD_TARGET_ANY;
+	asked->how = HD_HOWS;
+	for (uint32_t h = 0; args->has[HD_OPT_HOW] && h < HD_HOWS; h++)
+		if (!strcmp(args->text[HD_OPT_HOW], hd_fault_how_name[h]) && (kind == HD_FAULT_DISK) == (h >= HD_HOW_FULL))
+			asked->how = h;
+	if (args->has[HD_OPT_HOW] && asked->how == HD_HOWS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--how %s: of a net it is cut, drop or delay, of a disk full, error or slow", args->text[HD_OPT_HOW]);
+	return HD_OK;
+}
+
+static void live_fault(const struct chaos *c, enum hd_fault_kind kind, uint32_t i, const struct hd_fault *asked, struct hd_fault *fault)
+{
+	draw(c, i, kind, fault);
+	fault->target = asked->target;
+	if (asked->by)
+		fault->by = asked->by;
+	if (asked->for_ns)
+		fault->for_ns = asked->for_ns;
+	if (asked->how != HD_HOWS)
+		fault->how = asked->how;
+}
+
+static enum hd_err strike(struct chaos *c, enum hd_fault_kind kind, uint64_t n, const struct hd_fault *asked)
+{
+	struct hd_cmd *cmd = c->trial.cmd;
+	uint64_t mtbf = cmd->args.has[HD_OPT_MTBF] ? cmd->args.count[HD_OPT_MTBF] : 1000;
+	int64_t due = 0, look = 0, turn = 0;
+	struct hd_fault fault;
+	enum hd_err err = HD_OK;
+
+	live_fault(c, kind, 0, asked, &fault);
+	while (!err && (c->next < n || hd_fault_lasts(&c->faults))) {
+		hd_clock_wait_until(&cmd->clock, turn < look ? turn : look);
+		int64_t now = hd_clock_now_ns(&cmd->clock);
+		if (now >= look) {
+			err = hd_trial_look(&c->trial);
+			look = now + HD_TRIAL_LOOK_NS;
+			if (!err && c->next < n && now >= due && hd_fault_do(&c->faults, &fault)) {
+				live_fault(c, kind, ++c->next, asked, &fault);
+				due = now + gap_ns(mtbf, fault.part);
+			}
+		}
+		turn = hd_fault_turn(&c->faults);
+	}
+	hd_fault_end(&c->faults);
+	return err;
+}
+
+static enum hd_err befall(struct hd_cmd *cmd, enum hd_fault_kind kind)
+{
+	const struct hd_args *args = &cmd->args;
+	struct chaos c = { .seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1 };
+	enum hd_opt many = kind == HD_FAULT_KILL ? HD_OPT_KILLS : HD_OPT_COUNT_;
+	uint64_t n = args->has[many] ? args->count[many] : 1;
+	struct hd_fault asked = { .kind = kind };
+	const struct hd_json *answer;
+	enum hd_err err = hd_trial_visit(&c.trial, cmd, args->pos[0]);
+
+	if (!err)
+		err = read_asked(&c, kind, &asked);
+	if (!err)
+		err = hd_live_ask(cmd, args->pos[0], "{\"do\":\"status\"}", &answer);
+	if (!err)
+		err = hd_fault_init(&c.faults, &c.trial, c.detect_ns, hd_fault_orders(kind));
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	c.nworkers = 1;
+	if (!err)
+		err = strike(&c, kind, n, &asked);
+	if (!err || c.faults.done[kind]) {
+		if (args->has[HD_OPT_JSON]) {
+			struct hd_json_line line;
+			struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+			hd_json_put_text(w, "fault", hd_fault_name[kind]);
+			hd_json_put_i64(w, "times", c.faults.done[kind]);
+			hd_json_put_i64(w, "step", (int64_t)hd_trial_step(&c.trial));
+			hd_json_line_print(&line);
+		} else {
+			printf("%u of %llu: %s, up to step %llu\n", c.faults.done[kind], (unsigned long long)n, hd_fault_name[kind],
+				(unsigned long long)hd_trial_step(&c.trial));
+		}
+	}
+	hd_trial_finish(&c.trial);
+	return err;
+}
+
+enum hd_err hd_cmd_chaos_kill(struct hd_cmd *cmd) { return befall(cmd, HD_FAULT_KILL); }
+enum hd_err hd_cmd_chaos_pause(struct hd_cmd *cmd) { return befall(cmd, HD_FAULT_PAUSE); }
+enum hd_err hd_cmd_chaos_slow(struct hd_cmd *cmd) { return befall(cmd, HD_FAULT_SLOW); }
+enum hd_err hd_cmd_chaos_net(struct hd_cmd *cmd) { return befall(cmd, HD_FAULT_NET); }
+enum hd_err hd_cmd_chaos_disk(struct hd_cmd *cmd) { return befall(cmd, HD_FAULT_DISK); }

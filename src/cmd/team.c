@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "exec/report.h"
@@ -79,6 +80,16 @@ static enum hd_err wish(void *user)
 {
 	(void)user;
 	return hd_wish_err(hd_signal_wish());
+}
+
+void hd_team_take_orders(const char *dir)
+{
+	char folder[HD_PATH_CAP];
+
+	if ((size_t)snprintf(folder, sizeof folder, "%s/" HD_TEAM_ORDERS, dir) >= sizeof folder)
+		return;
+	hd_failpoint_watch(folder);
+	hd_failpoint_look();
 }
 
 /* Each worker gets its part of this machine's cores unless devices are given. */
@@ -206,6 +217,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
+	hd_team_take_orders(dir->path);
 	err = hd_conduct(&spec, &end, &cmd->diag);
 	if (err != HD_E_AGAIN) {
 		hd_rundir_event(dir, "job_end", end.step, "");

@@ -13,6 +13,11 @@ HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job 
 
 enum { HD_TEAM_WORKERS = 64 };
 
+/* Folder of the run in which its processes look for orders to failpoints (builds that have them; sys/failpoint.h). */
+#define HD_TEAM_ORDERS "chaos"
+/* From now on; at most once a process. */
+void hd_team_take_orders(const char *dir);
+
 /* The socket on which the run's coordinator is called by workers. */
 #define HD_TEAM_SOCKET "members.sock"
 

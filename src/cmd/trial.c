@@ -7,6 +7,8 @@
 
 enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 8 };
 #define HD_TRIAL_ANSWER_NS INT64_C(1000000000)
+#define HD_TRIAL_GAP_NS INT64_C(1000000000)
+#define HD_TRIAL_RUIN_NS INT64_C(5000000000)
 #define HD_TRIAL_TWIN_NS INT64_C(86400000000000)
 
 enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *job, const char *parent, uint64_t nsteps)
@@ -23,22 +25,36 @@ enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *jo
 	return hd_fs_mkdirs(&cmd->fs, parent, &cmd->diag);
 }
 
+enum hd_err hd_trial_visit(struct hd_trial *t, struct hd_cmd *cmd, const char *dir)
+{
+	*t = (struct hd_trial){ .cmd = cmd, .nsteps = UINT64_MAX, .looked_ns = hd_clock_now_ns(&cmd->clock) };
+	hd_arena_init(&t->arena, 0);
+	if ((size_t)snprintf(t->dir, sizeof t->dir, "%s", dir) >= sizeof t->dir)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the path of %s is too long", dir);
+	return HD_OK;
+}
+
 void hd_trial_finish(struct hd_trial *t)
 {
 	if (!t->cmd)
 		return;
-	if (t->run.host || t->known)
+	if (t->ours && (t->run.host || t->known))
 		(void)!hd_trial_ask(t, "{\"do\":\"stop\",\"now\":true}");
 	hd_proc_finish(&t->run);
 	hd_arena_finish(&t->arena);
 }
 
-static enum hd_err start(struct hd_trial *t, const char *out, const char *workers, const char *devices, struct hd_proc *proc)
+static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, const char *workers, const char *devices, struct hd_proc *proc)
 {
-	const char *argv[HD_TRIAL_ARGS] = { "/proc/self/exe", "run", t->job, "--out", out, "-q", "--devices", devices };
+	const bool again = !strcmp(verb, "resume");
+	const char *argv[HD_TRIAL_ARGS] = { "/proc/self/exe", verb, again ? out : t->job, "-q", "--devices", devices };
 	char steps[24];
-	uint32_t n = 8;
+	uint32_t n = 6;
 
+	if (!again) {
+		argv[n++] = "--out";
+		argv[n++] = out;
+	}
 	snprintf(steps, sizeof steps, "%llu", (unsigned long long)t->nsteps);
 	argv[n++] = "--steps";
 	argv[n++] = steps;
@@ -46,7 +62,7 @@ static enum hd_err start(struct hd_trial *t, const char *out, const char *worker
 		argv[n++] = "--workers";
 		argv[n++] = workers;
 	}
-	for (uint32_t i = 0; i < t->cmd->args.nsets; i++) {
+	for (uint32_t i = 0; i < t->cmd->args.nsets && !again; i++) {
 		argv[n++] = "-s";
 		argv[n++] = t->cmd->args.set[i];
 	}
@@ -58,8 +74,11 @@ enum hd_err hd_trial_start(struct hd_trial *t, uint32_t workers, const char *dev
 	char n[16];
 
 	snprintf(n, sizeof n, "%u", workers);
-	t->moved_ns = hd_clock_now_ns(&t->cmd->clock);
-	return start(t, t->dir, n, devices, &t->run);
+	t->looked_ns = t->somebody_ns = hd_clock_now_ns(&t->cmd->clock);
+	t->ours = true;
+	t->workers = workers;
+	t->devices = devices;
+	return start(t, "run", t->dir, n, devices, &t->run);
 }
 
 static enum hd_err ask(struct hd_trial *t, const char *what, const struct hd_json **answer)
@@ -98,6 +117,33 @@ static enum hd_err look_at_process(struct hd_trial *t)
 	return code && code < 128 ? hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the run %s ended with exit code %d: its log says why", t->dir, code) : HD_OK;
 }
 
+/* Is any process left that could go on? Those that were there at the last answer are asked for by number. */
+static bool anybody(const struct hd_trial *t)
+{
+	bool some = t->run.host || t->heard;
+
+	for (uint32_t i = 0; i < t->live.nworkers && !some; i++)
+		some = t->live.worker[i].pid > 0 && !hd_pid_signal((int)t->live.worker[i].pid, HD_PROC_CONT);
+	return some;
+}
+
+/* Workers of a coordinator that died before it told of them may be about: they get twice the time in which they would take over. */
+static enum hd_err look_at_ruin(struct hd_trial *t, int64_t now)
+{
+	char n[16];
+
+	if (!t->ours || anybody(t) || hd_trial_ended(t)) {
+		t->somebody_ns = now;
+		return HD_OK;
+	}
+	if (now - t->somebody_ns < HD_TRIAL_RUIN_NS)
+		return HD_OK;
+	t->somebody_ns = now;
+	t->resumed++;
+	snprintf(n, sizeof n, "%u", t->workers);
+	return start(t, "resume", t->dir, n, t->devices, &t->run);
+}
+
 enum hd_err hd_trial_look(struct hd_trial *t)
 {
 	int64_t now = hd_clock_now_ns(&t->cmd->clock);
@@ -105,21 +151,27 @@ enum hd_err hd_trial_look(struct hd_trial *t)
 	struct hd_live live;
 	struct hd_diag diag = { "" };
 
-	if (!ask(t, "{\"do\":\"status\"}", &answer) && !hd_live_read(answer, &live, &diag)
-		&& !hd_json_get_i64(answer, "pid", 0, INT64_MAX, &t->coordinator, &diag)) {
+	t->heard = !ask(t, "{\"do\":\"status\"}", &answer) && !hd_live_read(answer, &live, &diag)
+		&& !hd_json_get_i64(answer, "pid", 0, INT64_MAX, &t->coordinator, &diag);
+	if (t->heard) {
 		t->live = live;
 		t->known = true;
 	}
 	enum hd_err err = look_at_process(t);
+	if (!err)
+		err = look_at_ruin(t, now);
 	if (err)
 		return err;
 	if (hd_signal_wish())
 		return hd_wish_err(hd_signal_wish());
+	/* a machine that stood still as a whole is no hang of the run */
+	t->still_ns += now - t->looked_ns < HD_TRIAL_GAP_NS ? now - t->looked_ns : HD_TRIAL_GAP_NS;
+	t->looked_ns = now;
 	if (hd_trial_step(t) != t->moved_step || hd_trial_ended(t)) {
 		t->moved_step = hd_trial_step(t);
-		t->moved_ns = now;
+		t->still_ns = 0;
 	}
-	return now - t->moved_ns < HD_TRIAL_STILL_NS ? HD_OK
+	return !t->ours || t->still_ns < HD_TRIAL_STILL_NS ? HD_OK
 		: hd_fail(&t->cmd->diag, HD_E_INTEGRITY, "the run %s stands still at step %llu: see its log", t->dir, (unsigned long long)t->moved_step);
 }
 
@@ -138,7 +190,7 @@ static enum hd_err run_twin(struct hd_trial *t)
 {
 	struct hd_proc proc = { 0 };
 	int code = 0;
-	enum hd_err err = start(t, t->twin_dir, NULL, "1", &proc);
+	enum hd_err err = start(t, "run", t->twin_dir, NULL, "1", &proc);
 
 	if (!err)
 		err = hd_proc_wait(&proc, HD_TRIAL_TWIN_NS, &code, &t->cmd->diag);

@@ -24,16 +24,23 @@ struct hd_trial {
 	struct hd_arena arena;            /* of the newest answer */
 	struct hd_live live;
 	bool known;                       /* live was read at least once */
+	bool heard;                       /* at the last look */
+	bool ours;                        /* it was started here: it ends with the trial, and is started again when all of it died */
+	uint32_t workers, resumed;
+	const char *devices;
 	int64_t coordinator;              /* its process; 0: not known */
 	uint64_t moved_step;
-	int64_t moved_ns;
+	int64_t looked_ns, still_ns, somebody_ns; /* the last look; for how long no step was committed; somebody was alive then */
 };
 
 /* Folders PARENT/chaos and PARENT/undisturbed; PARENT must not be there yet. */
 HD_MUST_USE enum hd_err hd_trial_init(struct hd_trial *trial, struct hd_cmd *cmd, const char *job, const char *parent, uint64_t nsteps);
+/* A run of somebody's, that goes on: looked at, never ended. */
+HD_MUST_USE enum hd_err hd_trial_visit(struct hd_trial *trial, struct hd_cmd *cmd, const char *dir);
 void hd_trial_finish(struct hd_trial *trial);             /* ends the run if it goes on; takes zeroed ones */
 HD_MUST_USE enum hd_err hd_trial_start(struct hd_trial *trial, uint32_t workers, const char *devices);
-/* Asks the coordinator, if there is one; notices a hang (HD_E_INTEGRITY), an end with an error, and a signal to this process. */
+/* Asks the coordinator, if there is one; notices a hang (HD_E_INTEGRITY), an end with an error, and a signal to this process. If all processes of
+ * it are gone before its end, it is resumed, as a user would. */
 HD_MUST_USE enum hd_err hd_trial_look(struct hd_trial *trial);
 uint64_t hd_trial_step(const struct hd_trial *trial);     /* committed, as far as is known */
 bool hd_trial_ended(struct hd_trial *trial);              /* its last checkpoint is whole */

@@ -47,10 +47,29 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(HD_OPT_JOB, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve,
 	  "program_elastic.sh" },
 	{ "chaos run", "JOB", 1, 1, "run a job under faults, and undisturbed on one device, and compare the states",
-	  "SIGKILL to any process of the run, the coordinator too; a tenth as many SIGSTOP and SIGCONT, and changes of the number of\n"
-	  "workers. When and whom is drawn from --seed. Exit 0 only if both runs end with the same bits, 5 if not or if no step is\n"
-	  "committed for a minute. The run directories stay: --out DIR (default runs/chaos) holds chaos and undisturbed.",
-	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET), hd_cmd_chaos_run, "program_elastic.sh" },
+	  "SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as many of each other kind (--faults): pauses\n"
+	  "(SIGSTOP, SIGCONT), processes slowed, links cut, dumb or late, disks full, failing or slow, deaths at named places, other\n"
+	  "numbers of workers. What, when and whom is drawn from --seed. Exit 0 only if both runs end with the same bits; 5 if not, if no\n"
+	  "step is committed for a minute, or if --points was asked for and a place had fewer deaths. If all processes died, the run is\n"
+	  "resumed. The run directories stay: --out DIR (default runs/chaos) holds chaos and undisturbed.",
+	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET),
+	  hd_cmd_chaos_run, "program_chaos.sh" },
+	{ "chaos kill", "RUN", 1, 1, "kill processes of a run that goes on with workers",
+	  "--kills K, one after the other, --mtbf apart on average; somebody is left each time who can go on.",
+	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_MTBF, HD_OPT_TARGET), hd_cmd_chaos_kill, "program_chaos.sh" },
+	{ "chaos pause", "RUN", 1, 1, "stop processes of a run (SIGSTOP) and let them go on (SIGCONT)",
+	  "Who stands still for longer than workers.detect finds that the others went on without it, and joins anew.",
+	  OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR), hd_cmd_chaos_pause, "program_chaos.sh" },
+	{ "chaos slow", "RUN", 1, 1, "let processes of a run have a part of their time only",
+	  "--slow X: one X-th of it, by stops of less than 30 ms.",
+	  OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR, HD_OPT_SLOW), hd_cmd_chaos_slow, "program_chaos.sh" },
+	{ "chaos net", "RUN", 1, 1, "disturb links between processes of a run",
+	  "One end of a link between two workers, or of a worker to the coordinator: it closes and cannot be opened (cut), hears nothing\n"
+	  "(drop), or is late with everything (delay). Builds with failpoints.",
+	  OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_FOR, HD_OPT_HOW), hd_cmd_chaos_net, "program_chaos.sh" },
+	{ "chaos disk", "RUN", 1, 1, "let writes of checkpoints, decisions and logs of a run fail, or be slow",
+	  "Builds with failpoints.",
+	  OPTS(HD_OPT_SEED, HD_OPT_COUNT_, HD_OPT_MTBF, HD_OPT_TARGET, HD_OPT_FOR, HD_OPT_HOW), hd_cmd_chaos_disk, "program_chaos.sh" },
 	{ "scale", "RUN N|+K|-K|auto", 2, 2, "ask a run for another number of workers, while it goes on",
 	  "The run is one of `heddle run --workers`. Workers come and go between two steps; not a bit of the result depends on it.\n"
 	  "auto: the run tries sizes and stays at the best (elastic.autoscale of the job says what that is); `heddle status` says why.\n"

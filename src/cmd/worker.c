@@ -190,6 +190,8 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	options.shared = true;
 	options.quiet_disk = post->where != NULL;
 	options.worker.path = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : NULL;
+	if (!post->where)
+		hd_team_take_orders(post->dir);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
 	hd_network_give(&post->net);

@@ -1,0 +1,81 @@
+/* fault.h -- what can befall a run that goes on: one table of kinds, for `chaos run` and the verbs that do one kind.
+ *
+ * A fault is a plain value, drawn from a seed; whom it meets is drawn among the processes that there are when its time has come. Faults
+ * that last end by themselves, and all of them at hd_fault_end(): nobody stays stopped.
+ *
+ * 1. Kill, pause and slow are signals: of any process of this user, in any build. Points, net and disk are orders to failpoints
+ *    (sys/failpoint.h): builds without them refuse.
+ * 2. At most HD_FAULTS_OPEN last at a time, one for each process.
+ * 3. An order for a point is given to one worker, drawn; if that does not come by, to whoever does first. What only happens
+ *    after a loss is brought about by one.
+ *
+ * Threads: one. */
+#ifndef HD_CMD_FAULT_H
+#define HD_CMD_FAULT_H
+
+#include "sys/failpoint.h"
+#include "exec/elastic.h"
+#include "cmd/team.h"
+#include "cmd/trial.h"
+
+/*        id      name      what                                                                     */
+#define HD_FAULTS_TABLE(X)                                                                            \
+	X(KILL,   "kill",   "SIGKILL, at any instant")                                                \
+	X(POINT,  "point",  "SIGKILL at a named place")                                               \
+	X(PAUSE,  "pause",  "SIGSTOP for longer than workers.detect, then SIGCONT")                   \
+	X(SLOW,   "slow",   "stopped for a part of every 30 ms, for a while")                         \
+	X(NET,    "net",    "a link closed, gone dumb on one side, or delayed, for a while")          \
+	X(DISK,   "disk",   "no space, an error, or slowness where checkpoints and decisions are written")         \
+	X(SCALE,  "scale",  "another number of workers asked for")
+
+enum hd_fault_kind {
+#define X(id, name, what) HD_FAULT_##id,
+	HD_FAULTS_TABLE(X)
+#undef X
+	HD_FAULTS
+};
+extern const char *const hd_fault_name[HD_FAULTS];
+bool hd_fault_orders(enum hd_fault_kind kind);            /* it needs failpoints */
+
+/* Words of --how: net, then disk. */
+enum hd_fault_how { HD_HOW_CUT, HD_HOW_DROP, HD_HOW_DELAY, HD_HOW_FULL, HD_HOW_ERROR, HD_HOW_SLOW, HD_HOWS };
+extern const char *const hd_fault_how_name[HD_HOWS];
+
+enum hd_fault_target { HD_TARGET_ANY, HD_TARGET_WORKER, HD_TARGET_COORDINATOR };
+
+struct hd_fault {
+	enum hd_fault_kind kind;
+	enum hd_fault_target target;      /* KILL */
+	enum hd_failpoint point;          /* POINT */
+	enum hd_fault_how how;            /* NET, DISK */
+	uint32_t pick, other, part;       /* draws: whom, which of its links, when (in 1/2^32 of a step) */
+	uint32_t by;                      /* SLOW: times; SCALE: workers */
+	int64_t for_ns;                   /* that it lasts */
+	uint64_t step;                    /* not before this one is committed */
+};
+
+enum { HD_FAULTS_OPEN = 8, HD_FAULT_SLOW_MS = 30 };
+
+struct hd_faults {
+	struct hd_trial *trial;           /* borrowed */
+	char folder[HD_PATH_CAP];         /* of orders */
+	uint32_t done[HD_FAULTS], coordinators;
+	uint32_t killed[HD_FP_COUNT];     /* at each named place */
+	struct hd_fault_open { enum hd_fault_kind kind; int64_t pid, until_ns, turn_ns; uint32_t by; bool stopped; } open[HD_FAULTS_OPEN];
+	struct { bool placed, wide; int64_t pid, since_ns, provoked_ns; enum hd_failpoint point; uint32_t nth, pick; } order;
+	int64_t detect_ns;                /* T */
+	uint32_t unheard;                 /* killed since the coordinator answered last */
+};
+
+/* HD_E_REFUSED: `needs` failpoints, and this build has none. */
+HD_MUST_USE enum hd_err hd_fault_init(struct hd_faults *faults, struct hd_trial *trial, int64_t detect_ns, bool needs);
+/* Fills in what `kind` needs from 4 draws: pick, part and the rest. */
+void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, int64_t detect_ns);
+/* False: there is nobody to meet, or no room for it: try again after the next look at the run. */
+bool hd_fault_do(struct hd_faults *faults, const struct hd_fault *fault);
+/* Goes on with those that last and ends those that are over; when to come again. */
+int64_t hd_fault_turn(struct hd_faults *faults);
+bool hd_fault_lasts(const struct hd_faults *faults);      /* any of them, or an order that nobody has met yet */
+void hd_fault_end(struct hd_faults *faults);              /* takes zeroed ones */
+
+#endif

@@ -1,0 +1,88 @@
+#!/bin/bash
+# Faults into runs of several workers: of each kind, and a death at each named place; the bits of one device all the same.
+. "$(dirname "$0")/program.sh"
+cat >job.yaml <<END
+job: {name: chaos, seed: 3, steps: 100000}
+model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [160, 64], classes: 4}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 480, virtual_nodes: 12}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 100 steps, keep: 2}
+eval: {every: 0}
+trace: {digest: 1}
+workers: {detect: 250 ms}
+END
+points=true
+HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || points=false
+steps=${HD_CHAOS_STEPS:-8000}
+
+step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
+reach() { for _ in $(seq 600); do [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null && return; sleep 0.05; done; failed "$1 did not reach step $2"; }
+answers() { for _ in $(seq 400); do heddle status "$1" >/dev/null 2>&1 && return; sleep 0.05; done; failed "nobody coordinates $1"; }
+
+# a run that goes on, and each verb on it
+"$HEDDLE_BIN" run job.yaml --out live --workers 3 --devices 1 --steps 100000 -q 2>log &
+reach live 20
+expect 0 heddle chaos kill live --kills 2 --mtbf 300 --seed 4 --target worker
+says '2 of 2: kill'
+expect 0 heddle chaos pause live --for 700 --target worker
+says '1 of 1: pause'
+expect 0 heddle chaos slow live --slow 3 --for 500 --count 2 --mtbf 100
+says '2 of 2: slow'
+expect 0 heddle chaos kill live --target coordinator --json
+says '"fault":"kill","times":1'
+answers live
+if $points; then
+	for how in cut drop delay; do
+		expect 0 heddle chaos net live --how $how --for 600
+		says '1 of 1: net'
+		answers live
+	done
+	for how in full error slow; do
+		expect 0 heddle chaos disk live --how $how --for 400
+		says '1 of 1: disk'
+		answers live
+	done
+	[ -z "$(ls live/chaos)" ] || failed "orders stay behind: $(ls live/chaos)"
+else
+	expect 3 heddle chaos net live
+	says 'this build has no failpoints'
+fi
+reach live $(($(step live) + 50))
+expect 2 heddle chaos net live --how full
+says 'of a net it is cut, drop or delay'
+expect 0 heddle stop live
+for _ in $(seq 400); do heddle status live >/dev/null 2>&1 || break; sleep 0.05; done
+expect 0 heddle ckpt show live --json
+last=$(number step)
+expect 0 heddle run job.yaml --out live-twin --devices 1 --steps "$last" -q
+expect 0 heddle ckpt diff live live-twin
+says 'digest logs agree'
+passed "kill, pause, slow$($points && echo ", net, disk") into a live run of $last steps: not a bit of difference"
+
+# a slice of the long suite (tools/chaos.sh)
+faults=pause=2,slow=2,scale=2
+$points && faults=point=8,net=2,disk=2,$faults
+expect 0 heddle chaos run job.yaml --seed 5 --kills $($points && echo 12 || echo 20) --faults $faults --steps "$steps" --workers 3 --out slice --json
+says '"identical":true'
+kills=$(number kills)
+[ "$kills" -ge 20 ] || failed "$kills kills, 20 were planned"
+expect 0 heddle ckpt diff slice/chaos slice/undisturbed
+passed "$kills kills and other faults over $steps steps"
+
+if ! $points; then
+	expect 3 heddle chaos run job.yaml --points 1 --out points
+	says 'this build has no failpoints'
+	echo "skip: this build has no failpoints"
+fi
+
+expect 2 heddle chaos run job.yaml --out slice
+says 'is there already'
+expect 2 heddle chaos run job.yaml --faults pause=x --out no
+says 'write KIND=N'
+expect 2 heddle chaos run job.yaml --steps 200000 --out no
+says 'the job has 100000'
+expect 3 heddle chaos kill nowhere
+expect 3 heddle chaos kill live
+says 'nobody coordinates'
+passed "refusals say what and what to do"
