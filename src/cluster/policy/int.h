@@ -65,12 +65,14 @@ struct hd_program {
 	struct hd_lp *lp;                         /* owned; hd_program_close */
 	uint32_t ncols, nrows;
 	uint32_t *time_row, *promise_row;         /* [njobs]; HD_SCHED_NONE of absent jobs */
+	double *promise_lo;                       /* [njobs] as last set; -INFINITY: none */
 	uint32_t *cap_row;                        /* [ntypes]; HD_SCHED_NONE without devices */
 	uint32_t level;                           /* column c; HD_SCHED_NONE */
 	hd_worth *worth;                          /* NULL: 0 */
 	hd_worth *row_worth[HD_PROGRAM_ROWS];
 	const void *row_context[HD_PROGRAM_ROWS];
 	uint32_t row_over[HD_PROGRAM_ROWS], nrows_over;
+	double row_lo[HD_PROGRAM_ROWS];
 	const void *context;                      /* of worth */
 	bool generate;                            /* pairs are priced, not listed */
 	uint32_t *listed;                         /* hash of pairs that are columns; 0 empty, shape + 1 */
@@ -94,6 +96,8 @@ HD_MUST_USE enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const
 	const uint32_t idx[], const double val[], uint32_t *first);
 HD_MUST_USE enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[], const double hi[], const uint32_t start[], const uint32_t idx[],
 	const double val[], uint32_t *first);
+/* All promises and rows over all shapes less by this part of them. */
+void hd_program_relax(struct hd_program *pg, double slack);
 /* HD_OK: pg->last is OPTIMAL or INFEASIBLE; HD_E_AGAIN: the solver gave up. Pairs are priced until none improves. */
 HD_MUST_USE enum hd_err hd_program_solve(struct hd_program *pg);
 double hd_program_c(const struct hd_program *pg);                                 /* value of the level column */

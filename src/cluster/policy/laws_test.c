@@ -256,6 +256,21 @@ static void more_weight_is_never_less(void **state)
 	}
 }
 
+/* Errors of the solver in thousands of rows add up: what it reached must not be refused by the programs that follow. */
+static void thousands_of_jobs_are_settled(void **state)
+{
+	struct hd_sched_state s;
+	struct hd_shares out;
+	(void)state;
+	need_lp();
+	random_state(&s, 1, 1500, 3, &arena);
+	for (uint32_t j = 0; j < 3; j++)
+		((struct hd_sched_type *)s.types)[j].n = 250;
+	ask("las", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+	CHECK(!out.kept && out.gap <= 1e-7 && out.objective > 0, "kept %d, gap %g, %g", out.kept, out.gap, out.objective);
+	hd_arena_reset(&arena);
+}
+
 /* Jobs in plenty of few kinds: the parts are like the whole. */
 static void parts_are_nearly_as_good_as_the_whole(void **state)
 {
@@ -453,6 +468,7 @@ int main(void)
 		cmocka_unit_test(one_entity_of_all_shares_as_without_entities),
 		cmocka_unit_test(no_step_is_bought_above_its_worth),
 		cmocka_unit_test(more_weight_is_never_less),
+		cmocka_unit_test(thousands_of_jobs_are_settled),
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
 		cmocka_unit_test(assignments_are_the_best_permutation),

@@ -189,6 +189,7 @@ static enum hd_err base_rows(struct hd_program *pg)
 		return no_memory(pg);
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		pg->time_row[i] = pg->promise_row[i] = HD_SCHED_NONE;
+		pg->promise_lo[i] = -INFINITY;
 		if (pg->seen->absent[i])
 			continue;
 		lo[nrows] = -INFINITY;
@@ -251,9 +252,10 @@ enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, s
 	*pg = (struct hd_program){ .seen = seen, .arena = arena, .diag = diag, .level = HD_SCHED_NONE };
 	pg->time_row = hd_arena_take(arena, s->njobs, sizeof *pg->time_row);
 	pg->promise_row = hd_arena_take(arena, s->njobs, sizeof *pg->promise_row);
+	pg->promise_lo = hd_arena_take(arena, s->njobs, sizeof *pg->promise_lo);
 	pg->cap_row = hd_arena_take(arena, s->ntypes, sizeof *pg->cap_row);
 	pg->lp = hd_lp_new(true);
-	if (!pg->time_row || !pg->promise_row || !pg->cap_row || !pg->lp)
+	if (!pg->time_row || !pg->promise_row || !pg->promise_lo || !pg->cap_row || !pg->lp)
 		return no_memory(pg);
 	enum hd_err err = add_singles(pg);
 	if (!err && seen->set->variant == HD_VARIANT_PACKED) {
@@ -302,8 +304,18 @@ enum hd_err hd_program_level(struct hd_program *pg, const double *g)
 
 void hd_program_promise(struct hd_program *pg, uint32_t job, double lo)
 {
+	pg->promise_lo[job] = lo;
 	if (pg->promise_row[job] != HD_SCHED_NONE)
 		hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[job], lo, INFINITY);
+}
+
+void hd_program_relax(struct hd_program *pg, double slack)
+{
+	for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
+		if (pg->promise_row[i] != HD_SCHED_NONE && isfinite(pg->promise_lo[i]))
+			hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[i], pg->promise_lo[i] - slack * fabs(pg->promise_lo[i]), INFINITY);
+	for (uint32_t r = 0; r < pg->nrows_over; r++)
+		hd_lp_edit(pg->lp, HD_LP_ROW, pg->row_over[r], pg->row_lo[r] - slack * fabs(pg->row_lo[r]), INFINITY);
 }
 
 void hd_program_worth(struct hd_program *pg, hd_worth *worth, const void *context)
@@ -346,6 +358,7 @@ enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *c
 	start[1] = n;
 	pg->row_worth[pg->nrows_over] = worth;
 	pg->row_context[pg->nrows_over] = context;
+	pg->row_lo[pg->nrows_over] = lo;
 	return hd_program_rows(pg, 1, &lo, &inf, start, idx, val, &pg->row_over[pg->nrows_over++]);
 }
 

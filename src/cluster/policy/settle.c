@@ -86,8 +86,13 @@ enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *pol
 	hd_program_worth(pg, dear, &c);
 	if (!err)
 		err = distances(pg, policy);
-	if (!err)
+	/* What was reached holds to the tolerance of the solver in every row, and thousands of rows add up. */
+	for (double slack = 0; !err && slack < 1e-7; slack = slack > 0 ? 10 * slack : 1e-9) {
+		hd_program_relax(pg, slack);
 		err = hd_program_solve(pg);
+		if (pg->last.status == HD_LP_OPTIMAL)
+			break;
+	}
 	if (!err && pg->last.status != HD_LP_OPTIMAL)
 		err = hd_fail(pg->diag, HD_E_AGAIN, "the tie-break: %s", hd_lp_status_text(pg->last.status));
 	return err ? err : hd_program_shares(pg, out);
