@@ -137,7 +137,22 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(STATE,       0,   "state",         TEXT,   "FILE",    "a cluster and its jobs (JSON)")                   \
 	X(STATE_SET,   0,   "set",           TEXT,   "NAME",    "which state, where the file holds several")       \
 	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "who gets which devices: a policy of `heddle sched policies`, or its published name") \
-	X(FAITHFUL,    0,   "faithful",      FLAG,   "",        "do what the published code does, its faults included")
+	X(FAITHFUL,    0,   "faithful",      FLAG,   "",        "do what the published code does, its faults included") \
+	X(JOBS,        0,   "trace",         TEXT,   "FILE",    "jobs: a trace of 10 or 7 columns, a table (CSV), or sacct --parsable") \
+	X(GENERATE,    0,   "generate",      TEXT,   "K=X,...", "the published generator: rate, seed, jobs or first and end; multi, priorities, slo") \
+	X(THROUGHPUTS, 0,   "throughputs",   TEXT,   "FILE",    "measured rates by kind of job and type (JSON); kinds of a table's jobs are drawn from it") \
+	X(POOL,        0,   "cluster",       TEXT,   "TYPE:N,...", "devices of each type")                            \
+	X(PRICE,       0,   "price",         TEXT,   "TYPE:X,...", "money per device and hour (default 0)")           \
+	X(SPEED,       0,   "speed",         TEXT,   "TYPE:X,...", "work per second of a job without measured rates (default 1)") \
+	X(REVOKE,      0,   "revoke",        TEXT,   "TYPE:X,...", "revocations of a device per hour; it is away for ten minutes") \
+	X(LOST,        0,   "lost",          TEXT,   "SECONDS", "work that a revocation costs its job (default 0)") \
+	X(MAP,         0,   "map",           TEXT,   "FIELD=COLUMN,...", "columns of a table: submit, duration, gpus, type, weight, user, deadline") \
+	X(ROUND,       0,   "round",         TEXT,   "SECONDS", "how long an assignment holds (default 60; faithful 360)") \
+	X(RESET,       0,   "min-reset",     TEXT,   "SECONDS", "least time between two new shares (default 30; faithful 1920)") \
+	X(SWITCHING,   0,   "switching",     TEXT,   "S,R,M,P", "seconds that a start, resize, move and preemption cost (default 30,1,20,5)") \
+	X(ROWS,        0,   "rows",          TEXT,   "FILE",    "write one row a job (CSV)")                       \
+	X(LOG,         0,   "log",           TEXT,   "FILE",    "write every decision, one JSON object a line")    \
+	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")
 
 enum hd_opt {
 #define X(id, letter, name, kind, value, about) HD_OPT_##id,

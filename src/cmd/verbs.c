@@ -14,6 +14,8 @@ static const char run_more[] =
 #define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
 
 #define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
+#define SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, \
+	HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED
 #define COST_OPTS HD_OPT_PERIODS
 
 const struct hd_verb hd_verbs[] = {
@@ -85,20 +87,26 @@ const struct hd_verb hd_verbs[] = {
 	  "On a terminal the screen is rewritten, elsewhere a table follows the other; ends with the run.",
 	  OPTS(HD_OPT_EVERY), hd_cmd_top, "program_elastic.sh" },
 	{ "ckpt ls", "RUN", 1, 1, "list the checkpoints of a run", "", OPTS(), hd_cmd_ckpt_ls, "program_ckpt.sh" },
-	{ "ckpt show", "CKPT", 1, 1, "what a checkpoint holds", "A run directory stands for its newest whole checkpoint.", OPTS(), hd_cmd_ckpt_show, "program_ckpt.sh" },
-	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest", "Of a run directory every checkpoint is checked, a line each; exit 5 if any is bad.", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
+	{ "ckpt show", "CKPT", 1, 1, "what a checkpoint holds", "A run directory stands for its newest whole checkpoint.", OPTS(), hd_cmd_ckpt_show,
+		"program_ckpt.sh" },
+	{ "ckpt verify", "CKPT", 1, 1, "check sizes, hashes, structure and digest",
+		"Of a run directory every checkpoint is checked, a line each; exit 5 if any is bad.", OPTS(), hd_cmd_ckpt_verify, "program_ckpt.sh" },
 	{ "ckpt digest", "CKPT", 1, 1, "print the state digest: one hex line", "", OPTS(), hd_cmd_ckpt_digest, "program_ckpt.sh" },
 	{ "ckpt diff", "A B", 2, 2, "compare two checkpoints or runs, bit for bit",
 	  "Exit 0: identical; 5: different; 3: unreadable. For runs the first divergent step of their digest logs is named.",
 	  OPTS(HD_OPT_ULP, HD_OPT_REL), hd_cmd_ckpt_diff, "program_ckpt.sh" },
-	{ "ckpt export", "CKPT", 1, 1, "write the parameters as one safetensors file", "Our names and f32 unless --names and --dtype say otherwise.", OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED), hd_cmd_ckpt_export, "program_ckpt.sh" },
+	{ "ckpt export", "CKPT", 1, 1, "write the parameters as one safetensors file", "Our names and f32 unless --names and --dtype say otherwise.",
+		OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED), hd_cmd_ckpt_export, "program_ckpt.sh" },
 	{ "ckpt gc", "RUN", 1, 1, "remove all but the newest checkpoints", "", OPTS(HD_OPT_COUNT_, HD_OPT_DRY_RUN), hd_cmd_ckpt_gc, "program_ckpt.sh" },
 	{ "data show", "JOB", 1, 1, "fields, splits and content hash of a job's data", "", OPTS(HD_OPT_SET), hd_cmd_data_show, "program_data.sh" },
 	{ "data verify", "JOB", 1, 1, "read every sample once", "", OPTS(HD_OPT_SET), hd_cmd_data_verify, "program_data.sh" },
-	{ "data order", "JOB", 1, 1, "sample ids of a step, or of a step of a data epoch", "", OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET), hd_cmd_data_order, "program_data.sh" },
-	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines, as the model sees them", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET), hd_cmd_data_cat, "program_data.sh" },
+	{ "data order", "JOB", 1, 1, "sample ids of a step, or of a step of a data epoch", "", OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET),
+		hd_cmd_data_order, "program_data.sh" },
+	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines, as the model sees them", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH,
+		HD_OPT_SET), hd_cmd_data_cat, "program_data.sh" },
 	{ "model ls", "", 0, 0, "built-in models and their arguments", "", OPTS(), hd_cmd_model_ls, "program_model.sh" },
-	{ "model show", "NAME|JOB|FILE.graph", 1, 1, "a model as graph text, with its size and cost", "", OPTS(HD_OPT_SET, HD_OPT_AUTODIFF, HD_OPT_OUTPUT), hd_cmd_model_show, "program_model.sh" },
+	{ "model show", "NAME|JOB|FILE.graph", 1, 1, "a model as graph text, with its size and cost", "", OPTS(HD_OPT_SET, HD_OPT_AUTODIFF, HD_OPT_OUTPUT),
+		hd_cmd_model_show, "program_model.sh" },
 	{ "model import", "FILE|DIR", 1, 1, "make a model of ours from published weights, or from an ONNX file",
 	  "A .safetensors file, a *.safetensors.index.json with its shards, or a folder that holds either. A config.json beside\n"
 	  "them gives model and arguments; --model and -s ARGUMENT=VALUE count more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
@@ -282,6 +290,19 @@ const struct hd_verb hd_verbs[] = {
 	  "(devices by type), and pairs, prices_per_hour, entities as they are needed. --json: objective, allocation, prices of devices\n"
 	  "and promises (duals), and of jobs that wait why, the first 20. A policy that needs a solver which this build lacks: exit 2.",
 	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_SEED), hd_cmd_sched_solve, "program_sched.sh" },
+	{ "sched simulate", "", 0, 0, "run a cluster's jobs under a policy, without the cluster",
+	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its columns have other names. Rounds,\n"
+	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.",
+	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG), hd_cmd_sched_simulate, "program_sched_sim.sh" },
+	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",
+	  "--policy A,B,C names them.", OPTS(SCHED_OPTS), hd_cmd_sched_compare, "program_sched_sim.sh" },
+	{ "sched gen", "", 0, 0, "make jobs up, as a trace of ten columns",
+	  "--generate: the published generator. Otherwise --count jobs with the marginals of a published cluster: 93 % of one device, durations\n"
+	  "from minutes to weeks, arrivals by day and week; a job more changes none before it.",
+	  OPTS(HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_COUNT_, HD_OPT_RATE, HD_OPT_SEED, HD_OPT_OUTPUT), hd_cmd_sched_gen, "program_sched_sim.sh" },
+	{ "sched import", "FILE", 1, 1, "a trace, a table of jobs or sacct's output as a trace of ten columns",
+	  "Times of a table become seconds after its first job. With --throughputs each job is given a kind of its size, drawn by --seed.",
+	  OPTS(HD_OPT_MAP, HD_OPT_THROUGHPUTS, HD_OPT_SEED, HD_OPT_OUTPUT), hd_cmd_sched_import, "program_sched_sim.sh" },
 	{ "version", "", 0, 0, "version, build and libraries", "", OPTS(), hd_cmd_version, "program_doctor.sh" },
 	{ 0 },
 };

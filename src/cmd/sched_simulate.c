@@ -1,0 +1,293 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "base/num.h"
+#include "cmd/sched_input.h"
+
+static const char *seconds(char out[40], double s)
+{
+	if (!isfinite(s))
+		(void)snprintf(out, 40, "-");
+	else if (s < 7200)
+		(void)snprintf(out, 40, "%.1f s", s);
+	else
+		(void)snprintf(out, 40, "%.2f h", s / 3600);
+	return out;
+}
+
+static void put_time(struct hd_json_writer *w, const char *key, double s)
+{
+	if (isfinite(s))
+		hd_json_put_f64(w, key, s);
+	else
+		hd_json_put_null(w, key);
+}
+
+static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const struct hd_sim_row *row)
+{
+	hd_json_open_object(w, NULL);
+	hd_json_put_i64(w, "id", (int64_t)row->id);
+	hd_json_put_text(w, "kind", row->kind);
+	hd_json_put_i64(w, "scale", row->scale);
+	put_time(w, "arrival_s", row->arrival_s);
+	put_time(w, "first_start_s", row->first_start_s);
+	put_time(w, "finish_s", row->finish_s);
+	put_time(w, "jct_s", row->jct_s);
+	put_time(w, "rho", row->rho);
+	hd_json_open_object(w, "device_s");
+	for (uint32_t t = 0; t < set->ntypes && t < sizeof row->device_s / sizeof *row->device_s; t++)
+		hd_json_put_f64(w, set->types[t].name, row->device_s[t]);
+	hd_json_close(w);
+	hd_json_put_i64(w, "moves", row->moves);
+	hd_json_put_i64(w, "resizes", row->resizes);
+	hd_json_put_f64(w, "lost_s", row->lost_s);
+	hd_json_put_f64(w, "cost", row->cost_usd);
+	if (isfinite(row->deadline_s))
+		hd_json_put_bool(w, "deadline_met", row->met);
+	hd_json_close(w);
+}
+
+static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char *policy, const struct hd_sched_sim_result *r)
+{
+	hd_json_put_text(w, "policy", policy);
+	hd_json_put_text(w, "fidelity", set->fidelity == HD_FIDELITY_GAVEL ? "gavel" : "exact");
+	put_time(w, "avg_jct_s", r->avg_jct_s);
+	put_time(w, "median_jct_s", r->median_jct_s);
+	put_time(w, "p95_jct_s", r->p95_jct_s);
+	put_time(w, "makespan_s", r->makespan_s);
+	put_time(w, "avg_rho", r->avg_rho);
+	put_time(w, "worst_rho", r->worst_rho);
+	hd_json_put_f64(w, "utilization", r->utilisation);
+	hd_json_put_f64(w, "productive", r->productive);
+	hd_json_put_f64(w, "cost", r->cost_usd);
+	hd_json_put_i64(w, "deadlines", (int64_t)r->deadlines);
+	hd_json_put_i64(w, "deadlines_missed", (int64_t)r->missed);
+	hd_json_put_f64(w, "lease_extension_pct", 100 * r->extended);
+	hd_json_put_i64(w, "njobs", (int64_t)r->njobs);
+	hd_json_put_i64(w, "completed", (int64_t)r->nover);
+	hd_json_put_i64(w, "dropped", (int64_t)r->ndropped);
+	hd_json_put_i64(w, "rounds", (int64_t)r->rounds);
+	hd_json_put_i64(w, "solves", (int64_t)r->solves);
+	hd_json_put_i64(w, "moves", (int64_t)r->moves);
+	hd_json_put_i64(w, "resizes", (int64_t)r->resizes);
+	hd_json_put_i64(w, "revoked", (int64_t)r->revoked);
+	hd_json_put_text(w, "ended", r->ended);
+}
+
+static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end || (id >= set->first && id < set->end); }
+
+static void print_summary(const struct hd_sched_sim_result *r)
+{
+	char a[40], b[40], c[40];
+
+	printf("%" PRIu64 " jobs, %" PRIu64 " over%s%s\n", r->njobs, r->nover, *r->ended ? "; ended: " : "", r->ended);
+	printf("job completion time  average %s, median %s, 95%% %s\n", seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s), seconds(c, r->p95_jct_s));
+	printf("makespan             %s\n", seconds(a, r->makespan_s));
+	printf("finish-time fairness average %.3f, worst %.3f\n", r->avg_rho, r->worst_rho);
+	printf("devices              %.1f %% busy, %.1f %% computing\n", 100 * r->utilisation, 100 * r->productive);
+	printf("cost                 $%.2f\n", r->cost_usd);
+	if (r->deadlines)
+		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
+	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in %" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
+		r->moves, r->resizes, r->rounds, r->solves);
+}
+
+static void add_number(struct hd_text *to, double x)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_addf(to, ",%s", isfinite(x) ? hd_num_print_f64(number, x) : "");
+}
+
+/* One row a job, as a table. */
+static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_text_add(&text, "id,scale,arrival_s,first_start_s,finish_s,jct_s,rho,cost,lost_s,moves,resizes,deadline_met");
+	for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
+		hd_text_addf(&text, ",%s_s", set->types[t].name);
+	hd_text_add(&text, "\n");
+	for (uint64_t i = 0; i < r->nrows; i++) {
+		const struct hd_sim_row *row = &r->row[i];
+		if (!wanted(set, i))
+			continue;
+		hd_text_addf(&text, "%" PRIu64 ",%u", row->id, row->scale);
+		add_number(&text, row->arrival_s);
+		add_number(&text, row->first_start_s);
+		add_number(&text, row->finish_s);
+		add_number(&text, row->jct_s);
+		add_number(&text, row->rho);
+		add_number(&text, row->cost_usd);
+		add_number(&text, row->lost_s);
+		hd_text_addf(&text, ",%u,%u,%s", row->moves, row->resizes, !isfinite(row->deadline_s) ? "" : row->met ? "1" : "0");
+		for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
+			add_number(&text, row->device_s[t]);
+		hd_text_add(&text, "\n");
+	}
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the table of jobs");
+	return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_ROWS], text.at, text.len, &cmd->diag);
+}
+
+enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
+{
+	struct hd_sched_input in;
+	struct hd_sched_sim_result result;
+	struct hd_text log, out;
+	struct hd_json_writer w;
+	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
+	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policy? --policy NAME");
+
+	if (!err)
+		err = hd_sched_input_policy(cmd, &in, name);
+	if (err)
+		return err;
+	hd_text_init(&log, &cmd->arena);
+	hd_text_init(&out, &cmd->arena);
+	in.setting.log = cmd->args.has[HD_OPT_LOG] ? &log : NULL;
+	if ((err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
+		return err;
+	if (in.setting.log && log.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the log of decisions");
+	if (in.setting.log)
+		err = hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_LOG], log.at ? log.at : "", log.len, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_ROWS])
+		err = write_rows(cmd, &in.setting, &result);
+	if (err)
+		return err;
+	if (!cmd->args.has[HD_OPT_JSON]) {
+		print_summary(&result);
+		return HD_OK;
+	}
+	hd_json_writer_init(&w, &out);
+	hd_json_open_object(&w, NULL);
+	put_summary(&w, &in.setting, name, &result);
+	hd_json_open_array(&w, "jobs");
+	for (uint64_t i = 0; i < result.nrows; i++)
+		if (wanted(&in.setting, i))
+			put_job(&w, &in.setting, &result.row[i]);
+	hd_json_close(&w);
+	hd_json_close(&w);
+	if (out.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the answer");
+	printf("%s\n", out.at);
+	return HD_OK;
+}
+
+static void print_line(const char *name, const struct hd_sched_sim_result *r)
+{
+	char a[40], b[40], c[40], d[40];
+
+	printf("%-24s %10s %10s %10s %10s %8.3f %6.1f %% %10.2f %7" PRIu64 "%s%s\n", name, seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s),
+		seconds(c, r->p95_jct_s), seconds(d, r->makespan_s), r->avg_rho, 100 * r->utilisation, r->cost_usd, r->missed, *r->ended ? "  " : "", r->ended);
+}
+
+/* Each policy of "--policy A,B,C" on the same jobs. */
+enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
+{
+	struct hd_sched_input in;
+	const char *names = cmd->args.text[HD_OPT_SCHED_POLICY];
+	bool json = cmd->args.has[HD_OPT_JSON];
+	struct hd_text out;
+	struct hd_json_writer w;
+	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policies? --policy A,B,C");
+	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;
+
+	if (!err && !at)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the names of policies");
+	hd_text_init(&out, &cmd->arena);
+	hd_json_writer_init(&w, &out);
+	if (json)
+		hd_json_open_array(&w, NULL);
+	else if (!err)
+		printf("%-24s %10s %10s %10s %10s %8s %8s %10s %7s\n", "policy", "avg JCT", "median", "95%", "makespan", "rho", "busy", "cost $", "missed");
+	for (; !err && at; at = next) {
+		struct hd_sched_sim_result result;
+		if ((next = strchr(at, ',')))
+			*next++ = 0;
+		err = hd_sched_input_policy(cmd, &in, at);
+		if (!err)
+			err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag);
+		if (!err && json) {
+			hd_json_open_object(&w, NULL);
+			put_summary(&w, &in.setting, at, &result);
+			hd_json_close(&w);
+		} else if (!err) {
+			print_line(at, &result);
+		}
+	}
+	if (err || !json)
+		return err;
+	hd_json_close(&w);
+	if (out.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the answer");
+	printf("%s\n", out.at);
+	return HD_OK;
+}
+
+/* Jobs of any form that is read, as a trace of ten columns. */
+static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_job_list_print(list, &text);
+	if (text.full)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %zu lines", list->n);
+	if (cmd->args.has[HD_OPT_OUTPUT])
+		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at ? text.at : "", text.len, &cmd->diag);
+	if (text.len)
+		(void)fwrite(text.at, 1, text.len, stdout);
+	return HD_OK;
+}
+
+enum hd_err hd_cmd_sched_import(struct hd_cmd *cmd)
+{
+	struct hd_sched_input in = { 0 };
+	enum hd_err err;
+
+	cmd->args.text[HD_OPT_JOBS] = cmd->args.pos[0];
+	cmd->args.has[HD_OPT_JOBS] = true;
+	err = hd_sched_input_jobs(cmd, &in);
+	return err ? err : write_list(cmd, &in.list);
+}
+
+/* --generate: the published generator. Otherwise a synthetic list of ours, --count jobs. */
+enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
+{
+	struct hd_sched_input in = { 0 };
+	struct hd_job_synthesis how = { .seed = cmd->args.count[HD_OPT_SEED], .n = cmd->args.count[HD_OPT_COUNT_], .per_hour = 100000 / 8760.0 };
+	enum hd_err err = HD_OK;
+
+	if (cmd->args.has[HD_OPT_GENERATE]) {
+		if ((err = hd_sched_input_jobs(cmd, &in)))
+			return err;
+		in.list.n = in.left == UINT64_MAX ? in.end : in.left;
+		if (!(in.list.at = hd_arena_take(&cmd->arena, in.list.n, sizeof *in.list.at)))
+			return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %zu jobs", in.list.n);
+		for (size_t i = 0; i < in.list.n; i++)
+			hd_job_generator_next(&in.generator, &in.list.at[i]);
+		return write_list(cmd, &in.list);
+	}
+	if (!how.n)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "how many jobs? --count N, or --generate rate=R,seed=N,jobs=J for the published generator");
+	if (cmd->args.has[HD_OPT_RATE] && hd_num_f64(cmd->args.text[HD_OPT_RATE], 1e-6, 1e9, &how.per_hour, &cmd->diag))
+		return HD_E_INVAL;
+	if (cmd->args.has[HD_OPT_THROUGHPUTS]) {
+		const struct hd_json *json;
+		uint8_t *bytes;
+		size_t len;
+		const char *path = cmd->args.text[HD_OPT_THROUGHPUTS];
+		if ((err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHED_FILE, &bytes, &len, &cmd->diag))
+			|| (err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag))
+			|| (err = hd_rates_read(&in.all, json, &cmd->arena, &cmd->diag)))
+			return err;
+		how.rates = &in.all;
+	}
+	err = hd_job_synthesize(&in.list, &how, &cmd->arena, &cmd->diag);
+	return err ? err : write_list(cmd, &in.list);
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# heddle sched simulate, compare, gen, import: jobs of a cluster that does not exist.
+. "$(dirname "$0")/program.sh"
+
+# a table of rates of two kinds on two types, and a trace of four jobs
+cat > rates.json <<'J'
+{"v100": {"('A', 1)": {"null": 10.0, "('A', 1)": [6.0, 6.0]}, "('B', 2)": {"null": 4.0}},
+ "k80": {"('A', 1)": {"null": 2.0, "('A', 1)": [1.5, 1.5]}, "('B', 2)": {"null": 1.0}}}
+J
+printf 'A\tc\td\t-n\t0\t3600\t1\t1\t-1\t0\nA\tc\td\t-n\t0\t7200\t1\t1\t-1\t0\nB\tc\td\t-n\t0\t3600\t2\t1\t-1\t60\nA\tc\td\t-n\t0\t3600\t1\t2\t2\t120\n' > jobs.trace
+printf 'timestamp,duration,num_gpus\n2017-10-03 00:00:00,100,1\n2017-10-03 00:01:00,50,2\n2017-10-03 00:02:00,0,1\n' > philly.csv
+
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --json
+for key in avg_jct_s median_jct_s p95_jct_s makespan_s cost utilization jobs; do says "\"$key\":"; done
+same "$(number completed)" 4 "jobs that are over"
+cp out one.json
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster k80:2,v100:2 --policy isolated --json
+cmp -s out one.json || failed "the order of the types changes the answer"
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo_perf --faithful --json
+# by hand: A 3600 / 10 on v100 at 0; A 7200 / 10; B on k80 at the turn that begins at 360: 3600 / 1; A on v100 after it
+says '"jct_s":360'
+same "$(number completed)" 4 "jobs that are over, faithfully"
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --rows rows.csv --log log.ndjson
+[ "$(wc -l < rows.csv)" = 5 ] || failed "rows.csv: one line a job and a header"
+head -1 log.ndjson | grep -q '^{"at":0,"round":\[{"start":0,"on":\[' || failed "the log begins with the first round"
+cp log.ndjson before.ndjson
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated --log log.ndjson
+cmp -s log.ndjson before.ndjson || failed "equal inputs, other decisions"
+passed "simulate: the answer, rows and decisions"
+
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --json
+says '"policy":"isolated"'
+says '"policy":"fifo"'
+expect 0 heddle sched compare --trace philly.csv --cluster gpu:4 --policy isolated,fifo
+says 'makespan'
+passed "compare: one line a policy"
+
+expect 0 heddle sched import philly.csv
+[ "$(wc -l < out)" = 2 ] || failed "two of three rows are work"
+cp out philly.trace
+expect 0 heddle sched import philly.trace
+cmp -s out philly.trace || failed "a trace imports to itself"
+expect 0 heddle sched gen --count 100 --seed 3
+[ "$(wc -l < out)" = 100 ] || failed "100 jobs"
+cp out gen.trace
+expect 0 heddle sched gen --count 101 --seed 3
+head -100 out | cmp -s - gen.trace || failed "one job more changes those before it"
+passed "gen and import: traces"
+
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2
+says 'which policy? --policy NAME'
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --policy isolated
+says 'which devices? --cluster'
+expect 2 heddle sched simulate --throughputs rates.json --cluster v100:2 --policy isolated
+says 'which jobs? either --trace FILE or --generate'
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster h100:2 --policy isolated
+says 'has no type "h100"'
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:x --policy isolated
+says 'TYPE:NUMBER'
+printf 'A\tc\td\t-n\t0\tmany\t1\t1\t-1\t0\n' > bad.trace
+expect 3 heddle sched simulate --trace bad.trace --throughputs rates.json --cluster v100:2 --policy isolated
+says 'bad.trace:1:12: total steps'
+printf 'C\tc\td\t-n\t0\t5\t1\t1\t-1\t0\n' > unknown.trace
+expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated
+says 'job 0 is "C" on 1 devices, which the rates do not know'
+expect 2 heddle sched simulate --generate rate=1,seed=0 --throughputs rates.json --cluster v100:2 --policy isolated
+says '--generate without an end'
+expect 3 heddle sched import philly.csv --map submit=when
+says 'the header has no column "when" (submit)'
+passed "mistakes are named"
