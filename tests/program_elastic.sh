@@ -118,6 +118,29 @@ expect 2 heddle chaos run long.yaml --out chaos
 says 'is there already'
 passed "a run under chaos ends with the bits of the undisturbed one"
 
+# everything at once: two workers and a third of a third of their speed, a kill, other sizes, a stop, others who go on
+"$HEDDLE_BIN" run long.yaml --out all --workers 2 --devices 1 -q 2>log &
+run=$!
+reach all 30
+"$HEDDLE_BIN" worker --join all --devices 1 --slow 3 -q 2>slow.log &
+slow=$!
+reach all 400
+expect 0 heddle scale all 4 --wait
+reach all 700
+kill -9 "$(pids all | head -n 1)"
+reach all 1000
+expect 0 heddle scale all -1
+reach all 1300
+expect 0 heddle stop all
+status=0
+wait $run || status=$?
+[ $status -eq 75 ] || failed "all: expected exit 75, got $status"
+wait $slow || true
+grep -q '"kind":"lost"' all/events.ndjson || failed "no event of a loss"
+expect 0 heddle resume all --workers 3 --devices 1 -q
+ends_well all "uneven, resized, killed, stopped and resumed"
+passed "uneven workers, resizes, a kill and a resume in one run end with the bits of one device"
+
 # nobody may come back for a run whose folder was removed
 "$HEDDLE_BIN" run long.yaml --out removed --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
 reach removed 30
