@@ -246,6 +246,17 @@ static void reshape(struct conduct *c, uint64_t step)
 		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }
 
+/* Members, and those who have loaded the job: a policy may count on them. */
+static uint32_t could_be(const struct conduct *c)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS), here = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		here += w[i].state >= HD_W_STANDBY && w[i].state <= HD_W_MEMBER;
+	return here;
+}
+
 /* A policy asks as a user would; what it asks for is stored with the membership. */
 static void autoscale(struct conduct *c, const struct hd_step_news *n)
 {
@@ -254,7 +265,7 @@ static void autoscale(struct conduct *c, const struct hd_step_news *n)
 	bool said;
 
 	hd_coordinator_status(c->machine, &status);
-	const struct hd_scaler_now now = { .members = status.nmembers, .target = status.target, .step_ns = n->redone ? 0 : n->step_ns,
+	const struct hd_scaler_now now = { .members = status.nmembers, .target = status.target, .here = could_be(c), .step_ns = n->redone ? 0 : n->step_ns,
 		.vn_ps = view ? hd_pace_median(&c->reshape.pace, view->member, view->nmembers) : 0,
 		.left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
 		.since_ns = c->spec->dir->began_ns, .now_ns = hd_clock_now_ns(c->spec->clock) };
@@ -724,7 +735,8 @@ static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
 	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;         /* that are started here */
 	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min, .max = c->config.max < most ? c->config.max : most,
 		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST : HD_OBJECTIVE_TIME,
-		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE) };
+		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE),
+		.detect_ns = c->detect_ns };
 	enum hd_err err = hd_store_get(c->store, HD_RECORD_POLICY, kept, sizeof kept - 1, &len, diag);
 	if (err && err != HD_E_NOTFOUND)
 		return err;

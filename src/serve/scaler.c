@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/patience.h"
+
 #define HD_SCALER_BOOT_S 1.0              /* before one was seen */
-#define HD_SCALER_PATIENCE_NS INT64_C(60000000000)
 
 enum hd_err hd_scaler_turn(struct hd_scaler *s, const char *policy, struct hd_diag *diag)
 {
@@ -14,7 +15,7 @@ enum hd_err hd_scaler_turn(struct hd_scaler *s, const char *policy, struct hd_di
 
 	s->policy = NULL;
 	s->begun = false;
-	s->asked = 0;
+	s->asked = s->cut = 0;
 	if (!policy)
 		return HD_OK;
 	enum hd_err err = hd_scale_init(&s->scale, policy, &set, diag);
@@ -38,15 +39,32 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 	return s->begun;
 }
 
-/* More than those cannot be had. */
-static uint32_t give_up(struct hd_scaler *s, uint32_t members, bool *said)
+/* More than those cannot be had; fewer than there are can: who is to go goes at a boundary. */
+static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
-	snprintf(s->why, sizeof s->why, "%u of %u workers came in %lld s: no more than those from here on", members, s->asked,
-		(long long)(HD_SCALER_PATIENCE_NS / 1000000000));
-	s->max = s->scale.set.max = members > s->min ? members : s->min;
+	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START, s->detect_ns) + HD_SCALER_STEPS * (int64_t)now->step_ns;
+
+	if (!s->asked || s->asked <= now->members || waited <= patience)
+		return 0;
+	snprintf(s->why, sizeof s->why, "%u of %u workers came in %.3g s: no more than those until others are here", now->members, s->asked,
+		(double)waited * 1e-9);
+	s->cut = s->scale.set.max = now->members > s->min ? now->members : s->min;
 	s->asked = 0;
 	*said = true;
-	return s->max;
+	return s->cut;
+}
+
+/* Others are here: the sizes above are open again. */
+static void reopen(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
+{
+	if (!s->cut || now->here <= s->cut)
+		return;
+	snprintf(s->why, sizeof s->why, "%u workers are here: up to %u may be asked for again", now->here, s->max);
+	struct hd_scale_setting set = s->scale.set;
+	set.max = s->max;
+	hd_scale_reopen(&s->scale, &set);
+	s->cut = 0;
+	*said = true;
 }
 
 uint32_t hd_scaler_step(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
@@ -63,13 +81,14 @@ uint32_t hd_scaler_step(struct hd_scaler *s, const struct hd_scaler_now *now, bo
 		s->asked = 0;
 	}
 	hd_scale_sample(&s->scale, now->members, (double)now->step_ns * 1e-9);
+	reopen(s, now, said);
 	hd_scale_propose(&s->scale, &where, &answer);
 	if (answer.why[0] && strcmp(answer.why, s->why) != 0) {
 		memcpy(s->why, answer.why, sizeof s->why);
 		*said = true;
 	}
 	if (where.awaits)
-		return s->asked && now->now_ns - s->asked_ns > HD_SCALER_PATIENCE_NS ? give_up(s, now->members, said) : 0;
+		return give_up(s, now, said);
 	if (answer.size == now->members)
 		return 0;
 	s->asked = answer.size;

@@ -2,8 +2,9 @@
  *
  * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a user asks for turns it off.
  * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy learns.
- * 3. While members come or go nothing is proposed; those that do not come in a minute cannot be had, and are not asked for again. What a
- *    change took is the policy's price for the next.
+ * 3. While members come or go nothing is proposed. Those that do not come in START of wire/patience.h and HD_SCALER_STEPS steps cannot be had:
+ *    no more are asked for until more workers are here than that (slow ones, somebody's own), or it is turned on anew. Members that are
+ *    to go are waited for without end. What a change took is the policy's price for the next.
  * 4. Every change, and that it settled, has the policy's sentence.
  *
  * Plain values, no clock: time is an argument. Threads: one. */
@@ -13,10 +14,14 @@
 #include "exec/seal.h"
 #include "cluster/autoscale.h"
 
+enum { HD_SCALER_STEPS = 4 };             /* a joiner learns, a change is prepared, decided and in force: each at a boundary */
+
 struct hd_scaler {
 	const char *policy;               /* name of its row; NULL: off */
 	bool begun;                       /* it has what it needs to begin: a pace */
 	uint32_t nvns, min, max;
+	uint32_t cut;                     /* more than those could not be had; 0: up to max */
+	int64_t detect_ns;                /* T */
 	enum hd_objective objective;
 	uint32_t every;
 	double price_usd_h;
@@ -29,6 +34,7 @@ struct hd_scaler {
 /* What it is told after a committed step. */
 struct hd_scaler_now {
 	uint32_t members, target;
+	uint32_t here;                    /* members, and those who could be */
 	uint64_t step_ns, vn_ps, left;    /* vn_ps: the median pace, 0: none was measured */
 	int64_t since_ns, now_ns;         /* of the run, on one clock */
 };

@@ -73,31 +73,100 @@ static void nothing_is_tried_before_it_is_on_or_while_members_come(void **state)
 	assert_int_equal(r.changes, 0);
 }
 
+/* From 2 members it asks for more than 3, and 3 come. */
+static void ask_for_more_than_come(struct hd_scaler *s, struct run *r)
+{
+	*r = (struct run){ .members = 2, .target = 2 };
+	*s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	assert_int_equal(hd_scaler_turn(s, "curve", NULL), HD_OK);
+	while (r->target <= 3)
+		play(s, r, 1);
+	r->members = 3;
+}
+
+static uint32_t look(struct hd_scaler *s, const struct run *r, uint32_t here, double after_s, double step_s, bool *said)
+{
+	const struct hd_scaler_now now = { .members = r->members, .target = r->target, .here = here, .step_ns = (uint64_t)(step_s * 1e9),
+		.vn_ps = 1000000000, .left = 1000, .now_ns = (int64_t)r->step * 10000000 + (int64_t)(after_s * 1e9) };
+
+	return hd_scaler_step(s, &now, said);
+}
+
 static void workers_that_do_not_come_are_not_asked_for_again(void **state)
 {
 	static struct hd_scaler s;
-	struct run r = { .members = 2, .target = 2 };
+	struct run r;
 	bool said;
 
 	(void)state;
-	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1 };
-	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
-	while (r.target <= 3)
-		play(&s, &r, 1);
-	for (int64_t seconds = 1; seconds < 70; seconds++) {
-		const struct hd_scaler_now now = { .members = 3, .target = r.target, .step_ns = 20000000, .vn_ps = 1000000000, .left = 1000,
-			.now_ns = (int64_t)r.step * 10000000 + seconds * 1000000000 };
-		uint32_t size = hd_scaler_step(&s, &now, &said);
-		CHECK(size == (seconds < 60 ? 0 : 3), "%u after %d s", size, (int)seconds);
+	ask_for_more_than_come(&s, &r);
+	for (double second = 1; second < 40; second++) {
+		uint32_t size = look(&s, &r, 3, second, 0.02, &said);
+		CHECK(size == (second < 31 ? 0 : 3), "%u after %g s", size, second);       /* 30 T and 4 steps */
 		if (size) {
-			CHECK(said && strstr(s.why, "workers came in 60 s"), "%s", s.why);
+			CHECK(said && strstr(s.why, "3 of ") && strstr(s.why, "workers came in 31 s"), "%s", s.why);
 			break;
 		}
 	}
-	r.members = r.target = 3;
+	r.target = 3;
 	r.changes = 0;
 	play(&s, &r, 2000);
 	assert_true(r.members <= 3);
+}
+
+static void a_long_step_makes_it_wait_longer(void **state)
+{
+	static struct hd_scaler s;
+	struct run r;
+	bool said;
+
+	(void)state;
+	ask_for_more_than_come(&s, &r);
+	for (double step = 1; step <= 4; step++)
+		CHECK(look(&s, &r, 3, step * 90, 90, &said) == 0, "gave up after %g steps: %s", step, s.why);
+	assert_int_equal(look(&s, &r, 3, 5 * 90, 90, &said), 3);
+	assert_true(said);
+}
+
+static void who_is_to_go_is_waited_for_without_end(void **state)
+{
+	static struct hd_scaler s;
+	struct run r = { .members = 12, .target = 12 };
+	bool said;
+
+	(void)state;
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 16, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	while (r.target >= 12 && r.step < 3000)
+		play(&s, &r, 1);
+	assert_true(r.target < 12);
+	r.members = 12;
+	for (double second = 1; second < 1000; second += 10)
+		CHECK(look(&s, &r, 12, second, 0.02, &said) == 0 && !said, "after %g s: %s", second, s.why);
+}
+
+static void slow_workers_open_the_sizes_above_again(void **state)
+{
+	static struct hd_scaler s;
+	struct run r;
+	bool said;
+
+	(void)state;
+	ask_for_more_than_come(&s, &r);
+	assert_int_equal(look(&s, &r, 3, 40, 0.02, &said), 3);
+	r.target = 3;
+	look(&s, &r, 3, 41, 0.02, &said);
+	assert_int_equal(s.cut, 3);
+	look(&s, &r, 4, 42, 0.02, &said);        /* one came late, and stands by */
+	assert_int_equal(s.cut, 0);
+	r.step += 10000;
+	play(&s, &r, 3000);
+	assert_int_equal(r.members, 6);
+	/* whoever turns it on anew wants it tried anew */
+	ask_for_more_than_come(&s, &r);
+	assert_int_equal(look(&s, &r, 3, 40, 0.02, &said), 3);
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	assert_int_equal(s.cut, 0);
 }
 
 int main(void)
@@ -106,6 +175,9 @@ int main(void)
 		cmocka_unit_test(from_every_size_it_settles_and_stays),
 		cmocka_unit_test(nothing_is_tried_before_it_is_on_or_while_members_come),
 		cmocka_unit_test(workers_that_do_not_come_are_not_asked_for_again),
+		cmocka_unit_test(a_long_step_makes_it_wait_longer),
+		cmocka_unit_test(who_is_to_go_is_waited_for_without_end),
+		cmocka_unit_test(slow_workers_open_the_sizes_above_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
