@@ -34,6 +34,10 @@ expect 2 heddle run long.yaml --workers 1 --listen 127.0.0.1:0
 says 'there is no key'
 expect 2 heddle run long.yaml --workers 1 --listen 0.0.0.0:0 --key key
 says 'every address of this machine'
+expect 2 heddle run long.yaml --workers 1 --listen '[0:0:0:0:0:0:0:0]:0' --key key
+says 'every address of this machine'
+expect 2 heddle run long.yaml --workers 1 --key key
+says 'add --listen'
 expect 2 heddle run long.yaml --workers 1 --listen somewhere --key key
 says 'write HOST:PORT'
 expect 2 heddle run long.yaml --listen 127.0.0.1:0 --key key

@@ -19,7 +19,7 @@ static enum hd_err spell(struct hd_cmd *cmd, const struct hd_network *net, const
 	const char *row = net->has_key ? "tls" : "tcp";
 	size_t host = (size_t)(strrchr(where, ':') - where);
 
-	if (!strncmp(where, "0.0.0.0:", 8) || !strncmp(where, "[::]:", 5))
+	if (hd_sock_is_everywhere(where))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "%s is every address of this machine; name the one by which the other machines call it", where);
 	if ((size_t)snprintf(addr, HD_ELASTIC_ADDR, "%s tcp:%.*s:%s", row, (int)host, where, port ? port : where + host + 1) >= HD_ADDR_CAP)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "%.60s... is too long for HOST:PORT", where);
@@ -42,14 +42,13 @@ static enum hd_err take_key(struct hd_cmd *cmd, const char *path, struct hd_netw
 }
 
 /* A realm without a key is the same for all: what is open needs no name. */
-static void go_open(struct hd_cmd *cmd, struct hd_network *net)
+static void go_open(struct hd_network *net)
 {
 	static const struct hd_hash open = { "open to all" };
 
 	net->plaintext = true;
 	net->realm = open;
-	if (!cmd->args.has[HD_OPT_QUIET])
-		fprintf(stderr, "!! net.insecure_plaintext: whoever reaches the port can read and change this run; --key FILE protects it\n");
+	fprintf(stderr, "!! net.insecure_plaintext: whoever reaches the port can read and change this run; --key FILE protects it\n");
 }
 
 /* Port 0 was chosen once: who coordinates the run later listens at the same one. */
@@ -71,6 +70,9 @@ enum hd_err hd_network_of(struct hd_cmd *cmd, const struct hd_job *job, const ch
 	enum hd_err err = HD_OK;
 
 	*net = (struct hd_network){ .listens = !listen->is_none };
+	if (!net->listens && cmd->args.has[HD_OPT_KEY])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--key is for machines that come over the network, and this run listens to none; "
+			"add --listen HOST:PORT");
 	if (!net->listens)
 		return HD_OK;
 	if (!hd_network_is_address(listen->text))
@@ -78,7 +80,7 @@ enum hd_err hd_network_of(struct hd_cmd *cmd, const struct hd_job *job, const ch
 	if (!key->is_none)
 		err = take_key(cmd, key->text, net);
 	else if (hd_job_int(job, HD_JOB_NET_PLAIN))
-		go_open(cmd, net);
+		go_open(net);
 	else
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "net.listen is %s and there is no key: make one by `heddle serve --new-key FILE`, "
 			"give it by --key FILE", listen->text);
@@ -120,7 +122,7 @@ enum hd_err hd_network_join(struct hd_cmd *cmd, const char *where, struct hd_net
 	if (cmd->args.has[HD_OPT_KEY])
 		err = take_key(cmd, cmd->args.text[HD_OPT_KEY], net);
 	else if (asks_for_plaintext(cmd))
-		go_open(cmd, net);
+		go_open(net);
 	else
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--join %s needs the run's key: --key FILE, a copy of the file that the run was started with", where);
 	if (!err)

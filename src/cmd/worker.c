@@ -40,7 +40,7 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 
 	snprintf(path, sizeof path, "%s/job.resolved.json", p->dir);
 	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
-		return hd_fail(diag, HD_E_REFUSED, "the run's folder %s is gone and so is its coordinator: nothing that is computed could be kept", p->dir);
+		return hd_fail(diag, HD_E_NOTFOUND, "the run's folder %s is gone and so is its coordinator: nothing that is computed could be kept", p->dir);
 
 	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
 		return HD_OK;             /* it is still trying */
@@ -65,7 +65,7 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 		err = hd_proc_spawn(&p->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id }, &p->coordinator, diag);
 	if (log.fs && hd_file_close(&log, NULL) && !err)
 		err = HD_E_IO;
-	return err;
+	return err == HD_E_NOTFOUND ? HD_E_IO : err;      /* of another file: it may come back */
 }
 
 /* What was offered is what this machine has made of it: the job, and the data's content. */

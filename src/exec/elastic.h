@@ -39,7 +39,7 @@ struct hd_elastic_spec {
 	uint64_t vn_ps;                   /* time of one virtual node on a device, picoseconds; 0: not known */
 	bool plaintext;                   /* TCP without a key: the user was warned */
 	/* Starts a coordinator in place of one that is gone (it may find that there is one). NULL: this worker cannot. A remote one cannot. */
-	enum hd_err (*take_over)(void *user, struct hd_diag *diag);      /* HD_E_REFUSED: nobody ever can, so this worker goes too; else it is tried again */
+	enum hd_err (*take_over)(void *user, struct hd_diag *diag);      /* HD_E_NOTFOUND: the run is gone, so this worker goes too; else it is tried again */
 	enum hd_err (*wish)(void *user);  /* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
 	void *user;
 };

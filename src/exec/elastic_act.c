@@ -110,8 +110,8 @@ ACT(take_over)
 	(void)a;
 	(void)HD_FAILPOINT(CHANGE_TAKE_OVER);
 	enum hd_err err = e->spec->take_over ? e->spec->take_over(e->spec->user, &diag) : HD_OK;
-	if (err == HD_E_REFUSED)
-		hd_elastic_fail(e, err, &diag);
+	if (err == HD_E_NOTFOUND)
+		hd_elastic_fail(e, HD_E_REFUSED, &diag);
 	else if (err)
 		fprintf(stderr, "no coordinator could be started: %s\n", diag.text);
 }

@@ -214,7 +214,9 @@ uint64_t hd_rundir_recorded(const struct hd_rundir *dir)
 	if (hd_fs_stat(dir->fs, path, &stat, NULL) || hd_file_open(dir->fs, path, HD_OPEN_READ, &file, NULL))
 		return 0;
 	int64_t from = stat.size_bytes > (int64_t)sizeof room - 1 ? stat.size_bytes - (int64_t)(sizeof room - 1) : 0;
-	if (hd_file_pread(&file, room, sizeof room - 1, from, &got, NULL) || hd_file_close(&file, NULL))
+	if (hd_file_pread(&file, room, sizeof room - 1, from, &got, NULL))
+		got = 0;
+	if (hd_file_close(&file, NULL))
 		got = 0;
 	room[got] = '\0';
 	for (const char *at = strstr(room, head); at; at = strstr(at + 1, head)) {

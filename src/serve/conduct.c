@@ -171,12 +171,12 @@ ACT(store)
 	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
 }
 
-/* Workers call themselves "pid:123". */
-static int pid_in(const char *host)
+/* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here. */
+static int pid_here(const struct hd_co_worker_status *w)
 {
 	uint64_t pid = 0;
 
-	return host && !strncmp(host, "pid:", 4) && !hd_num_u64(host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
+	return !hd_is_remote(w->worker) && w->host && !strncmp(w->host, "pid:", 4) && !hd_num_u64(w->host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
 }
 
 static int pid_of(const struct conduct *c, uint32_t worker)
@@ -186,7 +186,7 @@ static int pid_of(const struct conduct *c, uint32_t worker)
 
 	for (uint32_t i = 0; i < n; i++)
 		if (w[i].worker == worker)
-			return pid_in(w[i].host);
+			return pid_here(&w[i]);
 	return 0;
 }
 
@@ -458,16 +458,14 @@ static void give_up(struct conduct *c, uint32_t number, int code)
 static void look_at_crew(struct conduct *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
-	char host[32];
 	uint32_t number;
 	int pid, code;
 
 	while (hd_crew_ended(&c->crew, &number, &pid, &code)) {
 		char text[80];
 		uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
-		snprintf(host, sizeof host, "pid:%d", pid);
 		for (uint32_t i = 0; i < n; i++)
-			if (w[i].host && !strcmp(w[i].host, host))
+			if (pid_here(&w[i]) == pid)
 				worker = w[i].worker;
 		snprintf(text, sizeof text, "process %d ended with exit code %d", pid, code);
 		note(c, "process_ended", worker, text);
@@ -628,7 +626,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 		hd_json_put_i64(w, "id", p->worker);
 		hd_json_put_bool(w, "remote", hd_is_remote(p->worker));
 		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
-		hd_json_put_i64(w, "pid", pid_in(p->host));
+		hd_json_put_i64(w, "pid", pid_here(p));
 		hd_json_put_i64(w, "devices", p->ndevices);
 		hd_json_put_i64(w, "virtual_nodes", p->nvns);
 		put_pace(c, p->worker, w);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,8 @@ enum hd_err hd_key_read(const char *path, struct hd_key *key, struct hd_diag *di
 	if (!err && !parse(text, len, key))
 		err = hd_fail(diag, HD_E_INPUT, "%s is not a key: it holds %d hexadecimal digits, as `heddle serve --new-key FILE` writes them", path, DIGITS);
 	explicit_bzero(text, sizeof text);
+	if (!err && prctl(PR_SET_DUMPABLE, 0))
+		err = hd_fail_errno(diag, errno, "keep the key out of core dumps", path);
 	if (err)
 		hd_key_wipe(key);
 	return err;

@@ -5,6 +5,8 @@
  * 3. The secret itself goes into no argument, variable, log or message; what may be known of it is its id, which is derived
  *    one way (HKDF-SHA256) and names the key, so that those who call with another one are told apart before any proof.
  *
+ * 4. A process that has read a key leaves no core dump, and other processes of its user cannot look into it.
+ *
  * Plain values; whoever reads a key wipes it. */
 #ifndef HD_SYS_CRYPTO_KEY_H
 #define HD_SYS_CRYPTO_KEY_H

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +44,9 @@ static void a_new_key_is_this_user_s_alone_and_unlike_any_other(void **state)
 	assert_int_equal(st.st_size, 65);
 	assert_int_equal(hd_key_make(path_of("a"), &diag), HD_E_EXISTS);
 	assert_int_equal(hd_key_make(path_of("b"), NULL), HD_OK);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
 	assert_int_equal(hd_key_read(path_of("a"), &a, NULL), HD_OK);
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 0);
 	assert_int_equal(hd_key_read(path_of("a"), &again, NULL), HD_OK);
 	assert_int_equal(hd_key_read(path_of("b"), &b, NULL), HD_OK);
 	assert_memory_equal(&a, &again, sizeof a);

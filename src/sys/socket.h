@@ -88,6 +88,8 @@ HD_MUST_USE enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, s
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
 void hd_sock_close(struct hd_sock *sock);                 /* takes zeroed and closed ones */
 
+/* HOST:PORT whose host stands for every address of the machine, however it is spelt. */
+bool hd_sock_is_everywhere(const char *where);
 /* "tcp:HOST:0": the address of this machine from which it would call `addr`, a tcp one; nothing is sent. HD_E_PEERLOST: no way leads there. */
 HD_MUST_USE enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_diag *diag);
 

@@ -136,6 +136,16 @@ static void tell_port(struct hd_sock *sock)
 		print_tcp(&own, ntohs(own.any.sa_family == AF_INET ? own.in.sin_port : own.in6.sin6_port), sock->addr);
 }
 
+bool hd_sock_is_everywhere(const char *where)
+{
+	char addr[HD_ADDR_CAP];
+	struct address a = { .len = 0 };
+
+	if ((size_t)snprintf(addr, sizeof addr, "tcp:%s", where) >= sizeof addr || !parse_tcp(addr, &a))
+		return false;
+	return a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr) : a.in.sin_addr.s_addr == INADDR_ANY;
+}
+
 /* A datagram socket that is connected knows its own end, and sends nothing. */
 enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_diag *diag)
 {

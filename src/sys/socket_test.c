@@ -559,6 +559,12 @@ static void the_way_to_an_address_begins_at_one_s_own(void **state)
 	(void)state;
 	assert_int_equal(hd_sock_source("tcp:127.0.0.1:4711", own, &diag), HD_OK);
 	assert_string_equal(own, "tcp:127.0.0.1:0");
+	assert_true(hd_sock_is_everywhere("0.0.0.0:7000"));
+	assert_true(hd_sock_is_everywhere("[::]:7000"));
+	assert_true(hd_sock_is_everywhere("[0:0:0:0:0:0:0:0]:7000"));
+	assert_false(hd_sock_is_everywhere("127.0.0.1:7000"));
+	assert_false(hd_sock_is_everywhere("[::1]:7000"));
+	assert_false(hd_sock_is_everywhere("here:7000"));
 	assert_int_equal(hd_sock_source("unix:/tmp/x", own, &diag), HD_E_INVAL);
 	assert_int_equal(hd_sock_source("tcp:here:1", own, NULL), HD_E_INVAL);
 	assert_string_equal(own, "tcp:127.0.0.1:0");
