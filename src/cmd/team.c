@@ -5,6 +5,7 @@
 #include "sys/failpoint.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/lockstep.h"
 #include "exec/report.h"
 #include "exec/times.h"
 #include "serve/conduct.h"
@@ -185,6 +186,15 @@ static const char *text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, cons
 	return hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_MSG_JOB, &text, &len, NULL) ? "" : (const char *)text;
 }
 
+/* What several workers cannot do together is said before one of them is started. */
+static enum hd_err check_alone(const struct hd_task *task, uint32_t target, struct hd_diag *diag)
+{
+	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns);
+
+	return target > 1 && lockstep ? hd_fail(diag, HD_E_INVAL, "--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
+		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", target) : HD_OK;
+}
+
 enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step)
 {
 	char address[HD_MSG_ADDR + 1];
@@ -199,6 +209,8 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_arena_init(&team.arena, 0);
 	team.watch = hd_ui_watch(&ui);
 	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
+	if (!err)
+		err = check_alone(task, target, &cmd->diag);
 	if (!err)
 		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
 	if (!err)
