@@ -232,6 +232,17 @@ static enum hd_err room_for_result(struct hd_lp *lp)
 	return err;
 }
 
+/* Without columns every row is 0, and solvers fall over it. */
+static void solve_empty(struct hd_lp *lp, struct hd_lp_result *result)
+{
+	result->status = HD_LP_OPTIMAL;
+	for (uint32_t r = 0; r < lp->nrows; r++) {
+		lp->dual[r] = 0;
+		if (lp->row_lo[r] > 0 || lp->row_hi[r] < 0)
+			result->status = HD_LP_INFEASIBLE;
+	}
+}
+
 enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result)
 {
 	struct hd_lp_limits within = { limits && limits->seconds > 0 ? limits->seconds : 10, limits && limits->iterations ? limits->iterations : 1000000 };
@@ -239,7 +250,9 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 	enum hd_err err = room_for_result(lp);
 
 	*result = (struct hd_lp_result){ .status = HD_LP_NUMERIC };
-	for (int how = HD_LP_USUAL; !err && how <= HD_LP_CAREFUL; how++) {
+	if (!err && lp->ncols == 0)
+		solve_empty(lp, result);
+	for (int how = HD_LP_USUAL; !err && lp->ncols > 0 && how <= HD_LP_CAREFUL; how++) {
 		err = hd_lp_solver_run(lp, &within, (enum hd_lp_try)how, &raw);
 		result->iterations += raw.iterations;
 		result->status = raw.status;

@@ -59,7 +59,7 @@ HD_MUST_USE enum hd_err hd_lp_rows(struct hd_lp *lp, uint32_t n, const double lo
 	const double val[]);
 /* New bounds of a column or row; HD_LP_COST: the column's cost is `hi_or_cost`. */
 void hd_lp_edit(struct hd_lp *lp, enum hd_lp_what what, uint32_t index, double lo, double hi_or_cost);
-/* HD_OK also where the status is not OPTIMAL: then x, dual, reduced are not set. */
+/* HD_OK also where the status is not OPTIMAL: then x, dual, reduced are not set. Without columns the solver is not asked. */
 HD_MUST_USE enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result);
 void hd_lp_free(struct hd_lp *lp);                                /* takes NULL */
 

@@ -93,6 +93,32 @@ static void what_has_no_answer_says_why(void **state)
 	hd_lp_free(lp);
 }
 
+/* No job that could run: rows and not one column, which CLP does not survive. Columns may still come. */
+static void a_program_without_columns_is_solved(void **state)
+{
+	static const double no[] = { -INF, -INF }, hi[] = { 4, 0 }, one[] = { 1 }, zero[] = { 0 }, inf[] = { INF };
+	static const uint32_t start[] = { 0, 0, 0 }, one_start[] = { 0, 1 }, first[] = { 0 };
+	(void)state;
+
+	for (int maximise = 0; maximise < 2; maximise++) {
+		struct hd_lp *lp = built(maximise);
+		struct hd_lp_result r;
+		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
+		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0, "no row: %s", hd_lp_status_text(r.status));
+		assert_int_equal(hd_lp_rows(lp, 2, no, hi, start, NULL, NULL), HD_OK);
+		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
+		CHECK(r.status == HD_LP_OPTIMAL && r.objective == 0 && r.gap == 0, "%s %g", hd_lp_status_text(r.status), r.objective);
+		CHECK(r.dual[0] == 0 && r.dual[1] == 0, "%g %g", r.dual[0], r.dual[1]);
+		hd_lp_edit(lp, HD_LP_ROW, 0, 1, INF);                /* 0 >= 1 */
+		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
+		CHECK(r.status == HD_LP_INFEASIBLE, "%s", hd_lp_status_text(r.status));
+		assert_int_equal(hd_lp_cols(lp, 1, zero, inf, maximise ? (double[]){ -1 } : one, one_start, first, one), HD_OK);
+		assert_int_equal(hd_lp_solve(lp, NULL, &r), HD_OK);
+		CHECK(r.status == HD_LP_OPTIMAL && fabs(r.x[0] - 1) < 1e-9, "%s", hd_lp_status_text(r.status));
+		hd_lp_free(lp);
+	}
+}
+
 enum { N = 3, M = 3 };
 
 /* The best vertex of max c x, A x <= b, 0 <= x: every choice of N tight ones among M rows and N bounds. */
@@ -179,6 +205,7 @@ int main(void)
 		cmocka_unit_test(signs_are_those_of_the_header),
 		cmocka_unit_test(edits_and_additions_count_as_if_built_anew),
 		cmocka_unit_test(what_has_no_answer_says_why),
+		cmocka_unit_test(a_program_without_columns_is_solved),
 		cmocka_unit_test(small_programs_end_at_their_best_vertex),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
