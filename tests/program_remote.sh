@@ -98,6 +98,26 @@ for word in $(cat key) $(cat other); do
 done
 passed "a worker joins over TLS; a wrong key and another job are refused"
 
+# a run that did not listen is taken up by one that does, from elsewhere: workers and who coordinates later go by what was said then
+expect 0 heddle run long.yaml --out late --workers 1 --devices 1 --steps 800 -q
+mkdir -p elsewhere && cd elsewhere || exit 1
+"$HEDDLE_BIN" resume ../late --workers 1 --devices 1 --listen 127.0.0.1:0 --key ../key -q 2>log &
+run=$!
+cd ..
+where=$(listens late)
+reach late 810
+"$HEDDLE_BIN" worker --join "$where" --key key --devices 1 -q 2>log.guest &
+guest=$!
+has_members late 2
+kill -9 "$run"
+wait "$run" 2>/dev/null
+wait "$guest" || failed "a guest of a run taken up ended with $?: $(cat log.guest)"
+for _ in $(seq 1200); do [ -f late/report.html ] && [ -f late/ckpt/step-000002400/MANIFEST.json ] && break; sleep 0.05; done
+expect 0 heddle ckpt diff late twin
+says IDENTICAL
+grep -q '"key":"/' late/job.resolved.json || failed "the key's place depends on where one stands"
+passed "a run that is taken up listens where it is told to"
+
 # the data must be here, and be the same
 mkdir -p there/data here
 if command -v python3 >/dev/null; then
@@ -125,7 +145,7 @@ END
 	"$HEDDLE_BIN" run csv.yaml --out csv --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
 	run=$!
 	where=$(listens csv)
-	mkdir elsewhere && cd elsewhere || exit 1
+	mkdir -p elsewhere && cd elsewhere || exit 1
 	expect 3 heddle worker --join "$where" --key ../key -q -s data.path=../here/rows.csv
 	says 'are not those of the run'
 	expect 3 heddle worker --join "$where" --key ../key -q -s data.path=../nowhere.csv

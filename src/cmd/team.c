@@ -215,7 +215,10 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
 	if (!err)
 		err = hd_network_of(cmd, job, dir->path, &net);
+	if (!err)
+		err = hd_session_keep_network(cmd, dir, job);
 	if (err) {
+		hd_network_give(&net);
 		hd_task_destroy(task);
 		return err;
 	}
