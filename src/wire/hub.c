@@ -7,7 +7,7 @@
 #include "wire/peer.h"
 
 enum {
-	PLACES = HD_HUB_PEERS + HD_HUB_GREETING,
+	PLACES = HD_HUB_PEERS + 2 * HD_HUB_GREETING,      /* strangers of other machines take none of those of this one */
 	LISTENER_TAG = 1 << 15,           /* in the low 16 bits: a listener, not a peer */
 	EVENTS = 64,
 	ACCEPTS = 64,                     /* at one event; the loop tells of the rest again */
@@ -99,6 +99,17 @@ static struct hd_peer *free_place(struct hd_hub_impl *h)
 }
 
 static bool is_incoming_greeting(const struct hd_peer *peer) { return is_greeting(peer) && !peer->outgoing; }
+
+/* By a way that other machines can come by, or by one of this machine's: either has places of its own. */
+static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transport *way)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < PLACES; i++)
+		n += is_incoming_greeting(&h->places[i]) && !((h->places[i].conn.ops->powers ^ way->powers) & HD_WIRE_WORLD);
+	return n;
+}
+
 static bool has_stream(const struct hd_peer *peer) { return peer->state != HD_PEER_DOWN && peer->stream; }
 
 /* Two that call each other at once have one connection: the one that the lower id opened. Who calls again after the other end was
@@ -401,7 +412,7 @@ static void accept_some(struct hd_hub_impl *h, struct listener *listener)
 		if (hd_sock_accept(&listener->sock, &sock, NULL))
 			return;
 		struct hd_peer *place = free_place(h);
-		if (!place || sock.id >= HD_LOOP_WATCHED || count(h, is_incoming_greeting) >= HD_HUB_GREETING) {
+		if (!place || sock.id >= HD_LOOP_WATCHED || greeting_by(h, listener->transport) >= HD_HUB_GREETING) {
 			h->peers.closed[HD_CLOSE_CROWDED]++;
 			hd_sock_close(&sock);
 			continue;

@@ -52,7 +52,7 @@ enum {
 	HD_TELL_MAX = 1 << 20,            /* bytes of a control message */
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
 	HD_HUB_PEERS = 64,                /* greatest peers_cap: members of larger jobs are told along a tree */
-	HD_HUB_GREETING = 64,             /* connections not greeted yet; the newest beyond is refused */
+	HD_HUB_GREETING = 64,             /* connections not greeted yet, of other machines, and as many of this one; the newest beyond is refused */
 	HD_HUB_LISTENERS = 4,
 	HD_SLOTS_MAX = 4,                 /* buffers posted for one transfer at a time */
 	HD_EXPECT_MAX = 64,               /* bulk answers expected of one peer at a time */

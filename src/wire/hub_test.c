@@ -1157,6 +1157,29 @@ static void no_more_than_sixty_four_strangers_are_kept(void **state)
 	leave(w);
 }
 
+/* Whoever reaches the port can connect and keep silent; workers of this machine come by sockets that only their user can open. */
+static void strangers_at_an_open_port_keep_nobody_of_this_machine_out(void **state)
+{
+	struct world *w = enter("unix", 2);
+	struct hd_sock socks[HD_HUB_GREETING + 3];
+	struct hd_hub_stats stats;
+	char port[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
+
+	(void)state;
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "tcp", port, &w->diag), HD_OK);
+	for (int i = 0; i < HD_HUB_GREETING + 3; i++)
+		assert_int_equal(hd_sock_connect(&w->real, port, &socks[i], &w->diag), HD_OK);
+	do
+		hd_hub_stats(&w->hubs[0], &stats);
+	while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] < HD_HUB_GREETING + 3 && turn(w, INT64_MAX));
+	assert_int_equal(stats.greeting, HD_HUB_GREETING);
+	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 3);
+	meet(w, 1, 0);
+	for (int i = 0; i < HD_HUB_GREETING + 3; i++)
+		hd_sock_close(&socks[i]);
+	leave(w);
+}
+
 /* How long we wait is ours to say. */
 static void a_peer_does_not_buy_patience_with_a_long_t(void **state)
 {
@@ -1224,6 +1247,7 @@ int main(void)
 		cmocka_unit_test(who_does_not_greet_in_order_is_closed_without_a_word),
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
+		cmocka_unit_test(strangers_at_an_open_port_keep_nobody_of_this_machine_out),
 		cmocka_unit_test(a_peer_does_not_buy_patience_with_a_long_t),
 		cmocka_unit_test(who_stops_inside_a_frame_is_closed_after_t),
 	};
