@@ -118,6 +118,53 @@ says IDENTICAL
 grep -q '"key":"/' late/job.resolved.json || failed "the key's place depends on where one stands"
 passed "a run that is taken up listens where it is told to"
 
+# the machine that coordinates is gone with all of its processes; guests hold the state until somebody serves the run again
+"$HEDDLE_BIN" run long.yaml --out kept --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
+run=$!
+where=$(listens kept)
+"$HEDDLE_BIN" worker --join "$where" --key key --devices 1 -q 2>log.guest &
+guest=$!
+has_members kept 2
+reach kept 100
+pid_of_first() { heddle status "$1" --json | grep -o '"id":0,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'; }
+kill -9 "$(pid_of_first kept)" "$run"
+wait "$run" 2>/dev/null
+expect 0 heddle serve --job kept --devices 1 -q
+wait "$guest" || failed "a guest that held the state ended with $?: $(cat log.guest)"
+expect 0 heddle ckpt diff kept twin
+says IDENTICAL
+! grep -q '"kind":"restore"' kept/events.ndjson || failed "what the guest held was thrown away"
+passed "guests keep the state while nobody of the run's machine is left"
+
+"$HEDDLE_BIN" run long.yaml --out empty --workers 1 --devices 1 -q 2>log &
+run=$!
+reach empty 100
+kill -9 "$(pid_of_first empty)" "$run"
+wait "$run" 2>/dev/null
+expect 0 heddle serve --job empty --devices 1 -q
+expect 0 heddle ckpt diff empty twin
+says IDENTICAL
+grep -q '"kind":"restore"' empty/events.ndjson || failed "nobody was asked what is on disk"
+passed "a run of which nobody is left is served again"
+
+# a worker that stands still before it has joined: by hand, so not always in time
+for try in 1 2 3 4 5; do
+	"$HEDDLE_BIN" run long.yaml -s 'workers.detect=100 ms' -s 'workers.min_wait=1 s' --out "still$try" --workers 1 --devices 1 -q 2>err &
+	run=$!
+	until child=$(pgrep -P $run | head -n 1) && [ "$child" ]; do :; done
+	kill -STOP "$child"
+	sleep 0.3
+	[ "$(heddle status "still$try" --json | grep -o '"state":"starting"' | head -n 1)" ] && break
+	kill -CONT "$child"
+	kill "$run"
+	wait "$run"
+done
+status=0
+wait "$run" || status=$?
+same $status 10 "exit code of a run that nobody joins"
+says 'nobody joined within workers.min_wait'
+passed "a run that nobody joins does not wait for ever"
+
 # the data must be here, and be the same
 mkdir -p there/data here
 if command -v python3 >/dev/null; then

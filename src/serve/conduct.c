@@ -348,6 +348,16 @@ static void feed(struct conduct *c, const struct hd_co_event *event)
 
 /* ---- the wire ---- */
 
+static bool make_machine(struct conduct *c)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock), &diag);
+
+	if (err)
+		fail(c, err, &diag);
+	return !err;
+}
+
 /* The kernels of the first who joins are the job's: kept before anything else of the membership is. */
 static bool begin(struct conduct *c, const struct hd_msg *msg)
 {
@@ -362,12 +372,25 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 		c->config.kernels = msg->join.kernels;
 		err = hd_store_put(c->store, HD_RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &diag);
 	}
-	if (!err)
-		err = hd_coordinator_create(&c->machine, &c->config, hd_clock_now_ns(c->spec->clock), &diag);
 	if (err)
 		fail(c, err, &diag);
 	c->started_before = c->crew.n + c->to_start ? c->crew.n + c->to_start - 1 : 0;
-	return !err;
+	return !err && make_machine(c);
+}
+
+/* Nobody calls. Where members were, and this process was not told how many to start, the machine begins without them and asks for
+ * others; else somebody must join before workers.min_wait is over, or what a start takes where that is more. */
+static void look_for_a_beginning(struct conduct *c, int64_t waited_ns)
+{
+	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns), most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
+	struct hd_diag diag = { "" };
+
+	if (c->machine || c->over)
+		return;
+	if (c->config.record.started && !c->spec->target && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
+		(void)make_machine(c);
+	else if (waited_ns > most_ns)
+		fail(c, hd_fail(&diag, HD_E_WORKERS, "nobody joined within workers.min_wait: %s/log says what workers met", c->spec->dir->path), &diag);
 }
 
 static void tell_job(struct conduct *c, uint32_t worker)
@@ -395,7 +418,7 @@ static void on_message(void *self, const struct hd_message *m)
 		fail(c, err, &diag);
 	else if (msg.kind == HD_MSG_ASK)
 		tell_job(c, m->worker);
-	else if (remote && !c->machine)
+	else if (remote && !c->machine && !c->config.record.started)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED, "the run has not begun; call again");
 	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL && msg.seal.ran)
 		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news, hd_coordinator_view(c->machine));
@@ -845,7 +868,7 @@ static void turn(struct conduct *c, int64_t until)
 
 static void conduct(struct conduct *c)
 {
-	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), next = hd_clock_now_ns(c->spec->clock);
+	int64_t every = HD_PATIENCE_NS(HEARTBEAT, c->detect_ns), began = hd_clock_now_ns(c->spec->clock), next = began;
 
 	if (c->spec->target && c->spec->worker_argv)     /* else the members that there are call */
 		c->to_start = c->config.target;
@@ -856,6 +879,7 @@ static void conduct(struct conduct *c)
 		hd_failpoint_look();
 		look_at_crew(c);
 		look_at_wish(c);
+		look_for_a_beginning(c, hd_clock_now_ns(c->spec->clock) - began);
 		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));
 		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
 		next = hd_clock_now_ns(c->spec->clock) + every;
