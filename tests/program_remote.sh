@@ -205,6 +205,27 @@ END
 	passed "data that are absent or other are refused; a copy elsewhere serves"
 fi
 
+# a model in a file: found where the run was begun, or named
+expect 0 heddle model show long.yaml -o long.graph
+sed 's/^model:.*/model: {use: "graph:long.graph"}/; s/name: long/name: file/; s/steps: 2400/steps: 1200/' long.yaml >file.yaml
+expect 0 heddle run file.yaml --out filetwin --devices 1 -q
+"$HEDDLE_BIN" run file.yaml --out file --workers 1 --devices 1 --listen 127.0.0.1:0 --key key -q 2>log &
+run=$!
+where=$(listens file)
+reach file 5
+mkdir -p elsewhere && cd elsewhere || exit 1
+mv ../long.graph ../moved.graph
+expect 3 heddle worker --join "$where" --key ../key -q
+says 'model.use of the run names this file: copy it to long.graph'
+mv ../moved.graph ../long.graph
+expect 0 heddle worker --join "$where" --key ../key -q --devices 1
+cd ..
+wait $run || failed "file ended with $?"
+grep -q '"kind":"view".*2 members' file/events.ndjson || failed "the guest took no part"
+expect 0 heddle ckpt diff file filetwin
+says IDENTICAL
+passed "a model in a file is found where the run was begun, or named"
+
 # a machine of other kernels: the library's differ by what it may use of a processor
 cat >lenet.yaml <<END
 job: {name: lenet, seed: 4, steps: 2500}

@@ -99,20 +99,29 @@ static bool exists(struct hd_cmd *cmd, const char *path)
 	return !hd_fs_stat(&cmd->fs, path, &stat, NULL);
 }
 
-/* Files that a job names by relative paths: where they lie from here, else from `folder`. */
+const char *hd_session_model_file(const struct hd_job *job)
+{
+	const char *use = hd_job_text(job, HD_JOB_MODEL), *colon = strchr(use, ':');
+
+	return colon && (!strncmp(use, "onnx:", 5) || !strncmp(use, "graph:", 6)) ? colon + 1 : NULL;
+}
+
+/* Files that a job names by relative paths: where they lie from here, else from `folder`. What fixes the result is hashed already. */
 static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct hd_job *job)
 {
-	static const int files[] = { HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
+	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY };
 	struct hd_text at;
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct hd_job_value *v = &job->value[files[i]];
-		if (v->is_none || v->text[0] == '/' || exists(cmd, v->text))
+		const char *file = files[i] == HD_JOB_MODEL ? hd_session_model_file(job) : v->text;
+		if (v->is_none || !file || file[0] == '/' || exists(cmd, file))
 			continue;
 		hd_text_init(&at, &cmd->arena);
+		hd_text_put(&at, v->text, (size_t)(file - v->text));
 		hd_text_put(&at, folder, n);
-		hd_text_addf(&at, "/%s", v->text);
-		if (!at.full && exists(cmd, at.at))
+		hd_text_addf(&at, "/%s", file);
+		if (!at.full && exists(cmd, at.at + (file - v->text)))
 			v->text = at.at;
 	}
 }

@@ -82,6 +82,20 @@ static enum hd_err compare(const struct post *p, const struct hd_task *task)
 	return HD_OK;
 }
 
+/* Which key names the file that is not here; a path of data may be a pattern, so it is what remains. */
+static enum hd_err missing(const struct post *p, const struct hd_job *job, const char *why)
+{
+	const struct hd_job_value *weights = &job->value[HD_JOB_WEIGHTS];
+	const char *model = hd_session_model_file(job);
+	struct hd_stat stat;
+
+	if (model && hd_fs_stat(&p->cmd->fs, model, &stat, NULL))
+		return hd_fail(&p->cmd->diag, HD_E_NOTFOUND, "%s; model.use of the run names this file: copy it to %s%s", why, model,
+			model[0] == '/' ? "" : ", from the folder in which you start this worker");
+	return hd_fail(&p->cmd->diag, HD_E_NOTFOUND, "%s; this machine needs the files of the run itself: copy them, or say where they are by -s %s=PATH",
+		why, !weights->is_none && hd_fs_stat(&p->cmd->fs, weights->text, &stat, NULL) ? "model.weights" : "data.path");
+}
+
 static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, struct hd_run **run)
 {
 	struct hd_diag why = { "" };
@@ -93,10 +107,8 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 			hd_run_destroy(*run);
 		return err;
 	}
-	if (err == HD_E_NOTFOUND && p->where)
-		return hd_fail(&p->cmd->diag, err, "%s; this machine needs the files of the run itself: copy them, or say where they are by "
-			"-s data.path=PATH or -s model.weights=PATH", why.text);
-	return err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
+	return err == HD_E_NOTFOUND && p->where ? missing(p, job, why.text)
+		: err ? hd_fail(&p->cmd->diag, err, "%s", why.text) : HD_OK;
 }
 
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, bool *fenced)
