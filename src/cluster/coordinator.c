@@ -217,28 +217,27 @@ static void take_facts(struct hd_co_worker *w, const struct hd_msg_join *join)
 	w->host[join->nhost] = '\0';
 }
 
-static void want_more(struct hd_coordinator *co, struct hd_co_worker *w)
-{
-	w->extra = co->record.target < co->config.max;
-	co->record.target += w->extra;
-}
-
-void hd_co_unwanted(struct hd_coordinator *co, struct hd_co_worker *w)
-{
-	if (!w->extra)
-		return;
-	w->extra = false;
-	co->record.target -= co->record.target > co->config.min;
-	hd_co_store(co);
-}
-
 uint32_t hd_co_remotes(const struct hd_coordinator *co)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		n += hd_co_is_here(&co->worker[i]) && co->worker[i].extra;
+		n += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && hd_is_remote(co->worker[i].worker);
 	return n;
+}
+
+uint32_t hd_co_wanted(const struct hd_coordinator *co)
+{
+	uint32_t n = co->record.target + hd_co_remotes(co);
+
+	return n < co->config.max ? n : co->config.max;
+}
+
+bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes)
+{
+	if (hd_is_remote(worker))
+		return nlocals + nremotes + (nlocals == 0) < co->config.max;
+	return nlocals < co->record.target && nlocals + nremotes < co->config.max;
 }
 
 static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_msg_join *join, bool remote)
@@ -269,8 +268,6 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 	w->worker = co->record.next_worker++ + (remote ? HD_REMOTE_WORKER : 0);
 	w->guest = guest;
 	take_facts(w, join);
-	if (remote)
-		want_more(co, w);
 	w->id_serial = hd_co_store(co);
 	co->spawned -= co->spawned > 0 && !remote;
 	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
@@ -302,7 +299,6 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
 		w->state = HD_W_ADMITTED;                         /* a learner of the coordinator before */
 		w->worker = join->worker;
-		w->extra = hd_is_remote(w->worker);
 	}
 	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) || (join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
 		stale(co, join->worker);
@@ -339,7 +335,6 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (!hd_co_is_here(w))
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
-	hd_co_unwanted(co, w);
 	w->state = HD_W_OUT;
 	if (w->up)
 		stale(co, w->worker);
@@ -478,10 +473,8 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 
 static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_leave *msg)
 {
-
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
-	hd_co_unwanted(co, w);
 	if (msg->gone || w->state != HD_W_MEMBER) {
 		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 			hd_co_void(co);
@@ -577,7 +570,21 @@ static void on_scale(struct hd_coordinator *co, uint32_t n)
 	co->record.target = n > max ? max : n < min ? min : n;
 	co->spawned = 0;
 	hd_co_store(co);
-	hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted", co->record.target);
+	co->told = 0;
+}
+
+/* Who asked for them did, or a remote one came or goes. */
+static void tell_wanted(struct hd_coordinator *co)
+{
+	uint32_t n = hd_co_wanted(co), remotes = n - (co->record.target < n ? co->record.target : n);
+
+	if (n == co->told)
+		return;
+	co->told = n;
+	if (remotes)
+		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted, %u of them of other machines", n, remotes);
+	else
+		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted", n);
 }
 
 static void on_halt(struct hd_coordinator *co, uint32_t code, const char *why)
@@ -656,10 +663,8 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	case HD_CO_IN_SCALE:    on_scale(co, event->n); break;
 	case HD_CO_IN_DRAIN:
 		w = hd_co_find(co, event->worker);
-		if (w && hd_co_is_here(w)) {
-			hd_co_unwanted(co, w);
+		if (w && hd_co_is_here(w))
 			w->draining = true;
-		}
 		break;
 	case HD_CO_IN_HALT:     on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
@@ -683,8 +688,10 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 	if (co->phase == HD_CO_OVER)
 		return (struct hd_co_actions){ NULL, 0 };
 	dispatch(co, event);
-	if (co->phase != HD_CO_ENDING)
+	if (co->phase != HD_CO_ENDING) {
+		tell_wanted(co);
 		hd_co_plan(co);
+	}
 	end_if_all_left(co);
 	if (co->broken) {
 		co->phase = HD_CO_OVER;
@@ -703,7 +710,6 @@ static void take_over(struct hd_coordinator *co)
 		w->state = HD_W_MEMBER;
 		w->worker = co->record.member[i];
 		w->guest = w->donor = HD_NOBODY;
-		w->extra = hd_is_remote(w->worker);
 		w->lost_ns = 0;
 		w->joined_ns = w->done_ns = co->now_ns;
 	}
@@ -743,6 +749,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 		co->record.target = config->target;
 	if (co->record.started)
 		take_over(co);
+	co->told = hd_co_wanted(co);
 	*out = co;
 	return HD_OK;
 }
@@ -760,7 +767,8 @@ void hd_coordinator_destroy(struct hd_coordinator *co)
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status)
 {
 	*status = (struct hd_co_status){
-		.term = co->record.term, .epoch = co->record.epoch, .nmembers = co->has_view ? co->view.nmembers : 0, .target = co->record.target,
+		.term = co->record.term, .epoch = co->record.epoch, .nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
+		.target = hd_co_wanted(co),
 		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding, .halting = co->halting,
 	};
 }

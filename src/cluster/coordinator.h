@@ -17,8 +17,9 @@
  *  6. Fewer than `min` members: the open step is finished, then all hold; after min_wait: RELEASE with exit code 10, the scribe having saved.
  *  7. No member is left: RESTORE asks the caller which step is on disk, and all who are there begin from it.
  *  8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on) are wanted beyond those that
- *     were asked for: each raises the target while it is here, up to max. They learn from members alone, so they never begin a run, and a
- *     view of them alone holds until somebody is there who can save.
+ *     were asked for: the record has what was asked for, of local workers; wanted are those and the remote ones that are here, up to max.
+ *     Of too many local ones the youngest go, whatever remote ones there are; one place is kept from these while no local one has it.
+ *     They learn from members alone, so they never begin a run, and a view of them alone holds until somebody is there who can save.
  *  9. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
@@ -47,7 +48,7 @@ typedef bool hd_plan_view(void *self, struct hd_view *view, const struct hd_memb
 struct hd_co_record {
 	uint64_t serial;                  /* rises with every store */
 	uint32_t term, epoch, next_worker;        /* greatest used; next_worker: the next id */
-	uint32_t target, nmembers;
+	uint32_t target, nmembers;        /* target: local workers */
 	uint32_t member[HD_MAX_WORKERS];  /* who may hold the state: of the newest view, and of the one decided but not in force */
 	bool started;                     /* there was a view: `member` hold the state */
 	bool halting;
@@ -68,7 +69,7 @@ struct hd_co_config {
 #define HD_CO_EVENTS(X)                                                                                          \
 	X(MESSAGE,   "worker, msg, remote", "a message came; JOIN of a worker without id from its guest number")  \
 	X(LOST,      "worker, why",    "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
-	X(SCALE,     "n",              "that many workers are wanted")                                           \
+	X(SCALE,     "n",              "that many local workers are wanted")                                     \
 	X(DRAIN,     "worker, code",   "that worker shall leave the job")                                        \
 	X(HALT,      "code, text",     "stop at the next boundary; workers leave with this code")                \
 	X(REPLAN,    "",               "ask the planner again")                                                  \
@@ -149,7 +150,8 @@ enum hd_co_worker_state {
 	HD_W_NSTATES
 };
 struct hd_co_worker_status { uint32_t worker, ndevices, nvns; enum hd_co_worker_state state; uint64_t sealed; bool up; const char *host, *address; };
-struct hd_co_status { uint32_t term, epoch, nmembers, target; uint64_t committed; bool changing, holding, halting; };
+/* asked: local workers; target: all that are wanted. */
+struct hd_co_status { uint32_t term, epoch, nmembers, asked, target; uint64_t committed; bool changing, holding, halting; };
 void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status);
 uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out, uint32_t cap);
 const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co);       /* NULL before the first */

@@ -16,7 +16,6 @@ struct hd_co_worker {
 	enum hd_co_worker_state state;
 	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
 	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
-	bool extra;                       /* remote: the target counts it */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;
@@ -92,6 +91,7 @@ struct hd_coordinator {
 	char halt_why[HD_MSG_TEXT + 1];
 	uint32_t end_code;
 	uint32_t spawned;                 /* asked for and not there yet */
+	uint32_t told;                    /* workers that are wanted, as it was noted last */
 	int64_t spawn_ns;
 
 	int64_t now_ns;
@@ -109,8 +109,10 @@ void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, co
 struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
 uint64_t hd_co_store(struct hd_coordinator *co);          /* the record as it is now; its serial */
 bool hd_co_is_here(const struct hd_co_worker *w);         /* admitted, not out */
-void hd_co_unwanted(struct hd_coordinator *co, struct hd_co_worker *w);          /* it goes, or is gone: nobody takes the place of a remote one */
-uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and counted by the target */
+uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay */
+uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* those that were asked for, and the remote ones */
+/* May one more be of those who are wanted, beside so many? */
+bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes);
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);       /* RELEASE to all, then EXIT */
 

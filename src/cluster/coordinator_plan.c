@@ -107,6 +107,11 @@ static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
 		say_donate(co, donor->worker, w->worker, true);
 }
 
+static bool is_or_will_be(const struct hd_co_worker *w)
+{
+	return !w->draining && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
+}
+
 static uint32_t count(const struct hd_coordinator *co, enum hd_co_worker_state state)
 {
 	uint32_t n = 0;
@@ -118,14 +123,19 @@ static uint32_t count(const struct hd_coordinator *co, enum hd_co_worker_state s
 
 static void teach_all(struct hd_coordinator *co)
 {
-	uint32_t n = count(co, HD_W_MEMBER) + count(co, HD_W_READY) + count(co, HD_W_LEARNING);
+	uint32_t n[2] = { 0 };                            /* local, remote */
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && n < co->record.target; i++)
-		if (co->worker[i].state == HD_W_STANDBY && co->worker[i].up && !co->worker[i].draining &&
-		    (co->record.started || !hd_is_remote(co->worker[i].worker))) {      /* what is on disk is not remote ones' to read */
-			teach(co, &co->worker[i]);
-			n++;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n[hd_is_remote(co->worker[i].worker)] += is_or_will_be(&co->worker[i]);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		bool remote = hd_is_remote(w->worker);
+		if (w->state == HD_W_STANDBY && w->up && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1]) &&
+		    (co->record.started || !remote)) {        /* what is on disk is not remote ones' to read */
+			teach(co, w);
+			n[remote]++;
 		}
+	}
 }
 
 /* ---- a planned change ---- */
@@ -163,28 +173,33 @@ static void add_member(struct hd_view *view, uint32_t worker)
 	view->member[at] = worker;
 }
 
-/* Members that stay, then those who are ready, up to the target; of too many the youngest go. */
+/* Members that stay, then those who are ready, as long as there is room; of too many the youngest go. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
+	uint32_t n[2] = { 0 };                            /* local, remote */
 	bool same = true;
 
 	*next = (struct hd_view){ .nmembers = 0 };
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && !w->draining && next->nmembers < co->record.target)
+		if (w && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1])) {
 			next->member[next->nmembers++] = w->worker;
-		else
+			n[hd_is_remote(w->worker)]++;
+		} else {
 			same = false;
+		}
 	}
-	while (next->nmembers < co->record.target) {
+	for (;;) {
 		struct hd_co_worker *first = NULL;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
-			if (w->state == HD_W_READY && w->up && !w->draining && !hd_view_has(next, w->worker) && (!first || w->worker < first->worker))
+			if (w->state == HD_W_READY && w->up && !w->draining && !hd_view_has(next, w->worker) && (!first || w->worker < first->worker) &&
+			    hd_co_has_room(co, w->worker, n[0], n[1]))
 				first = w;
 		}
 		if (!first)
 			break;
+		n[hd_is_remote(first->worker)]++;
 		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
 		same = false;
 	}
@@ -387,7 +402,7 @@ static void plan_start(struct hd_coordinator *co)
 
 	if (co->halting)
 		hd_co_end(co, co->halt_code, co->halt_why);
-	else if (ready && (ready + later >= co->record.target ||
+	else if (ready && (ready >= co->record.target ||
 		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) && ready + later >= co->config.min)))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (late)
@@ -429,7 +444,7 @@ static void spawn(struct hd_coordinator *co)
 	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && (co->worker[i].extra || !hd_is_remote(co->worker[i].worker));
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !hd_is_remote(co->worker[i].worker);
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
 		return;
 	if (!co->spawned)                                 /* of the oldest: one that never comes must not be waited for as long as others do */

@@ -236,10 +236,17 @@ static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 /* At a boundary those who have learned the state may come in at once. */
 static void let_in(struct hd_coordinator *co, struct verdict *v)
 {
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && v->n < co->record.target; i++) {
+	uint32_t n[2] = { 0 };                            /* local, remote */
+
+	for (uint32_t i = 0; i < v->n; i++)
+		n[hd_is_remote(v->member[i]->worker)]++;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->asked && w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining)
+		if (w->asked && w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining &&
+		    hd_co_has_room(co, w->worker, n[0], n[1])) {
 			sort_in(v, w);
+			n[hd_is_remote(w->worker)]++;
+		}
 	}
 }
 

@@ -408,6 +408,8 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		stored.at = s->now + between(s, SIM_MS / 2, 15 * SIM_MS);
 		if (stored.step && (a->record->term < s->store.term || a->record->serial < s->store.serial))
 			sim_bad(s, "epoch", "an older record overwrites a newer one");
+		if (a->record->target != s->target && a->record->target != s->store.target)
+			sim_bad(s, "target", "%u workers are stored as asked for, after %u and %u", a->record->target, s->store.target, s->target);
 		if (stored.step)
 			s->store = *a->record;                    /* durable before it is known to be */
 		sim_push(s, stored);

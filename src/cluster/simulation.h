@@ -13,6 +13,7 @@
  *	redo       no virtual node of a step is computed again whose maker is still a member
  *	roots      nothing is sent or added that is not there
  *	remote     workers of other machines neither save nor load
+ *	target     what the record wants is what was asked for, whoever came and went
  *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0
  *
  * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */

@@ -40,7 +40,8 @@ static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker
 enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag)
 {
 	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step }, { "steps", &live->steps }, { "membership", &live->epoch },
-		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "target", &live->target },
+		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "asked", &live->asked },
+		{ "target", &live->target },
 		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded } };
 	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why },
 		{ "plan_why", &live->plan_why }, { "autoscale", &live->autoscale }, { "autoscale_why", &live->autoscale_why } };

@@ -25,7 +25,8 @@ static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
 	return HD_OK;
 }
 
-static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t target)
+/* Until all are members who are wanted; those of other machines may come and go meanwhile. */
+static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, int64_t *target, int64_t *members)
 {
 	for (;;) {
 		const struct hd_json *answer;
@@ -33,9 +34,14 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t target)
 		enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
 		if (!err)
 			err = hd_live_read(answer, &live, &cmd->diag);
-		if (err || live.members == target || live.target != target)
-			return err ? err : live.target == target ? HD_OK
-				: hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile", (long long)live.target);
+		if (err)
+			return err;
+		*target = live.target;
+		*members = live.members;
+		if (live.asked != asked)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "somebody asked for %lld workers meanwhile", (long long)live.asked);
+		if (live.members == live.target)
+			return HD_OK;
 		if (hd_signal_wish())
 			return hd_wish_err(hd_signal_wish());
 		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + HD_LOOK_NS);
@@ -46,7 +52,7 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 {
 	const char *run = cmd->args.pos[0];
 	const struct hd_json *answer;
-	int64_t target = 0, members = 0;
+	int64_t asked = 0, target = 0, members = 0;
 	char ask[96];
 	enum hd_err err = wish(cmd, cmd->args.pos[1], ask);
 
@@ -55,19 +61,21 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	if (!err)
 		err = hd_live_ask(cmd, run, ask, &answer);
 	if (!err)
+		err = hd_json_get_i64(answer, "asked", 0, INT64_MAX, &asked, &cmd->diag);
+	if (!err)
 		err = hd_json_get_i64(answer, "target", 0, INT64_MAX, &target, &cmd->diag);
 	if (!err)
 		err = hd_json_get_i64(answer, "members", 0, INT64_MAX, &members, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_WAIT])
 		err = hd_signal_install(&cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_WAIT])
-		err = wait_for(cmd, run, target);
+		err = wait_for(cmd, run, asked, &target, &members);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		printf("{\"target\":%lld,\"members\":%lld}\n", (long long)target, (long long)(cmd->args.has[HD_OPT_WAIT] ? target : members));
+		printf("{\"target\":%lld,\"members\":%lld}\n", (long long)target, (long long)members);
 	else if (!cmd->args.has[HD_OPT_QUIET])
-		printf("%lld workers asked for, %lld now\n", (long long)target, (long long)(cmd->args.has[HD_OPT_WAIT] ? target : members));
+		printf("%lld workers asked for, %lld now\n", (long long)target, (long long)members);
 	return HD_OK;
 }
 

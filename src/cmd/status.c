@@ -35,6 +35,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 	hd_json_put_i64(&w, "plan", l->plan);
 	hd_json_put_i64(&w, "members", l->members);
 	hd_json_put_i64(&w, "target", l->target);
+	hd_json_put_i64(&w, "asked", l->asked);
 	hd_json_put_i64(&w, "virtual_nodes", l->virtual_nodes);
 	hd_json_put_text(&w, "autoscale", l->autoscale);
 	hd_json_put_text(&w, "autoscale_why", l->autoscale_why);

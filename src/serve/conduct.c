@@ -538,6 +538,7 @@ static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const
 		err = keep_policy(c, policy, diag);
 	if (err)
 		return err;
+	hd_json_put_i64(w, "asked", status->asked);
 	hd_json_put_i64(w, "target", status->target);
 	hd_json_put_i64(w, "members", status->nmembers);
 	return HD_OK;
@@ -545,7 +546,7 @@ static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const
 
 static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
-	struct hd_co_status status = { .target = c->config.target };
+	struct hd_co_status status = { .asked = c->config.target, .target = c->config.target };
 	int64_t n = 0;
 
 	if (c->machine)
@@ -556,7 +557,7 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 		: hd_json_get_i64(ask, "workers", 1, INT32_MAX, &n, diag);
 	if (err)
 		return err;
-	n += hd_json_find(ask, "by") ? (int64_t)status.target : 0;
+	n += hd_json_find(ask, "by") ? (int64_t)status.asked : 0;
 	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
 		return hd_fail(diag, HD_E_INVAL, "%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", (long long)n,
 			c->config.min, c->config.max);
@@ -565,7 +566,11 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 	if (err)
 		return err;
 	feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = (uint32_t)n });
-	hd_json_put_i64(w, "target", n);
+	status.target = (uint32_t)n;
+	if (c->machine)
+		hd_coordinator_status(c->machine, &status);
+	hd_json_put_i64(w, "asked", n);
+	hd_json_put_i64(w, "target", status.target);
 	hd_json_put_i64(w, "members", status.nmembers);
 	return HD_OK;
 }
@@ -607,7 +612,7 @@ static void put_refusals(struct conduct *c, struct hd_json_writer *w)
 static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
-	struct hd_co_status s = { .target = c->config.target };
+	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
 	struct hd_proc_self self;
 	uint32_t n = 0;
 
@@ -632,6 +637,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "plan", s.epoch);
 	hd_json_put_i64(w, "members", s.nmembers);
 	hd_json_put_i64(w, "target", s.target);
+	hd_json_put_i64(w, "asked", s.asked);
 	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
 	hd_json_put_text(w, "autoscale", c->scaler.policy ? c->scaler.policy : "off");
 	hd_json_put_text(w, "autoscale_why", c->scaler.why);

@@ -2,7 +2,7 @@
  *
  * `heddle scale`, `stop`, `status`, `top` and `chaos` ask; the coordinator answers:
  *
- *	{"do":"scale","workers":5}          -> {"ok":true,"workers":4,"target":5}
+ *	{"do":"scale","workers":5}          -> {"ok":true,"asked":5,"target":5,"members":4}
  *	{"do":"dance"}                      -> {"ok":false,"exit":2,"error":"..."}
  *
  * 1. The socket lies in the run's folder, whose mode is 0700; where its path is longer than a socket's may be, in

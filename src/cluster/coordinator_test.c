@@ -1,0 +1,100 @@
+#include "cluster/coordinator_int.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+/* Rules that the simulation seldom comes by: a view in force, made by hand, and what is opened next. */
+enum { GUEST = HD_REMOTE_WORKER };
+
+static struct hd_coordinator *at_rest(uint32_t max, uint32_t target, const uint32_t *member, uint32_t n)
+{
+	const struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = max, .target = target, .detect_ns = 1000000000,
+		.min_wait_ns = 1000000000 };
+	struct hd_coordinator *co = NULL;
+
+	assert_int_equal(hd_coordinator_create(&co, &config, 1, NULL), HD_OK);
+	co->phase = HD_CO_IDLE;
+	co->has_view = true;
+	co->record.started = true;
+	co->record.epoch = co->view.epoch = 1;
+	co->view.nmembers = n;
+	memcpy(co->view.member, member, n * sizeof *member);
+	for (uint32_t i = 0; i < n; i++) {
+		co->worker[i].state = HD_W_MEMBER;
+		co->worker[i].worker = member[i];
+		co->worker[i].ndevices = co->worker[i].spoke = 1;
+		co->worker[i].up = true;
+	}
+	co->told = hd_co_wanted(co);
+	return co;
+}
+
+static bool is_next(const struct hd_coordinator *co, const uint32_t *member, uint32_t n)
+{
+	return co->phase == HD_CO_NUMBERING && co->next.nmembers == n && !memcmp(co->next.member, member, n * sizeof *member);
+}
+
+static const char *note_of(struct hd_co_actions done, const char *name)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_CO_DO_NOTE && !strcmp(done.at[i].name, name))
+			return done.at[i].text;
+	return "";
+}
+
+static void fewer_local_workers_keep_those_of_other_machines(void **state)
+{
+	const uint32_t member[] = { 0, 1, 2, 3, GUEST + 4 }, next[] = { 0, 1, GUEST + 4 };
+	struct hd_coordinator *co = at_rest(8, 4, member, 5);
+	struct hd_co_status status;
+
+	(void)state;
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 }, 2);
+	CHECK(!strcmp(note_of(done, "scale"), "3 workers are wanted, 1 of them of other machines"), "%s", note_of(done, "scale"));
+	CHECK(is_next(co, next, 3), "%u members, the last %u", co->next.nmembers, co->next.member[co->next.nmembers - 1]);
+	hd_coordinator_status(co, &status);
+	assert_int_equal(status.asked, 2);
+	assert_int_equal(status.target, 3);
+	hd_coordinator_destroy(co);
+}
+
+static void one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_for(void **state)
+{
+	const uint32_t member[] = { 0, 1, GUEST + 2 };
+	struct hd_coordinator *co = at_rest(8, 2, member, 3);
+	struct hd_co_status status;
+
+	(void)state;
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = GUEST + 2, .code = 75 }, 2);
+	CHECK(!strcmp(note_of(done, "scale"), "2 workers are wanted"), "%s", note_of(done, "scale"));
+	hd_coordinator_status(co, &status);
+	assert_int_equal(status.asked, 2);
+	assert_int_equal(status.target, 2);
+	assert_true(is_next(co, member, 2));
+	hd_coordinator_destroy(co);
+}
+
+static void a_place_is_kept_for_one_who_can_save(void **state)
+{
+	const uint32_t member[] = { GUEST + 1, GUEST + 2, GUEST + 3, GUEST + 4 }, next[] = { 5, GUEST + 1, GUEST + 2, GUEST + 3 };
+	struct hd_coordinator *co = at_rest(4, 2, member, 4);
+
+	(void)state;
+	co->worker[9] = co->worker[0];
+	co->worker[9].state = HD_W_READY;
+	co->worker[9].worker = 5;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN }, 2);
+	CHECK(is_next(co, next, 4), "%u members, the first %u", co->next.nmembers, co->next.member[0]);
+	hd_coordinator_destroy(co);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fewer_local_workers_keep_those_of_other_machines),
+		cmocka_unit_test(one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_for),
+		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
