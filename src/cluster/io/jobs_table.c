@@ -267,7 +267,7 @@ static double devices_of(const char *tres)
 {
 	double typed = 0, sum = 0;
 
-	for (const char *at = tres; at && *at; at = strchr(at, ','), at += at != NULL) {
+	for (const char *at = tres; at && *at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
 		size_t len = strcspn(at, ","), value = len;
 		char item[128], *gpu;
 		uint64_t n;
