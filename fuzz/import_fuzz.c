@@ -71,11 +71,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	case 1: if (!hd_job_list_csv(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
 	case 2: if (!hd_job_list_sacct(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena); break;
 	case 3: if (!hd_prices_read(&prices, "t", at, len, &arena, NULL)) check_prices(&prices); break;
-	case 4: if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_prices_json(&prices, json, &arena,
-		NULL)) check_prices(&prices); break;
+	case 4:
+		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_prices_json(&prices, json, &arena, NULL))
+			check_prices(&prices);
+		break;
 	case 5: if (!hd_machine_list_csv(&machines, "t", at, len, &arena, NULL) && machines.n) must(machines.at[0].devices > 0); break;
 	case 6: if (!hd_machine_events_csv(&events, "t", at, len, &arena, NULL) && events.n) must(events.at[events.n - 1].at_s >= events.at[0].at_s); break;
-	case 7: if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_rates_read(&rates, json, &arena, NULL))
+	case 7:
+		if (!hd_json_parse(&arena, "t", (const char *)at, len, &json, NULL) && !hd_rates_read(&rates, json, &arena, NULL))
 			must(rates.nkinds == 0 || hd_rates_kind(&rates, rates.kind[0].name, rates.kind[0].scale) == 0);
 	}
 	hd_arena_finish(&arena);
