@@ -205,6 +205,14 @@ END
 	passed "data that are absent or other are refused; a copy elsewhere serves"
 fi
 
+# what could not be told to those who join is refused at the start
+far=$PWD deep=$(printf 'd%.0s' $(seq 200))
+for _ in $(seq 20); do mkdir $deep && cd $deep || exit 1; done
+expect 3 heddle run "$far/long.yaml" --out "$far/deep" --workers 1 --devices 1 --listen 127.0.0.1:0 --key "$far/key" -q
+says 'must be told it'
+cd "$far" || exit 1
+passed "a run whose job cannot be told does not listen"
+
 # a model in a file: found where the run was begun, or named
 expect 0 heddle model show long.yaml -o long.graph
 sed 's/^model:.*/model: {use: "graph:long.graph"}/; s/name: long/name: file/; s/steps: 2400/steps: 1200/' long.yaml >file.yaml

@@ -175,15 +175,19 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rund
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");
 }
 
-/* What those are told who ask which job this is: as it lies in the folder. */
-static const char *text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const char *name)
+/* What those are told who ask which job this is: as it lies in the folder. Where nobody is asked to join it need not fit. */
+static enum hd_err text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const char *name, size_t most, bool listens, const char **text)
 {
 	char path[HD_PATH_CAP];
-	uint8_t *text;
+	struct hd_diag why = { "" };
+	uint8_t *bytes;
 	size_t len;
 
 	hd_rundir_path(dir, name, path, sizeof path);
-	return hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_MSG_JOB, &text, &len, NULL) ? "" : (const char *)text;
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, most, &bytes, &len, &why);
+	*text = err ? "" : (const char *)bytes;
+	return !err || !listens || err == HD_E_NOTFOUND ? HD_OK
+		: hd_fail(&cmd->diag, err, "%s; whoever joins this run from another machine must be told it", why.text);
 }
 
 /* What several workers cannot do together is said before one of them is started. */
@@ -198,6 +202,7 @@ static enum hd_err check_alone(const struct hd_task *task, uint32_t target, stru
 enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step)
 {
 	char address[HD_MSG_ADDR + 1];
+	const char *text = "", *folder = "";
 	struct hd_conduct_end end = { 0 };
 	struct hd_diag why = { "" };
 	struct hd_task *task = NULL;
@@ -217,6 +222,10 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		err = hd_network_of(cmd, job, dir->path, &net);
 	if (!err)
 		err = hd_session_keep_network(cmd, dir, job);
+	if (!err)
+		err = text_of(cmd, dir, "job.resolved.json", HD_MSG_JOB, net.listens, &text);
+	if (!err)
+		err = text_of(cmd, dir, HD_RUN_FOLDER, HD_MSG_PATH, net.listens, &folder);
 	if (err) {
 		hd_network_give(&net);
 		hd_task_destroy(task);
@@ -227,7 +236,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	struct hd_conduct_spec spec = {
 		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = step,
 		.listen = { address, net.listens ? net.coordinator : NULL },
-		.job_text = text_of(cmd, dir, "job.resolved.json"), .job_folder = text_of(cmd, dir, HD_RUN_FOLDER), .realm = net.realm,
+		.job_text = text, .job_folder = folder, .realm = net.realm,
 		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte, .plaintext = net.plaintext,
 		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },

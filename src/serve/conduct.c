@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/le.h"
 #include "base/num.h"
 #include "sys/failpoint.h"
@@ -23,7 +24,7 @@
 
 enum { HD_CONDUCT_EVENTS = 256, HD_CONDUCT_OTHERS = 32,
        HD_RECORD_MEMBERSHIP = 1, HD_RECORD_KERNELS = 2, HD_RECORD_BEGAN = 3, HD_RECORD_POLICY = 4,
-       HD_CONDUCT_BAD_STARTS = 6,
+       HD_CONDUCT_BAD_STARTS = 6, HD_CONDUCT_BODY = 3584,       /* of an event: with its head it fits a line of rundir.c */
        HD_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
 #define HD_CONDUCT_LAST_NS INT64_C(300000000)
 #define HD_CREW_GRACE_NS INT64_C(3000000000)
@@ -98,27 +99,42 @@ static enum hd_err record_get(struct hd_co_record *r, const uint8_t *bytes, size
 
 /* ---- what the run's folder is told ---- */
 
+/* The body of an event, made by a worker: only what is one object goes among the lines as it is. */
+static bool put_body(struct conduct *c, const char *kind, const char *text)
+{
+	size_t n = strlen(text);
+	const struct hd_json *json;
+	struct hd_arena arena;
+	char room[HD_CONDUCT_BODY];
+
+	hd_arena_init(&arena, 0);
+	bool good = n < sizeof room && text[n - 1] == '}' && !strpbrk(text, "\r\n") && !hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
+		hd_json_kind(json) == HD_JSON_OBJECT;
+	hd_arena_finish(&arena);
+	if (!good)
+		return false;
+	snprintf(room, sizeof room, "%.*s", (int)n - 2, text + 1);
+	hd_rundir_event(c->spec->dir, kind, c->end.step, room);
+	return true;
+}
+
 static void note(struct conduct *c, const char *kind, uint32_t worker, const char *text)
 {
-	char room[2048];
+	char room[HD_CONDUCT_BODY];
 	struct hd_json_writer w;
 	struct hd_text body;
 
 	if (c->spec->watch.note)
 		c->spec->watch.note(c->spec->watch.user, kind, worker, text);
-	if (*text == '{') {               /* the body of an event, made by a worker */
-		size_t n = strlen(text);
-		snprintf(room, sizeof room, "%.*s", (int)(n > 2 ? n - 2 : 0), text + 1);
-		hd_rundir_event(c->spec->dir, kind, c->end.step, n < sizeof room ? room : "");
+	if (*text == '{' && put_body(c, kind, text))
 		return;
-	}
 	hd_text_fixed(&body, room, sizeof room);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
 	if (worker != HD_NOBODY)
 		hd_json_put_i64(&w, "worker", worker);
 	if (*text)
-		hd_json_put_text(&w, "text", text);
+		hd_json_put_text(&w, "text", strlen(text) <= HD_MSG_TEXT ? text : "what it says is too long to keep");
 	hd_json_close(&w);
 	if (body.full || body.len < 3)
 		body.len = 2;
@@ -400,7 +416,14 @@ static void tell_job(struct conduct *c, uint32_t worker)
 	const struct hd_msg msg = { .kind = HD_MSG_OFFER, .offer = { .job = task->job_hash, .data = task->data->hash, .data_count = task->data->count,
 		.ntext = (uint32_t)strcspn(text, "\n"), .text = text, .nfolder = (uint32_t)strlen(folder), .folder = folder } };
 
-	do_send(c, &(struct hd_co_action){ .worker = worker, .msg = &msg });
+	size_t len = 0;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_msg_encode(&msg, c->room, HD_TELL_MAX, &len, &diag);
+
+	if (!err)
+		err = hd_hub_tell(&c->hub, worker, HD_MSG_OFFER, 0, c->room, len, &diag);
+	if (err && err != HD_E_PEERLOST)          /* whoever asks can ask again; the run goes on */
+		hd_hub_drop(&c->hub, worker, HD_CLOSE_DROPPED, diag.text);
 }
 
 static void on_message(void *self, const struct hd_message *m)
