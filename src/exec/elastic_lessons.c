@@ -6,7 +6,9 @@
 #include "sys/failpoint.h"
 
 /* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one does not come: the
- * end of an epoch may cut off a piece, or drop the question. */
+ * end of an epoch may cut off a piece, or drop the question. A coordinator that came later, or back, says DONATE again: the teaching
+ * goes on. Whether the pupil does, its questions say: piece 0 begins anew, and one beyond what was taught is of a teaching that has
+ * ended. */
 
 enum { HD_ASK_BYTES = 16 };               /* u64 number of the piece, u64 request to answer */
 
@@ -57,22 +59,29 @@ static bool is_free(const struct hd_taught *t)
 	return t->worker == HD_NOBODY || (t->ended && t->let_go);
 }
 
+static void begin(struct hd_elastic *e, uint32_t learner)
+{
+	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++) {
+		struct hd_taught *t = &e->taught[i];
+		if (!is_free(t))
+			continue;
+		t->worker = learner;
+		t->ended = t->let_go = false;
+		t->taken = 0;
+		give_teach(e, t, true);
+		return;
+	}
+	/* all places are taken: the learner hears nothing and is named another donor, or this one later */
+}
+
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on)
 {
 	struct hd_taught *t = pupil_of(e, learner);
 
-	if (t)
+	if (t && !on)
 		end(e, t);
-	for (uint32_t i = 0; on && i < HD_ELASTIC_PUPILS; i++)
-		if (is_free(&e->taught[i])) {
-			t = &e->taught[i];
-			t->worker = learner;
-			t->ended = t->let_go = false;
-			t->taken = 0;
-			give_teach(e, t, true);
-			return;
-		}
-	/* all places are taken: the learner hears nothing and is named another donor, or this one later */
+	else if (!t && on)
+		begin(e, learner);
 }
 
 /* Members that stand have no boundaries; whoever they wait for may have to learn from them. */
@@ -132,8 +141,17 @@ void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *byt
 		return;
 	uint64_t number = hd_get64(bytes), request = hd_get64(bytes + 8);
 	struct hd_lesson_out *out = &t->out[number % HD_ELASTIC_ASKED];
-	if (out->sending || number > t->taken + 1 || (out->piece && number < out->number))
-		return;                   /* on its way, or not what can be next: it asks again if it must */
+	if (number > t->taken + 1) {
+		hd_hub_drop(&e->hub, learner, HD_CLOSE_DROPPED, "it goes on with a teaching that has ended");
+		return;
+	}
+	if (number == 0 && t->taken && !(out->piece && out->number == 0)) {
+		end(e, t);
+		begin(e, learner);
+		return;                   /* it asks again */
+	}
+	if (out->sending || (out->piece && number < out->number))
+		return;                   /* on its way, or past: it asks again if it must */
 	if (out->piece && number > out->number)
 		let_go_of(out);
 	out->number = number;
