@@ -60,6 +60,23 @@ expect 0 heddle ckpt diff live live-twin
 says 'digest logs agree'
 passed "kill, pause, slow$($points && echo ", net, disk") into a live run of $last steps: not a bit of difference"
 
+# a coordinator dies between a learner that is ready and its first view: its donor is told to teach it once more, and goes on
+if $points; then
+	sed 's/every: 100 steps/every: 100000 steps/' job.yaml >rare.yaml
+	"$HEDDLE_BIN" run rare.yaml --out taught --workers 1 --devices 1 --steps 100000 -q 2>log &
+	reach taught 20
+	mkdir -p taught/chaos && echo co.prepare:kill@1 >any && mv any taught/chaos/any
+	sleep 0.5                         # it is looked for each T/4
+	expect 0 heddle scale taught 2
+	for _ in $(seq 600); do heddle status taught --json 2>/dev/null | grep -q '"members":2' && break; sleep 0.05; done
+	heddle status taught --json | grep -q '"members":2' || failed "the learner did not become a member under the next coordinator"
+	[ "$(echo taught/chaos/hit.co.prepare.*)" != 'taught/chaos/hit.co.prepare.*' ] || failed "no coordinator died at co.prepare"
+	reach taught $(($(step taught) + 50))
+	expect 0 heddle stop taught --now
+	for _ in $(seq 400); do heddle status taught >/dev/null 2>&1 || break; sleep 0.05; done
+	passed "a learner goes on with its donor under another coordinator"
+fi
+
 # a slice of the long suite (tools/chaos.sh)
 faults=pause=2,slow=2,scale=2
 $points && faults=point=8,net=2,disk=2,$faults
@@ -75,6 +92,10 @@ if ! $points; then
 	says 'this build has no failpoints'
 	echo "skip: this build has no failpoints"
 fi
+
+# three steps are over before so many have had their turn
+expect 0 heddle chaos run job.yaml --seed 1 --kills 40 --faults scale=0 --steps 3 --workers 1 --out brief
+says 'of 40 that were planned ('
 
 expect 2 heddle chaos run job.yaml --out slice
 says 'is there already'

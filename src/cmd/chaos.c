@@ -143,6 +143,28 @@ static uint32_t killed_in(const struct chaos *c, enum hd_fp_phase phase)
 	return n;
 }
 
+/* Of a kind, how many were planned and did not happen: the run ended before their step, or nobody came by the place. One that is to bring
+ * about a death at a place is more than planned, so it makes up for none. */
+static uint32_t missed(const struct chaos *c, enum hd_fault_kind kind)
+{
+	uint32_t n = 0;
+
+	if (kind == HD_FAULT_POINT)
+		return c->count[kind] > c->faults.done[kind] ? c->count[kind] - c->faults.done[kind] : 0;
+	for (uint32_t i = c->next; i < c->nfaults; i++)
+		n += c->fault[i].kind == kind;
+	return n;
+}
+
+static uint32_t missed_all(const struct chaos *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		n += missed(c, k);
+	return n;
+}
+
 static void print_json(const struct chaos *c, const struct hd_trial_end *end)
 {
 	const struct hd_trial *t = &c->trial;
@@ -160,6 +182,7 @@ static void print_json(const struct chaos *c, const struct hd_trial_end *end)
 	}
 	hd_json_put_i64(w, "planned", c->nfaults);
 	hd_json_put_i64(w, "begun", c->next);
+	hd_json_put_i64(w, "missed", missed_all(c));
 	hd_json_put_i64(w, "resumed", t->resumed);
 	hd_json_put_i64(w, "membership", t->live.epoch);
 	hd_json_open_object(w, "phases");
@@ -190,6 +213,22 @@ static void print_table(const struct chaos *c)
 	printf("%-12s %5u  at any instant\n", "", c->faults.done[HD_FAULT_KILL]);
 }
 
+/* Equal states prove less than was asked for. */
+static void print_missed(const struct chaos *c)
+{
+	const char *before = "";
+
+	if (!missed_all(c))
+		return;
+	printf("missed   %u of %u that were planned (", missed_all(c), c->nfaults);
+	for (uint32_t k = 0; k < HD_FAULTS; k++)
+		if (missed(c, k)) {
+			printf("%s%u %s", before, missed(c, k), hd_fault_name[k]);
+			before = ", ";
+		}
+	printf("): the run ended first, or nobody came by the place; give it more --steps\n");
+}
+
 static void print(const struct chaos *c, const struct hd_trial_end *end)
 {
 	const struct hd_trial *t = &c->trial;
@@ -203,6 +242,7 @@ static void print(const struct chaos *c, const struct hd_trial_end *end)
 		printf("%s%u %s%s", k ? ", " : "", c->faults.done[k], hd_fault_name[k], c->faults.done[k] == 1 ? "" : "s");
 	printf(" (the coordinator killed %u times at any instant, the run resumed %u times), membership %lld\n", c->faults.coordinators, t->resumed,
 		(long long)t->live.epoch);
+	print_missed(c);
 	if (c->count[HD_FAULT_POINT])
 		print_table(c);
 	printf("state    %s  (under chaos, seed %llu)\nstate    %s  (one device, undisturbed)      %s\n", end->disturbed, (unsigned long long)c->seed,
