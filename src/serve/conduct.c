@@ -262,14 +262,14 @@ static void reshape(struct conduct *c, uint64_t step)
 		feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }
 
-/* Members, and those who have loaded the job: a policy may count on them. */
+/* Local members, and those who have loaded the job: a policy may count on them. */
 static uint32_t could_be(const struct conduct *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS), here = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		here += w[i].state >= HD_W_STANDBY && w[i].state <= HD_W_MEMBER;
+		here += w[i].state >= HD_W_STANDBY && w[i].state <= HD_W_MEMBER && !hd_is_remote(w[i].worker);
 	return here;
 }
 
@@ -278,10 +278,14 @@ static void autoscale(struct conduct *c, const struct hd_step_news *n)
 {
 	const struct hd_view *view = hd_coordinator_view(c->machine);
 	struct hd_co_status status;
+	uint32_t guests = 0;
 	bool said;
 
 	hd_coordinator_status(c->machine, &status);
-	const struct hd_scaler_now now = { .members = status.nmembers, .target = status.target, .here = could_be(c), .step_ns = n->redone ? 0 : n->step_ns,
+	for (uint32_t i = 0; view && i < view->nmembers; i++)
+		guests += hd_is_remote(view->member[i]);
+	const struct hd_scaler_now now = { .members = status.nmembers - guests, .target = status.asked, .guests = guests, .here = could_be(c),
+		.step_ns = n->redone ? 0 : n->step_ns,
 		.vn_ps = view ? hd_pace_median(&c->reshape.pace, view->member, view->nmembers) : 0,
 		.left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
 		.since_ns = c->spec->dir->began_ns, .now_ns = hd_clock_now_ns(c->spec->clock) };

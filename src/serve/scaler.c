@@ -27,13 +27,26 @@ enum hd_err hd_scaler_turn(struct hd_scaler *s, const char *policy, struct hd_di
 	return HD_OK;
 }
 
+/* Sizes that fit beside the guests, a virtual node each. */
+static uint32_t most(const struct hd_scaler *s)
+{
+	uint32_t room = s->nvns > s->guests ? s->nvns - s->guests : 1, max = s->max < room ? s->max : room;
+
+	return max > s->min ? max : s->min;
+}
+
 static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 {
+	if (now->guests != s->guests) {
+		s->guests = now->guests;
+		s->begun = false;
+		s->asked = s->cut = 0;
+	}
 	if (s->begun || !now->vn_ps)
 		return s->begun;
-	for (uint32_t k = 1; k <= s->max; k++)
-		s->compute_ps[k] = (int64_t)((s->nvns + k - 1) / k) * (int64_t)now->vn_ps;
-	const struct hd_scale_setting set = { .objective = s->objective, .min = s->min, .max = s->max, .every = s->every, .price_usd_h = s->price_usd_h,
+	for (uint32_t k = 1; k <= most(s); k++)
+		s->compute_ps[k] = (int64_t)((s->nvns + k + s->guests - 1) / (k + s->guests)) * (int64_t)now->vn_ps;
+	const struct hd_scale_setting set = { .objective = s->objective, .min = s->min, .max = most(s), .every = s->every, .price_usd_h = s->price_usd_h,
 		.compute_ps = s->compute_ps, .boot_s = HD_SCALER_BOOT_S, .stall_s = (double)now->step_ns * 1e-9 };
 	s->begun = !hd_scale_init(&s->scale, s->policy, &set, NULL);
 	return s->begun;
@@ -59,9 +72,9 @@ static void reopen(struct hd_scaler *s, const struct hd_scaler_now *now, bool *s
 {
 	if (!s->cut || now->here <= s->cut)
 		return;
-	snprintf(s->why, sizeof s->why, "%u workers are here: up to %u may be asked for again", now->here, s->max);
+	snprintf(s->why, sizeof s->why, "%u workers are here: up to %u may be asked for again", now->here, most(s));
 	struct hd_scale_setting set = s->scale.set;
-	set.max = s->max;
+	set.max = most(s);
 	hd_scale_reopen(&s->scale, &set);
 	s->cut = 0;
 	*said = true;

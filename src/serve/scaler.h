@@ -5,7 +5,9 @@
  * 3. While members come or go nothing is proposed. Those that do not come in START of wire/patience.h and HD_SCALER_STEPS steps cannot be had:
  *    no more are asked for until more workers are here than that (slow ones, somebody's own), or it is turned on anew. Members that are
  *    to go are waited for without end. What a change took is the policy's price for the next.
- * 4. Every change, and that it settled, has the policy's sentence.
+ * 4. Sizes are numbers of local workers, for whom a run can ask. Guests (workers of other machines) only make steps shorter: when their number
+ *    changes, what was measured is of another run, and the policy begins anew. Cost is that of local workers.
+ * 5. Every change, and that it settled, has the policy's sentence.
  *
  * Plain values, no clock: time is an argument. Threads: one. */
 #ifndef HD_SERVE_SCALER_H
@@ -20,6 +22,7 @@ struct hd_scaler {
 	const char *policy;               /* name of its row; NULL: off */
 	bool begun;                       /* it has what it needs to begin: a pace */
 	uint32_t nvns, min, max;
+	uint32_t guests;                  /* while it measured */
 	uint32_t cut;                     /* more than those could not be had; 0: up to max */
 	int64_t detect_ns;                /* T */
 	enum hd_objective objective;
@@ -33,7 +36,8 @@ struct hd_scaler {
 
 /* What it is told after a committed step. */
 struct hd_scaler_now {
-	uint32_t members, target;
+	uint32_t members, target;         /* local workers, as `here` */
+	uint32_t guests;                  /* members besides */
 	uint32_t here;                    /* members, and those who could be */
 	uint64_t step_ns, vn_ps, left;    /* vn_ps: the median pace, 0: none was measured */
 	int64_t since_ns, now_ns;         /* of the run, on one clock */

@@ -7,13 +7,15 @@
 /* A run whose steps take what `step_ms` says at each size; members come one step after they are asked for. */
 static double step_ms(uint32_t size) { return 64.0 / size + (size > 6 ? 4.0 * (size - 6) : 0); }      /* best at 6 */
 
+static uint32_t guests;
 struct run { uint32_t members, target, changes; uint64_t last, step; char why[HD_SCALE_WHY]; };
 
 static void play(struct hd_scaler *s, struct run *r, uint64_t steps)
 {
 	for (uint64_t end = r->step + steps; r->step < end; r->step++) {
 		bool said;
-		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .step_ns = (uint64_t)(step_ms(r->members) * 1e6),
+		const struct hd_scaler_now now = { .members = r->members, .target = r->target, .guests = guests,
+			.step_ns = (uint64_t)(step_ms(r->members + guests) * 1e6),
 			.vn_ps = 1000000000, .left = 100000 - r->step, .now_ns = (int64_t)r->step * 10000000 };
 		uint32_t size = hd_scaler_step(s, &now, &said);
 		if (said)
@@ -169,6 +171,46 @@ static void slow_workers_open_the_sizes_above_again(void **state)
 	assert_int_equal(s.cut, 0);
 }
 
+/* Three guests: 6 in all are best, so 3 of those that can be asked for; when the guests go, 6 again. */
+static void guests_are_no_size_but_shorten_steps(void **state)
+{
+	static struct hd_scaler s;
+	struct run r = { .members = 1, .target = 1 };
+
+	(void)state;
+	s = (struct hd_scaler){ .nvns = 64, .min = 1, .max = 8, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	for (uint32_t phase = 0; phase < 2; phase++) {
+		guests = phase ? 0 : 3;
+		play(&s, &r, 3000);
+		double got = step_ms(r.members + guests);
+		assert_int_equal(s.compute_ps[1], (phase ? 64 : 16) * INT64_C(1000000000));
+		CHECK(r.changes > phase && got <= 1.05 * step_ms(6), "with %u guests it ends at %u: %s", guests, r.members, r.why);
+	}
+	guests = 0;
+}
+
+/* More guests than a local machine has workers: it neither stops nor asks for fewer on their account. */
+static void many_guests_do_not_silence_it(void **state)
+{
+	static struct hd_scaler s;
+	struct run r = { .members = 2, .target = 2 };
+
+	(void)state;
+	s = (struct hd_scaler){ .nvns = 12, .min = 1, .max = 2, .every = 20, .price_usd_h = 1, .detect_ns = 1000000000 };
+	assert_int_equal(hd_scaler_turn(&s, "curve", NULL), HD_OK);
+	guests = 4;
+	play(&s, &r, 1000);
+	guests = 0;
+	CHECK(strlen(r.why) > 10 && r.members == 2, "%u members: %s", r.members, r.why);
+	/* each has a virtual node at least */
+	guests = 11;
+	r.members = r.target = 1;
+	play(&s, &r, 10);
+	guests = 0;
+	assert_int_equal(s.scale.set.max, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +220,8 @@ int main(void)
 		cmocka_unit_test(a_long_step_makes_it_wait_longer),
 		cmocka_unit_test(who_is_to_go_is_waited_for_without_end),
 		cmocka_unit_test(slow_workers_open_the_sizes_above_again),
+		cmocka_unit_test(guests_are_no_size_but_shorten_steps),
+		cmocka_unit_test(many_guests_do_not_silence_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
