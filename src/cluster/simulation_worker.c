@@ -210,13 +210,16 @@ static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_act
 				.step = a->step, .val = { p->pass_units[a->pass], p->tag } });
 }
 
+/* As in the runtime, a learner that has become a member makes its own steps. */
 static void feed(struct sim *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
+	const struct hd_view *view = hd_member_view(p->m);
 
 	for (uint32_t i = 0; i < p->ndonor_for; i++)
-		sim_send(s, slot, sim_slot(s, p->donor_for[i]), &(struct sim_packet){ .kind = SIM_SNAP, .epoch = 0, .from = p->id, .step = p->version,
-			.val = { 0, p->tag } });
+		if (!view || !hd_view_has(view, p->donor_for[i]))
+			sim_send(s, slot, sim_slot(s, p->donor_for[i]), &(struct sim_packet){ .kind = SIM_SNAP, .from = p->id, .step = p->version,
+				.val = { 0, p->tag } });
 }
 
 static void finish(struct sim *s, uint32_t slot, uint64_t step)
