@@ -56,13 +56,19 @@ void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...)
 	sim_say(s, "VIOLATED %s", s->result->why);
 }
 
-/* ---- the queue: by time, then by order of entry ---- */
+/* ---- the queue: by time, then by when it was due, then by order of entry ---- */
 
-static bool earlier(const struct sim_event *a, const struct sim_event *b) { return a->at != b->at ? a->at < b->at : a->seq < b->seq; }
+static bool earlier(const struct sim_event *a, const struct sim_event *b)
+{
+	if (a->at != b->at)
+		return a->at < b->at;
+	return a->due != b->due ? a->due < b->due : a->seq < b->seq;
+}
 
 void sim_push(struct sim *s, struct sim_event event)
 {
 	event.seq = s->seq++;
+	event.due = event.due ? event.due : event.at;
 	if (s->nheap == s->heap_cap) {
 		size_t cap = s->heap_cap ? 2 * s->heap_cap : 1024;
 		struct sim_event *more = hd_alloc(cap * sizeof *more);
@@ -489,7 +495,8 @@ static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
 
 	sim_say(s, "worker %u stands still for %.3f s", p->id, (double)length / 1e9);
 	p->paused = true;
-	p->paused_until = s->now + length;
+	if (s->now + length > p->paused_until)
+		p->paused_until = s->now + length;
 	p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + length;
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		if (i != slot && link_of(s, slot, i)->up)
