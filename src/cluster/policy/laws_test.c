@@ -347,6 +347,24 @@ static void pairs_that_are_priced_reach_what_all_pairs_reach(void **state)
 	}
 }
 
+static void pairs_are_priced_in_any_currency(void **state)
+{
+	double objective[2];
+	(void)state;
+	need_lp();
+	for (int tiny = 0; tiny < 2; tiny++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		random_state(&s, 3, 130, 5, &arena);
+		for (uint32_t j = 0; j < s.ntypes; j++)
+			((struct hd_sched_type *)s.types)[j].price_usd_h *= tiny ? 1e-7 : 1;
+		ask("cost-packed", (struct hd_policy_setting){ .deadlines = true }, &s, &arena, &out);
+		objective[tiny] = out.objective * (tiny ? 1e7 : 1);
+		hd_arena_reset(&arena);
+	}
+	CHECK(fabs(objective[1] - objective[0]) <= 1e-7 * fabs(objective[0]), "$%.12g, in another currency $%.12g", objective[0], objective[1]);
+}
+
 /* Jobs in plenty of few kinds: the parts are like the whole. */
 static void parts_are_nearly_as_good_as_the_whole(void **state)
 {
@@ -600,6 +618,7 @@ int main(void)
 		cmocka_unit_test(more_weight_is_never_less),
 		cmocka_unit_test(thousands_of_jobs_are_settled),
 		cmocka_unit_test(pairs_that_are_priced_reach_what_all_pairs_reach),
+		cmocka_unit_test(pairs_are_priced_in_any_currency),
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
 		cmocka_unit_test(assignments_are_the_best_permutation),

@@ -401,12 +401,22 @@ static double reduced_cost(const struct hd_program *pg)
 	return d;
 }
 
+/* What a reduced cost must be above: costs may be steps or money in any unit. */
+static double improves(const struct hd_program *pg)
+{
+	double most = pg->level == HD_SCHED_NONE ? 0 : 1;
+
+	for (uint32_t k = 0; pg->worth && k < pg->nshapes; k++)
+		most = fmax(most, fabs(pg->worth(pg, k, pg->context)));
+	return HD_IMPROVES * (most > 0 ? most : 1);
+}
+
 /* Best pairs that are no columns, at most HD_BEST; kept sorted in batches of twice that. */
 static enum hd_err price(struct hd_program *pg, uint32_t *added)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	struct offer offers[2 * HD_BEST];
-	double rate[2];
+	double rate[2], least = improves(pg);
 	uint32_t n = 0, from = pg->nshapes;
 	enum hd_err err = pg->nshapes == pg->cap ? room(pg) : HD_OK;
 
@@ -420,7 +430,7 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 				pg->gain[pg->nshapes][0] = rate[0] / pg->seen->p[a];
 				pg->gain[pg->nshapes][1] = rate[1] / pg->seen->p[b];
 				double d = reduced_cost(pg);
-				if (d <= HD_IMPROVES)
+				if (d <= least)
 					continue;
 				offers[n++] = (struct offer){ d, a, b, j };
 				if (n == 2 * HD_BEST) {
