@@ -75,6 +75,26 @@ if $points; then
 	expect 0 heddle stop taught --now
 	for _ in $(seq 400); do heddle status taught >/dev/null 2>&1 || break; sleep 0.05; done
 	passed "a learner goes on with its donor under another coordinator"
+
+	# all links close while the coordinator stands; those of the workers are back before it can be told
+	sed 's/detect: 250 ms/detect: 1 s/' rare.yaml >calm.yaml
+	"$HEDDLE_BIN" run calm.yaml --out apart --workers 2 --devices 1 --steps 100000 -q 2>log &
+	coordinator=$!
+	reach apart 50
+	hands=$(heddle status apart --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+	mkdir -p apart/chaos
+	kill -STOP $coordinator
+	for hand in $hands; do echo 'wire.read:err=ECONNRESET' >order && mv order "apart/chaos/$hand"; done
+	sleep 0.8                         # T/4, a heartbeat, and some
+	for hand in $hands; do rm -f "apart/chaos/$hand"; done
+	sleep 1.2
+	kill -CONT $coordinator
+	sleep 2
+	answers apart
+	reach apart $(($(step apart) + 50))
+	expect 0 heddle stop apart --now
+	for _ in $(seq 400); do heddle status apart >/dev/null 2>&1 || break; sleep 0.05; done
+	passed "links that closed unheard are mended"
 fi
 
 # a slice of the long suite (tools/chaos.sh)

@@ -304,6 +304,8 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		stale(co, join->worker);
 		return;
 	}
+	/* what it said of its links while this one was closed is lost: one that closed and came back would be missed by nobody */
+	co->mend |= w->lost_ns && !w->up && co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
 	w->guest = HD_NOBODY;
 	w->up = true;
 	w->silent = false;
