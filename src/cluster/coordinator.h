@@ -19,7 +19,8 @@
  *  8. Remote workers (they come from where the run's folder is not, and have ids from HD_REMOTE_WORKER on) are wanted beyond those that
  *     were asked for: the record has what was asked for, of local workers; wanted are those and the remote ones that are here, up to max.
  *     Of too many local ones the youngest go, whatever remote ones there are; one place is kept from these while no local one has it.
- *     They learn from members alone, so they never begin a run, and a view of them alone holds until somebody is there who can save.
+ *     They learn from members alone, so they never begin a run, and a view of them alone holds until somebody is there who can save;
+ *     the open step waits too, if the scribe might have halted before it (nobody holds the table).
  *  9. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */

@@ -218,18 +218,25 @@ static bool collect(struct hd_coordinator *co, const struct verdict *v)
 	return true;
 }
 
+/* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers cannot. */
+static bool may_be_run(const struct hd_coordinator *co, const struct verdict *v)
+{
+	return co->open.table || (v->n && !hd_is_remote(v->member[0]->worker));
+}
+
 static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 {
-	bool ok = collect(co, v);
+	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
-	if (!find_holders(co, v))
+	if (!whole)
 		ok = ok && deal(co, v) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
 		co->open.nhave = 0;
 		co->open.table = 0;
 		co->open_passes.npasses = co->open_passes.nranges = 0;
-		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: too many losses within it", (unsigned long long)v->step);
+		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s", (unsigned long long)v->step,
+			halts ? "whoever could have halted before it is gone" : "too many losses within it");
 	}
 }
 
