@@ -434,12 +434,18 @@ static void plan_hold(struct hd_coordinator *co)
 	}
 }
 
+/* Even to stop, somebody must save what remote workers hold. */
+static bool needs_more(const struct hd_coordinator *co)
+{
+	return !co->halting || (co->holding && hd_view_scribe(&co->view) == HD_NOBODY);
+}
+
 /* Local launchers are asked for what is missing; what does not come in 30 T is asked for anew. */
 static void spawn(struct hd_coordinator *co)
 {
 	uint32_t here = 0;
 
-	if (co->halting)
+	if (!needs_more(co))
 		return;
 	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
@@ -471,7 +477,7 @@ void hd_co_plan(struct hd_coordinator *co)
 	}
 	spawn(co);
 	prepare_tick(co);
-	if (co->phase == HD_CO_START || (co->phase != HD_CO_RESTORING && co->has_view && !co->halting))
+	if (co->phase == HD_CO_START || (co->phase != HD_CO_RESTORING && co->has_view && needs_more(co)))
 		teach_all(co);
 	if (co->phase == HD_CO_START)
 		plan_start(co);
