@@ -373,6 +373,10 @@ static void in_force(struct hd_coordinator *co)
 			w->state = HD_W_MEMBER;
 			w->done_ns = co->now_ns;
 		}
+		if (m == HD_NOBODY && w->state == HD_W_MEMBER && w->answer.said && !w->answer.member) {
+			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
+			w->warm = true;
+		}
 		w->asked = false;
 		if (w->up)
 			view_say(co, w);
