@@ -29,7 +29,7 @@ static enum hd_err each(struct hd_cmd *cmd, enum hd_opt opt, double max, struct 
 		if ((next = strchr(at, ',')))
 			*next++ = 0;
 		if (!mark || (next && mark >= next) || mark == at || hd_num_f64(mark + 1, 0, max, &x, NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: \"%.60s\" is not TYPE:NUMBER, the number from 0 to %g", hd_opts[opt].name, at, max);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: \"%.60s\" is not TYPE:NUMBER, the number from 0 to %.10g", hd_opts[opt].name, at, max);
 		*mark = 0;
 		err = put(cmd, in, at, x);
 	}
@@ -155,7 +155,8 @@ static enum hd_err read_generate(struct hd_cmd *cmd, struct hd_sched_input *in)
 		if (k == NKEYS || (!value != !!keys[k].flag)
 			|| (keys[k].count && hd_num_u64(value, keys[k].max, keys[k].count, NULL)) || (keys[k].number && hd_num_f64(value, 0, 1e9,
 				keys[k].number, NULL)))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: \"%.60s\" is none of rate=R,seed=N,first=A,end=B,jobs=J,multi,priorities,slo", at);
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: %s \"%.60s\"; it takes rate=R,seed=N,first=A,end=B,jobs=J,multi,priorities,slo",
+				k == NKEYS ? "there is no" : "no such value may be given to", at);
 		if (keys[k].flag)
 			*keys[k].flag = true;
 	}

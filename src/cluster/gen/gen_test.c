@@ -5,30 +5,9 @@
 
 #include "base/json.h"
 #include "cluster/job_generate.h"
-#include "tests/check.h"
+#include "tests/shared_file.h"
 
 static struct hd_arena arena;
-
-static const struct hd_json *shared(const char *path)
-{
-	const char *root = getenv("HEDDLE_SHARED");
-	const struct hd_json *json;
-	struct hd_diag diag = { "" };
-	char full[600], *text;
-	FILE *file;
-
-	snprintf(full, sizeof full, "%s/data/gavel/%s", root ? root : "", path);
-	if (!root || !(file = fopen(full, "rb")))
-		return NULL;
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	size_t len = (size_t)ftell(file);
-	rewind(file);
-	assert_non_null(text = hd_arena_take(&arena, len + 1, 1));
-	assert_int_equal(fread(text, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
-	CHECK(hd_json_parse(&arena, path, text, len, &json, &diag) == HD_OK, "%s", diag.text);
-	return json;
-}
 
 static double number(const struct hd_json *object, const char *key)
 {
@@ -46,7 +25,7 @@ static void the_published_generator_draws_the_published_jobs(void **state)
 		{ "jobs_seed42_single_rate0.8", { .per_hour = 0.8, .seed = 42 } },
 		{ "jobs_seed0_multi_priority_slo_rate1", { .per_hour = 1, .multi = true, .priorities = true, .slos = true } },
 	};
-	const struct hd_json *vectors = shared("generator_vectors.json"), *table = shared("job_table.json");
+	const struct hd_json *vectors = shared_json("data/gavel/generator_vectors.json", &arena), *table = shared_json("data/gavel/job_table.json", &arena);
 	struct hd_rates rates;
 	(void)state;
 

@@ -8,35 +8,16 @@
 #include "cluster/job_list.h"
 #include "cluster/machines.h"
 #include "cluster/prices.h"
-#include "tests/check.h"
+#include "tests/shared_file.h"
 
 static struct hd_arena arena;
-
-static const uint8_t *shared(const char *path, size_t *len)
-{
-	const char *root = getenv("HEDDLE_SHARED");
-	char full[600];
-	uint8_t *bytes;
-	FILE *file;
-
-	snprintf(full, sizeof full, "%s/%s", root ? root : "", path);
-	if (!root || !(file = fopen(full, "rb")))
-		return NULL;
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	*len = (size_t)ftell(file);
-	rewind(file);
-	assert_non_null(bytes = hd_arena_take(&arena, *len + 1, 1));
-	assert_int_equal(fread(bytes, 1, *len, file), *len);
-	assert_int_equal(fclose(file), 0);
-	return bytes;
-}
 
 static bool rates_of(struct hd_rates *rates, const char *path)
 {
 	const struct hd_json *json;
 	struct hd_diag diag = { "" };
 	size_t len;
-	const uint8_t *bytes = shared(path, &len);
+	const uint8_t *bytes = shared_bytes(path, &arena, &len);
 
 	if (!bytes)
 		return false;
@@ -135,7 +116,7 @@ static void traces_of_both_forms_are_read_and_written_back(void **state)
 		char path[120];
 		size_t len;
 		snprintf(path, sizeof path, "data/gavel/traces/%s.trace", traces[i].path);
-		const uint8_t *bytes = shared(path, &len);
+		const uint8_t *bytes = shared_bytes(path, &arena, &len);
 		if (!bytes)
 			SKIP("HEDDLE_SHARED names no folder with data/gavel");
 		CHECK(hd_job_list_trace(&list, path, bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);
@@ -339,7 +320,7 @@ static void prices_of_all_forms_say_what_holds_when(void **state)
 	assert_true(p.n == 2 && p.at[0].usd_h == 0.9 && p.end_s - p.start_s == 3600 && p.end_s == 1580702706);
 
 	size_t len;
-	const uint8_t *bytes = shared("data/prices/ec2-2016.tsv", &len);
+	const uint8_t *bytes = shared_bytes("data/prices/ec2-2016.tsv", &arena, &len);
 	if (!bytes)
 		SKIP("HEDDLE_SHARED names no folder with data/prices");
 	CHECK(hd_prices_read(&p, "ec2", bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);
@@ -388,7 +369,7 @@ static void machines_come_and_go_as_their_traces_say(void **state)
 		size_t len, removals = 0;
 		int32_t running = 0, most = 0;
 		double area = 0;
-		const uint8_t *bytes = shared(traces[i].path, &len);
+		const uint8_t *bytes = shared_bytes(traces[i].path, &arena, &len);
 		if (!bytes)
 			SKIP("HEDDLE_SHARED names no folder with data/spot");
 		CHECK(hd_machine_events_csv(&events, traces[i].path, bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);

@@ -37,7 +37,8 @@ static void objectives_are_the_exact_optimum(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	const struct hd_json *sets = need(reference_file("job_sets.json", &arena)), *answers = reference_file("answers/allocations.json", &arena);
+	const struct hd_json *sets = need(shared_json("data/gavel/job_sets.json", &arena));
+	const struct hd_json *answers = shared_json("data/gavel/answers/allocations.json", &arena);
 	for (uint32_t s = 0; s < hd_json_count(answers); s++)
 		for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
 			for (int fidelity = 0; fidelity < 2; fidelity++) {
@@ -91,7 +92,8 @@ static void filled_vectors_are_the_exact_ones(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	const struct hd_json *sets = need(reference_file("job_sets.json", &arena)), *answers = reference_file("answers/allocations.json", &arena);
+	const struct hd_json *sets = need(shared_json("data/gavel/job_sets.json", &arena));
+	const struct hd_json *answers = shared_json("data/gavel/answers/allocations.json", &arena);
 	for (uint32_t s = 0; s < hd_json_count(answers); s++)
 		for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 			struct hd_sched_state st;
@@ -113,7 +115,8 @@ static void hierarchies_are_the_exact_ones(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	const struct hd_json *sets = need(reference_file("hierarchical_states.json", &arena)), *answers = reference_file("answers/hierarchical.json", &arena);
+	const struct hd_json *sets = need(shared_json("data/gavel/hierarchical_states.json", &arena));
+	const struct hd_json *answers = shared_json("data/gavel/answers/hierarchical.json", &arena);
 	for (uint32_t s = 0; s < hd_json_count(sets); s++) {
 		const char *name = hd_json_key(sets, s);
 		const struct hd_json *answer = hd_json_find(answers, name);
@@ -167,7 +170,8 @@ static void shares_that_are_unique_are_the_published_ones(void **state)
 	(void)state;
 
 	hd_arena_init(&arena, 0);
-	const struct hd_json *sets = need(reference_file("job_sets.json", &arena)), *answers = reference_file("answers/allocations.json", &arena);
+	const struct hd_json *sets = need(shared_json("data/gavel/job_sets.json", &arena));
+	const struct hd_json *answers = shared_json("data/gavel/answers/allocations.json", &arena);
 	for (uint32_t s = 0; s < hd_json_count(answers); s++)
 		for (size_t p = 0; p < sizeof unique / sizeof *unique; p++) {
 			const struct hd_json *answer = hd_json_find(answer_of(answers, s, "policies"), unique[p]);

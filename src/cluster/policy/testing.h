@@ -10,29 +10,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "cluster/sched_policy.h"
-#include "tests/check.h"
-
-/* $HEDDLE_SHARED/data/gavel/`name`, in the arena; NULL: there is no such folder. */
-static inline const struct hd_json *reference_file(const char *name, struct hd_arena *arena)
-{
-	const char *shared = getenv("HEDDLE_SHARED");
-	char path[300], *text;
-	const struct hd_json *json = NULL;
-	struct hd_diag diag = { "" };
-	FILE *file;
-	long len = 0;
-
-	snprintf(path, sizeof path, "%s/data/gavel/%s", shared ? shared : "", name);
-	file = shared ? fopen(path, "rb") : NULL;
-	if (!file)
-		return NULL;
-	CHECK(!fseek(file, 0, SEEK_END) && (len = ftell(file)) > 0 && !fseek(file, 0, SEEK_SET), "%s", path);
-	text = hd_arena_take(arena, (size_t)len + 1, 1);
-	CHECK(text && fread(text, 1, (size_t)len, file) == (size_t)len, "%s", path);
-	fclose(file);
-	CHECK(hd_json_parse(arena, name, text, (size_t)len, &json, &diag) == HD_OK, "%s", diag.text);
-	return json;
-}
+#include "tests/shared_file.h"
 
 static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out)
 {

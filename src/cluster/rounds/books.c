@@ -4,29 +4,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/room.h"
 #include "cluster/rounds/int.h"
 
 /* What the published code calls fast first; a type that is not in it comes after, by name. */
 static const char *const published_order[] = { "v100", "p100", "k80" };
-
-enum hd_err rounds_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag)
-{
-	void **at = list, *grown;
-	uint64_t more = *cap ? *cap : 16;
-
-	if (n <= *cap)
-		return HD_OK;
-	while (more < n)
-		more *= 2;
-	if (more > UINT32_MAX || !(grown = hd_alloc((size_t)more * size)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %llu entries of the rounds", (unsigned long long)n);
-	if (*cap)
-		memcpy(grown, *at, (size_t)*cap * size);
-	hd_free(*at);
-	*at = grown;
-	*cap = (uint32_t)more;
-	return HD_OK;
-}
 
 static void order_types(struct hd_rounds *r)
 {
@@ -163,7 +145,7 @@ static struct cell *find(const struct hd_rounds *r, const struct cell *key)
 
 static enum hd_err add(struct hd_rounds *r, const struct cell *cell, struct hd_diag *diag)
 {
-	enum hd_err err = rounds_room(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell, diag);
+	enum hd_err err = hd_room(&r->cell, &r->cells_cap, (uint64_t)r->ncells + 1, sizeof *r->cell, "entries of the rounds", diag);
 
 	if (err)
 		return err;
@@ -182,7 +164,7 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 	if (r->njobs && r->job[r->njobs - 1].id >= job->id)
 		return hd_fail(diag, HD_E_INVAL, "job %llu arrives after job %llu: ids ascend", (unsigned long long)job->id,
 			(unsigned long long)r->job[r->njobs - 1].id);
-	if ((err = rounds_room(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job, diag)))
+	if ((err = hd_room(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job, "entries of the rounds", diag)))
 		return err;
 	for (uint32_t t = 0; t < r->ntypes; t++) {
 		struct cell cell = { .id = { job->id }, .nmembers = 1, .nneeds = 1, .own = true, .need = { { t, job->scale } }, .rate = { job->rate[t] },
@@ -397,17 +379,17 @@ static enum hd_err close_round(struct hd_rounds *r, struct hd_round *round)
 static enum hd_err room(struct hd_rounds *r, struct hd_diag *diag)
 {
 	uint32_t devices = r->first_device[r->ntypes];
-	enum hd_err err = rounds_room(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list, diag);
+	enum hd_err err = hd_room(&r->list, &r->list_cap, (uint64_t)r->ncells + r->njobs + 1, sizeof *r->list, "entries of the rounds", diag);
 
 	if (!err)
-		err = rounds_room(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick, diag);
+		err = hd_room(&r->pick, &r->picks_cap, (uint64_t)r->njobs + 1, sizeof *r->pick, "entries of the rounds", diag);
 	if (!err)
-		err = rounds_room(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run, diag);
+		err = hd_room(&r->run, &r->runs_cap, (uint64_t)r->njobs + 1, sizeof *r->run, "entries of the rounds", diag);
 	if (!err)
-		err = rounds_room(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run, diag);
+		err = hd_room(&r->old_run, &r->old_cap, (uint64_t)r->njobs + 1, sizeof *r->old_run, "entries of the rounds", diag);
 	if (!err)
-		err = rounds_room(&r->device, &r->device_cap, devices, sizeof *r->device, diag);
-	return err ? err : rounds_room(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device, diag);
+		err = hd_room(&r->device, &r->device_cap, devices, sizeof *r->device, "entries of the rounds", diag);
+	return err ? err : hd_room(&r->old_device, &r->old_device_cap, devices, sizeof *r->old_device, "entries of the rounds", diag);
 }
 
 enum hd_err hd_rounds_next(struct hd_rounds *r, struct hd_round *round, struct hd_diag *diag)

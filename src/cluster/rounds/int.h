@@ -59,7 +59,6 @@ struct hd_rounds {
 	uint32_t ndevices_used, device_cap, old_device_cap;
 };
 
-HD_MUST_USE enum hd_err rounds_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag);       /* list: pointer to a pointer */
 struct job *rounds_job(const struct hd_rounds *r, uint64_t id);       /* NULL: not there */
 int rounds_order(const struct cell *a, const struct cell *b);
 void rounds_bury(struct hd_rounds *r);                                /* dead cells and jobs go */

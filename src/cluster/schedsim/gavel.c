@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/room.h"
 #include "cluster/schedsim/int.h"
 
 enum { FAILURES = 5 };                            /* in a row drop a job */
@@ -99,7 +100,7 @@ static void complete(struct turns *t, const struct going *g)
 
 static enum hd_err remember(struct turns *t)
 {
-	enum hd_err err = schedsim_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last, t->sim->diag);
+	enum hd_err err = hd_room(&t->last, &t->last_cap, 2 * (uint64_t)t->ngoing, sizeof *t->last, "entries of a simulation", t->sim->diag);
 
 	for (uint32_t i = 0; i < t->ngoing && !err; i++) {
 		t->last[2 * i] = t->going[i].run.id[0];
@@ -113,7 +114,7 @@ static enum hd_err start_runs(struct turns *t)
 {
 	struct sim *sim = t->sim;
 	double round_s = sim->set->round_s > 0 ? sim->set->round_s : 360;
-	enum hd_err err = schedsim_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going, sim->diag);
+	enum hd_err err = hd_room(&t->going, &t->going_cap, (uint64_t)t->round.nruns + 1, sizeof *t->going, "entries of a simulation", sim->diag);
 
 	t->ngoing = 0;
 	for (uint32_t i = 0; i < t->nlast; i++)

@@ -38,8 +38,6 @@ struct sim {
 	double jobs_time;                         /* integral of the number of jobs */
 };
 
-/* Room for n entries in a list on the heap, of which `cap` are taken; `list` points to the pointer. */
-HD_MUST_USE enum hd_err schedsim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag);
 HD_MUST_USE enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *setting, struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag);
 void schedsim_close(struct sim *sim);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/num.h"
 #include "base/philox.h"
+#include "base/room.h"
 #include "cluster/schedsim/int.h"
 
 enum { PATIENCE = 2000 };                         /* boundaries without anybody running, coming or returning: nobody ever will */
@@ -351,7 +352,7 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	e->live = live;
 	e->live_cap = cap;
 	e->device = device;
-	if ((err = schedsim_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, sim->diag)))
+	if ((err = hd_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, "entries of a simulation", sim->diag)))
 		return err;
 	e->nlive = 0;
 	for (uint32_t i = 0; i < round->nruns; i++) {

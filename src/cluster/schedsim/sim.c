@@ -4,28 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/room.h"
 #include "cluster/schedsim/int.h"
 
 enum { POLICY_BYTES = 1 << 30 };
-
-enum hd_err schedsim_room(void *list, uint32_t *cap, uint64_t n, size_t size, struct hd_diag *diag)
-{
-	void **at = list, *grown;
-	uint64_t more = *cap ? *cap : 16;
-
-	if (n <= *cap)
-		return HD_OK;
-	while (more < n)
-		more *= 2;
-	if (more > UINT32_MAX || !(grown = hd_alloc((size_t)more * size)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %llu entries of a simulation", (unsigned long long)n);
-	if (*cap)
-		memcpy(grown, *at, (size_t)*cap * size);
-	hd_free(*at);
-	*at = grown;
-	*cap = (uint32_t)more;
-	return HD_OK;
-}
 
 static bool packs(const struct hd_policy_setting *set) { return set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS; }
 
@@ -181,7 +163,8 @@ static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
 enum hd_err schedsim_admit(struct sim *sim)
 {
 	struct sim_job *job = hd_alloc(sizeof *job + sim->set->ntypes * sizeof *job->rate);
-	enum hd_err err = job ? schedsim_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, sim->diag) : HD_E_NOMEM;
+	enum hd_err err = job ? hd_room(&sim->job, &sim->jobs_cap, (uint64_t)sim->njobs + 1, sizeof *sim->job, "jobs of a simulation", sim->diag)
+		: HD_E_NOMEM;
 
 	if (err) {
 		hd_free(job);

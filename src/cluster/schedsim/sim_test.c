@@ -6,41 +6,10 @@
 #include "base/json.h"
 #include "cluster/job_generate.h"
 #include "cluster/sched_sim.h"
-#include "tests/check.h"
+#include "tests/shared_file.h"
 
 static struct hd_arena arena;
 static const char *const names[] = { "k80", "p100", "v100" };
-
-static uint8_t *shared(const char *path, size_t *len)
-{
-	const char *root = getenv("HEDDLE_SHARED");
-	char full[600];
-	uint8_t *bytes;
-	FILE *file;
-
-	snprintf(full, sizeof full, "%s/data/gavel/%s", root ? root : "", path);
-	if (!root || !(file = fopen(full, "rb")))
-		return NULL;
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	*len = (size_t)ftell(file);
-	rewind(file);
-	assert_non_null(bytes = hd_arena_take(&arena, *len + 1, 1));
-	assert_int_equal(fread(bytes, 1, *len, file), *len);
-	assert_int_equal(fclose(file), 0);
-	return bytes;
-}
-
-static const struct hd_json *shared_json(const char *path)
-{
-	const struct hd_json *json;
-	size_t len;
-	uint8_t *bytes = shared(path, &len);
-
-	if (!bytes)
-		return NULL;
-	assert_int_equal(hd_json_parse(&arena, path, (const char *)bytes, len, &json, NULL), HD_OK);
-	return json;
-}
 
 struct source { struct hd_job_list list; size_t at; struct hd_job_generator generator; bool generates; uint64_t left; };
 
@@ -91,8 +60,8 @@ static void open_source(struct world *w, const struct hd_json *run)
 
 	if (hd_json_find(run, "trace")) {
 		assert_int_equal(hd_json_get_text(run, "trace", &trace, NULL), HD_OK);
-		snprintf(path, sizeof path, "traces/%s", trace);
-		uint8_t *bytes = shared(path, &len);
+		snprintf(path, sizeof path, "data/gavel/traces/%s", trace);
+		uint8_t *bytes = shared_bytes(path, &arena, &len);
 		assert_int_equal(hd_job_list_trace(&w->source.list, trace, bytes, len, &arena, NULL), HD_OK);
 		w->set.trace = true;
 		return;
@@ -118,8 +87,8 @@ static void make_world(struct world *w, const struct hd_json *run)
 		.next = next_job, .source = &w->source, .costs = HD_SWITCH_COSTS } };
 	assert_int_equal(hd_json_get_text(run, "policy", &policy, NULL), HD_OK);
 	assert_int_equal(hd_json_get_text(run, "throughputs", &rates, NULL), HD_OK);
-	snprintf(path, sizeof path, "throughputs/%s", rates);
-	assert_int_equal(hd_rates_read(&all, shared_json(path), &arena, NULL), HD_OK);
+	snprintf(path, sizeof path, "data/gavel/throughputs/%s", rates);
+	assert_int_equal(hd_rates_read(&all, shared_json(path, &arena), &arena, NULL), HD_OK);
 	assert_int_equal(hd_rates_pick(&all, 3, names, &arena, &w->rates, NULL), HD_OK);
 	for (int t = 0; t < 3; t++)
 		w->type[t] = (struct hd_sched_type){ .name = names[t], .n = (uint32_t)number(hd_json_find(run, "cluster"), names[t]),
@@ -162,7 +131,7 @@ static void published_runs_without_a_solver_are_repeated_to_their_digits(void **
 {
 	static const char *const keys[] = { "trace_minimize_makespan_fifo", "trace_max_min_fairness_fifo_perf", "trace_artifact_evaluation_fifo_perf",
 		"trace_max_min_fairness_isolated", "trace_artifact_evaluation_isolated", "static_100_fifo", "cont_small_fifo", "cont_small_allox" };
-	const struct hd_json *answers = shared_json("answers/simulations.json");
+	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
 	(void)state;
 
 	if (!answers)
@@ -177,7 +146,7 @@ static void published_runs_of_linear_programs_are_repeated_within_their_ties(voi
 {
 	static const char *const keys[] = { "trace_max_min_fairness_max_min_fairness_perf", "trace_minimize_makespan_max_min_fairness",
 		"trace_minimize_makespan_min_total_duration_perf", "ptrace_max_min_fairness_max_min_fairness" };
-	const struct hd_json *answers = shared_json("answers/simulations.json");
+	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
 	(void)state;
 
 	if (!answers)
