@@ -119,19 +119,6 @@ static enum hd_err collect(struct hd_cmd *cmd, const struct hd_graph *g, const s
 	return err;
 }
 
-/* The resolved job of a run directory, of its ckpt folder or of a checkpoint in it. */
-static enum hd_err job_of(struct hd_cmd *cmd, const char *run, struct hd_job *job)
-{
-	static const char *const up[] = { "", "/..", "/../.." };
-	char path[HD_PATH_CAP];
-	struct hd_stat stat;
-
-	for (int i = 0; i < 3; i++)
-		if ((size_t)snprintf(path, sizeof path, "%s%s/job.resolved.json", run, up[i]) < sizeof path && !hd_fs_stat(&cmd->fs, path, &stat, NULL))
-			return hd_session_job(cmd, path, job, NULL, NULL);
-	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s: neither it nor what holds it has a job.resolved.json", run);
-}
-
 enum hd_err hd_onnx_give_out(struct hd_cmd *cmd, const char *run, const char *path)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -139,12 +126,13 @@ enum hd_err hd_onnx_give_out(struct hd_cmd *cmd, const char *run, const char *pa
 	struct hd_ckpt_info info;
 	struct hd_state state;
 	struct hd_graph graph;
+	char dir[HD_RUN_PATH];
 	uint8_t *bytes = NULL;
 	uint64_t len = 0;
 	enum hd_err err = job ? hd_ckpt_open(cmd, run, &state, &info) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
 
 	if (!err)
-		err = job_of(cmd, run, job);
+		err = hd_session_job_of(cmd, run, job, dir);
 	if (!err)
 		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
 	if (!err)

@@ -338,18 +338,18 @@ static void told_of_bad(void *user, const char *folder, const char *why)
 
 enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_job *job, char dir[HD_RUN_PATH])
 {
-	char yaml[HD_PATH_CAP], at[HD_RUN_PATH];
+	static const char *const up[] = { "", "/..", "/../.." };
+	char yaml[HD_PATH_CAP];
+	struct hd_stat stat;
 
-	snprintf(at, sizeof at, "%s", path);
-	for (int up = 0; up < 3; up++) {
-		struct hd_stat stat;
-		snprintf(yaml, sizeof yaml, "%s/job.resolved.json", at);
+	for (size_t i = 0; i < sizeof up / sizeof *up; i++) {
+		int len = snprintf(dir, HD_RUN_PATH, "%s%s", path, up[i]);
+		if (len >= HD_RUN_PATH || snprintf(yaml, sizeof yaml, "%s/job.resolved.json", dir) >= (int)sizeof yaml)
+			return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%.200s...: the path is too long", path);
 		if (!hd_fs_stat(&cmd->fs, yaml, &stat, NULL))
-			break;
-		strncat(at, "/..", sizeof at - strlen(at) - 1);
+			return hd_session_job(cmd, yaml, job, NULL, NULL);
 	}
-	snprintf(dir, HD_RUN_PATH, "%s", at);
-	return hd_session_job(cmd, yaml, job, NULL, NULL);
+	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s is no run: neither it nor what holds it has a job.resolved.json", path);
 }
 
 enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *s)

@@ -274,8 +274,10 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
 static enum hd_err find_set(const struct hd_json *file, const char *set, const struct hd_json **root, struct hd_diag *diag)
 {
 	struct hd_near near = hd_near_to(set ? set : "");
+	char name[100];
 
 	*root = file;
+	hd_json_path(file, name, sizeof name);
 	if (!set && (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT))
 		return HD_OK;
 	if (!set && hd_json_count(file) == 1) {
@@ -289,9 +291,9 @@ static enum hd_err find_set(const struct hd_json *file, const char *set, const s
 	for (size_t i = 0; i < hd_json_count(file); i++)
 		hd_near_offer(&near, hd_json_key(file, i));
 	if (!set)
-		return hd_fail(diag, HD_E_INPUT, "the file holds %zu states: choose one by its name (the first is %s)", hd_json_count(file),
+		return hd_fail(diag, HD_E_INPUT, "%s holds %zu states: choose one by its name (the first is %s)", name, hd_json_count(file),
 			hd_json_count(file) ? hd_json_key(file, 0) : "missing");
-	return hd_fail(diag, HD_E_INPUT, "the file has no state \"%.60s\"%s%s%s", set, near.best ? "; did you mean " : "", near.best ? near.best : "",
+	return hd_fail(diag, HD_E_INPUT, "%s has no state \"%.60s\"%s%s%s", name, set, near.best ? "; did you mean " : "", near.best ? near.best : "",
 		near.best ? "?" : "");
 }
 

@@ -57,7 +57,7 @@ static void bad_files_are_refused_with_a_reason(void **state)
 		{ "{\"jobs\":[" JOB("1", "") "]" CLUSTER ",\"pairs\":[{\"a\":1,\"b\":1,\"throughput\":{}}]}",
 		  "s.json: .pairs[0] pairs a job that is not there, or with itself" },
 		{ "{\"jobs\":[],\"cluster\":{}}", "0 types of devices: there are 1 to 64" },
-		{ "{\"a\":{},\"b\":{}}", "the file holds 2 states: choose one by its name (the first is a)" },
+		{ "{\"a\":{},\"b\":{}}", "s.json: the whole holds 2 states: choose one by its name (the first is a)" },
 	};
 	(void)state;
 
