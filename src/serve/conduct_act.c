@@ -1,0 +1,281 @@
+#include "serve/conduct_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "sys/failpoint.h"
+#include "exec/ckpt.h"
+#include "exec/member.h"
+
+enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
+
+void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag)
+{
+	if (!c->err) {
+		c->err = err;
+		c->diag = *diag;
+	}
+	c->over = true;
+}
+
+/* ---- what the run's folder is told ---- */
+
+/* The body of an event, made by a worker: only what is one object goes among the lines as it is. */
+static bool put_body(struct conduct *c, const char *kind, const char *text)
+{
+	size_t n = strlen(text);
+	const struct hd_json *json;
+	struct hd_arena arena;
+	char room[BODY];
+
+	hd_arena_init(&arena, 0);
+	bool good = n < sizeof room && text[n - 1] == '}' && !strpbrk(text, "\r\n") && !hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
+		hd_json_kind(json) == HD_JSON_OBJECT;
+	hd_arena_finish(&arena);
+	if (!good)
+		return false;
+	snprintf(room, sizeof room, "%.*s", (int)n - 2, text + 1);
+	hd_rundir_event(c->spec->dir, kind, c->end.step, room);
+	return true;
+}
+
+void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text)
+{
+	char room[BODY];
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	if (c->spec->watch.note)
+		c->spec->watch.note(c->spec->watch.user, kind, worker, text);
+	if (*text == '{' && put_body(c, kind, text))
+		return;
+	hd_text_fixed(&body, room, sizeof room);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	if (worker != HD_NOBODY)
+		hd_json_put_i64(&w, "worker", worker);
+	if (*text)
+		hd_json_put_text(&w, "text", strlen(text) <= HD_MSG_TEXT ? text : "what it says is too long to keep");
+	hd_json_close(&w);
+	if (body.full || body.len < 3)
+		body.len = 2;
+	body.at[body.len - 1] = 0;
+	hd_rundir_event(c->spec->dir, kind, c->end.step, body.len > 2 ? body.at + 1 : "");
+}
+
+int conduct_pid(const struct hd_co_worker_status *w)
+{
+	uint64_t pid = 0;
+
+	return !hd_is_remote(w->worker) && w->host && !strncmp(w->host, "pid:", 4) && !hd_num_u64(w->host + 4, INT32_MAX, &pid, NULL) ? (int)pid : 0;
+}
+
+#define ACT(name) static void do_##name(struct conduct *c, const struct hd_co_action *a)
+
+/* Deaths before a message, by its kind. */
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_ADMIT] = 1 + HD_FP_CO_ADMIT, [HD_MSG_LEARN] = 1 + HD_FP_CO_LEARN,
+	[HD_MSG_PREPARE] = 1 + HD_FP_CO_PREPARE, [HD_MSG_DECIDE] = 1 + HD_FP_CO_DECIDE, [HD_MSG_FENCE] = 1 + HD_FP_CO_FENCE,
+	[HD_MSG_VIEW] = 1 + HD_FP_CO_VIEW };
+
+ACT(send)
+{
+	size_t len = 0;
+	struct hd_diag diag = { "" };
+
+	if (before[a->msg->kind])
+		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
+	enum hd_err err = hd_msg_encode(a->msg, c->room, HD_TELL_MAX, &len, &diag);
+
+	if (!err)
+		err = hd_hub_tell(&c->hub, a->worker, (uint32_t)a->msg->kind, 0, c->room, len, &diag);
+	if (err == HD_E_AGAIN)
+		hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, "its queue is full");
+	else if (err && err != HD_E_PEERLOST)
+		conduct_fail(c, err, &diag);
+}
+
+ACT(drop) { hd_hub_drop(&c->hub, a->worker, HD_CLOSE_DROPPED, a->text ? a->text : ""); }
+
+ACT(store)
+{
+	struct hd_diag diag = { "" };
+	int error = HD_FAILPOINT(STORE_BEFORE);
+	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", "store.sqlite") : conduct_keep_record(c, a->record, &diag);
+
+	(void)HD_FAILPOINT(STORE_AFTER);
+	if (err)
+		conduct_note(c, "warning", HD_NOBODY, diag.text);
+	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
+}
+
+static int pid_of(const struct conduct *c, uint32_t worker)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (w[i].worker == worker)
+			return conduct_pid(&w[i]);
+	return 0;
+}
+
+/* The machine counts from its first worker on; those that were started before are under way already. */
+ACT(spawn)
+{
+	uint32_t owed = a->n < c->started_before ? a->n : c->started_before;
+
+	c->started_before -= owed;
+	c->to_start += c->spec->worker_argv ? a->n - owed : 0;
+}
+
+/* A stopped process of ours would lie about for ever: it is dead to the job, so it may be dead. */
+ACT(end)
+{
+	struct hd_hand *hand = hd_crew_find(&c->crew, pid_of(c, a->worker));
+
+	if (hand && hd_proc_signal(&hand->proc, HD_PROC_KILL, NULL))
+		conduct_note(c, "warning", a->worker, "its process could not be ended");
+}
+
+ACT(restore)
+{
+	struct hd_ckpt_info info;
+	uint64_t step = HD_NO_STEP;
+
+	(void)a;
+	if (!hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
+		step = info.step;
+	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
+		step = c->spec->step;     /* nothing was saved yet: from where the run began */
+	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
+}
+
+/* Members keep the records of their last steps for a coordinator that is to come; of more there is no line. */
+static void tell_unrecorded(struct conduct *c)
+{
+	char text[160];
+
+	if (!c->unrecorded)
+		return;
+	c->end.unrecorded += c->unrecorded;
+	snprintf(text, sizeof text, "%llu steps have no line in metrics.ndjson: nobody coordinated them, and members keep the records of their last %d",
+		(unsigned long long)c->unrecorded, HD_MEMBER_NEWS);
+	c->unrecorded = 0;
+	conduct_note(c, "unrecorded", HD_NOBODY, text);
+}
+
+static void reshape(struct conduct *c, uint64_t step)
+{
+	struct hd_reshape_said said;
+	bool asks = hd_reshape_step(&c->reshape, step, hd_coordinator_view(c->machine), &said);
+
+	if (said.kind[0])
+		conduct_note(c, said.kind, HD_NOBODY, said.text);
+	if (asks)
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
+}
+
+/* Local members, and those who have loaded the job: a policy may count on them. */
+static uint32_t could_be(const struct conduct *c)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS), here = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		here += w[i].state >= HD_W_STANDBY && w[i].state <= HD_W_MEMBER && !hd_is_remote(w[i].worker);
+	return here;
+}
+
+/* A policy asks as a user would; what it asks for is stored with the membership. */
+static void autoscale(struct conduct *c, const struct hd_step_news *n)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	struct hd_co_status status;
+	uint32_t guests = 0;
+	bool said;
+
+	hd_coordinator_status(c->machine, &status);
+	for (uint32_t i = 0; view && i < view->nmembers; i++)
+		guests += hd_is_remote(view->member[i]);
+	const struct hd_scaler_now now = { .members = status.nmembers - guests, .target = status.asked, .guests = guests, .here = could_be(c),
+		.step_ns = n->redone ? 0 : n->step_ns,
+		.vn_ps = view ? hd_pace_median(&c->reshape.pace, view->member, view->nmembers) : 0,
+		.left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
+		.since_ns = c->spec->dir->began_ns, .now_ns = hd_clock_now_ns(c->spec->clock) };
+	uint32_t size = status.halting ? 0 : hd_scaler_step(&c->scaler, &now, &said);
+	if (!status.halting && said)
+		conduct_note(c, "autoscale", HD_NOBODY, c->scaler.why);
+	if (!size)
+		return;
+	c->config.target = size;
+	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = size });
+}
+
+ACT(commit)
+{
+	const struct hd_step_news *n = a->news;
+	struct hd_co_status status;
+
+	(void)HD_FAILPOINT(CO_COMMIT);
+	hd_coordinator_status(c->machine, &status);
+	c->end.step = a->step + 1;
+	c->end.commits++;
+	c->spec->dir->membership = a->epoch;
+	if (!n) {
+		c->unrecorded += a->step >= c->recorded;
+		return;
+	}
+	tell_unrecorded(c);
+	c->end.has_digest |= n->has_digest;
+	if (n->has_digest)
+		c->end.digest = n->digest;
+	c->end.redone += n->redone;
+	c->loss = n->weight > 0 ? n->loss_sum / n->weight : 0;
+	c->step_ms = (double)n->step_ns * 1e-6;
+	c->wait_ms = (double)n->wait_ns * 1e-6;
+	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch, .loss_sum = n->loss_sum, .weight = n->weight,
+		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty, .skipped = n->skipped, .has_digest = n->has_digest,
+		.digest = n->digest };
+	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms, .workers = status.nmembers, .membership = a->epoch,
+		.redone = n->redone };
+	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
+		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
+	if (c->spec->watch.step)
+		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
+	reshape(c, a->step);
+	autoscale(c, n);
+}
+
+ACT(note) { conduct_note(c, a->name, a->worker, a->text ? a->text : ""); }
+
+ACT(exit)
+{
+	c->exit_code = a->code;
+	snprintf(c->exit_text, sizeof c->exit_text, "%s", a->text ? a->text : "");
+	c->over = true;
+}
+
+static void (*const act[HD_CO_DO_NKINDS])(struct conduct *c, const struct hd_co_action *a) = {
+	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store, [HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
+	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_COMMIT] = do_commit, [HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
+};
+
+void conduct_feed(struct conduct *c, const struct hd_co_event *event)
+{
+	if (!c->machine || c->nqueued == HD_CONDUCT_EVENTS)
+		return;                   /* the machine asks again for what it needs */
+	c->queue[(c->first + c->nqueued++) % HD_CONDUCT_EVENTS] = *event;
+	if (c->stepping)
+		return;
+	c->stepping = true;
+	while (c->nqueued && !c->over) {
+		const struct hd_co_event next = c->queue[c->first];
+		c->first = (c->first + 1) % HD_CONDUCT_EVENTS;
+		c->nqueued--;
+		struct hd_co_actions done = hd_coordinator_step(c->machine, &next, hd_clock_now_ns(c->spec->clock));
+		for (size_t i = 0; i < done.n; i++)
+			act[done.at[i].kind](c, &done.at[i]);
+	}
+	c->stepping = false;
+}

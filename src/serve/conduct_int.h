@@ -1,0 +1,72 @@
+/* conduct_int.h -- the inside of a run's coordinator; conduct.h says what it promises.
+ *
+ *	conduct.c        its life: crew, turns of the loop, how it ended
+ *	conduct_act.c    what the machine orders, carried out; what the run's folder is told
+ *	conduct_wire.c   what workers say, and the links
+ *	conduct_ask.c    what users ask
+ *	conduct_keep.c   what is stored, and what it begins with */
+#ifndef HD_SERVE_CONDUCT_INT_H
+#define HD_SERVE_CONDUCT_INT_H
+
+#include "wire/hub.h"
+#include "serve/conduct.h"
+#include "serve/control.h"
+#include "serve/crew.h"
+#include "serve/reshape.h"
+#include "serve/scaler.h"
+#include "serve/store.h"
+
+enum { HD_CONDUCT_EVENTS = 256 };
+
+struct conduct {
+	const struct hd_conduct_spec *spec;
+	struct hd_loop loop;
+	struct hd_net net;
+	struct hd_hub hub;
+	struct hd_control control;
+	struct hd_store *store;
+	struct hd_host host;
+	struct hd_crew crew;
+	uint32_t to_start, started_before;        /* workers that are wanted and not started yet; started before there was a machine */
+	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
+	struct hd_co_config config;
+	struct hd_reshape reshape;
+	struct hd_scaler scaler;
+	struct hd_arena messages;
+	uint8_t *room;
+	struct hd_co_event queue[HD_CONDUCT_EVENTS];
+	uint32_t first, nqueued;
+	bool stepping, over, wished;
+	int64_t detect_ns;
+	struct hd_conduct_end end;
+	double loss, step_ms, wait_ms;
+	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which a coordinator before this one had them */
+	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
+	uint32_t exit_code;
+	char exit_text[HD_MSG_TEXT + 1];
+	enum hd_err err;
+	struct hd_diag diag;
+};
+
+/* conduct_act.c */
+void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);       /* the first one counts */
+void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text);
+void conduct_feed(struct conduct *c, const struct hd_co_event *event);                   /* to the machine, and does what it orders */
+/* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
+int conduct_pid(const struct hd_co_worker_status *w);
+
+/* conduct_wire.c */
+HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
+void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
+
+/* conduct_ask.c: the answer of a struct hd_control */
+HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
+
+/* conduct_keep.c */
+HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
+/* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
+HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,147 @@
+#include "serve/conduct_int.h"
+
+#include <string.h>
+
+#include "base/le.h"
+#include "sys/thread.h"
+
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY,
+       RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
+
+static void record_put(const struct hd_co_record *r, uint8_t bytes[RECORD_BYTES])
+{
+	memset(bytes, 0, RECORD_BYTES);
+	hd_put64(bytes, r->serial);
+	hd_put32(bytes + 8, r->term);
+	hd_put32(bytes + 12, r->epoch);
+	hd_put32(bytes + 16, r->next_worker);
+	hd_put32(bytes + 20, r->target);
+	hd_put32(bytes + 24, r->nmembers);
+	bytes[28] = r->started;
+	bytes[29] = r->halting;
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		hd_put32(bytes + 30 + 4 * (size_t)i, r->member[i]);
+}
+
+static enum hd_err record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
+{
+	if (len != RECORD_BYTES || hd_get32(bytes + 24) > HD_MAX_MEMBERS || bytes[28] > 1 || bytes[29] > 1)
+		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
+	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
+		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
+		.halting = bytes[29] };
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		r->member[i] = hd_get32(bytes + 30 + 4 * (size_t)i);
+	return HD_OK;
+}
+static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
+{
+	uint8_t bytes[RECORD_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, diag);
+
+	if (!err)
+		err = record_get(&c->config.record, bytes, len, diag);
+	if (!err)
+		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+/* The zero of "t" is the beginning of the run, whoever coordinates it. */
+static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
+{
+	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;
+	uint8_t bytes[8];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_BEGAN, bytes, sizeof bytes, &len, diag);
+
+	if (err == HD_E_NOTFOUND) {
+		hd_put64(bytes, (uint64_t)wall);
+		return hd_store_put(c->store, RECORD_BEGAN, bytes, sizeof bytes, diag);
+	}
+	if (!err && len != sizeof bytes)
+		err = hd_fail(diag, HD_E_INTEGRITY, "the record of when the run began is not of this program");
+	if (!err)
+		age = wall - (int64_t)hd_get64(bytes);
+	c->spec->dir->began_ns -= age > 0 ? age : 0;
+	c->recorded = hd_rundir_recorded(c->spec->dir);
+	return err;
+}
+
+/* The job's policy, or what a user said since. */
+static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
+{
+	static const char *const row[] = { NULL, "curve", "ae-2020" };   /* words of elastic.autoscale.policy */
+	const struct hd_job *job = c->spec->task->job;
+	char kept[32] = "";
+	size_t len = 0;
+
+	struct hd_cores cores;
+	hd_cores_usable(&cores);
+	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;         /* that are started here */
+	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min, .max = c->config.max < most ? c->config.max : most,
+		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST : HD_OBJECTIVE_TIME,
+		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE),
+		.detect_ns = c->detect_ns };
+	enum hd_err err = hd_store_get(c->store, RECORD_POLICY, kept, sizeof kept - 1, &len, diag);
+	if (err && err != HD_E_NOTFOUND)
+		return err;
+	const char *policy = err ? row[hd_job_int(job, HD_JOB_AUTOSCALE)] : !strcmp(kept, "off") ? NULL : kept;
+	return hd_scaler_turn(&c->scaler, policy, diag);
+}
+
+enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
+{
+	const struct hd_job *job = c->spec->task->job;
+	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
+	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+
+	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
+	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
+		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
+		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .step = c->spec->step };
+	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
+		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
+	c->config.plan = hd_reshape_plan;
+	c->config.plan_self = &c->reshape;
+	if (c->config.min > c->config.max)
+		return hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", c->config.min, c->config.max);
+	enum hd_err err = read_store(c, diag);
+	if (!err)
+		err = set_began(c, diag);
+	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
+	c->config.record.target = c->config.target;
+	if (!err)
+		err = set_scaler(c, diag);
+	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
+		c->config.record.halting = c->config.record.started = false;
+		c->config.record.nmembers = 0;
+	}
+	if (!err && (c->config.target < c->config.min || c->config.target > c->config.max))
+		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
+			c->config.min, c->config.max);
+	return err;
+}
+enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag)
+{
+	const char *was = c->scaler.policy;
+	enum hd_err err = hd_scaler_turn(&c->scaler, policy, diag);
+
+	if (err || was == c->scaler.policy)
+		return err;
+	conduct_note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
+	return hd_store_put(c->store, RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"), diag);
+}
+
+enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag)
+{
+	uint8_t bytes[RECORD_BYTES];
+
+	record_put(record, bytes);
+	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
+}
+
+enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag)
+{
+	return hd_store_put(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, diag);
+}
