@@ -39,6 +39,12 @@ HD_MUST_USE enum hd_err hd_prices_read(struct hd_prices *prices, const char *nam
 /* The answer of the provider's price-history call: {"SpotPriceHistory": [{InstanceType, AvailabilityZone, Timestamp, SpotPrice}]}. */
 HD_MUST_USE enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file, struct hd_arena *arena, struct hd_diag *diag);
 
+/* Several histories as one, of equal times the later counts; with `zones` the lines of these alone: a zone that none has is refused. */
+HD_MUST_USE enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd_prices *parts, uint32_t nzones, const char *const *zones,
+	struct hd_arena *arena, struct hd_diag *diag);
+/* Seconds since 1970 of a time as the files have it: a number, or ISO 8601 with T or a blank. */
+HD_MUST_USE enum hd_err hd_prices_time(const char *text, double *at_s, struct hd_diag *diag);
+
 uint32_t hd_prices_type(const struct hd_prices *prices, const char *name);       /* HD_PRICE_NONE: not there */
 double hd_price_at(const struct hd_prices *prices, uint32_t type, double at_s);   /* rule 2 */
 double hd_price_change(const struct hd_prices *prices, uint32_t type, double after_s);        /* when the next line of the type comes; INFINITY: none */

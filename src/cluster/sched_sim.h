@@ -16,6 +16,8 @@
  *	   exponential per device held and cost `lost_s`. Draws are keyed by (seed, device or job, number): a job more shifts none.
  *	5. A price in force is read when it is charged; shares are made anew for a price that moved by a tenth, an hour after the last.
  *
+ * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or else on its fastest.
+ *
  * Finish-time fairness rho = JCT / (time alone on its isolated share among as many jobs as there were on average meanwhile).
  *
  * Equal settings give equal bytes of result and log. Memory grows with the jobs of the list (one row each) and with those that are
@@ -46,6 +48,9 @@ struct hd_sched_sim_setting {
 	bool (*next)(void *source, struct hd_listed_job *job);
 	void *source;
 	bool trace;                               /* gavel: the source is a trace */
+	double deadline_factor;                   /* above 0: of jobs that come without one, so many times the duration after arrival */
+	uint32_t nentities;                       /* a job is in the entity of its user's name, without a user in number id % nentities */
+	const struct hd_sched_entity *entities;
 	uint64_t first, end;                      /* averages over jobs [first, end), and stop when all of these are over; 0, 0: all */
 	double stop_s;                            /* exact: no later than this; 0: no limit */
 	/* exact */
@@ -55,7 +60,7 @@ struct hd_sched_sim_setting {
 	const struct hd_prices *prices;           /* NULL: the types' own */
 	const uint32_t *price_type;               /* [ntypes] of `prices`; HD_PRICE_NONE: the type's own */
 	double prices_from_s;                     /* time of `prices` at the first arrival */
-	const struct hd_machine_events *events;   /* of one type, in place of its rate */
+	const struct hd_machine_events *events;   /* of one type, in place of its rate; never more machines than the type has */
 	uint32_t event_type;
 	const struct hd_sched_elastic *elastic;   /* every job is elastic like this; NULL: none is */
 	struct hd_text *log;                      /* decisions, one line each; NULL: none */

@@ -152,6 +152,17 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SWITCHING,   0,   "switching",     TEXT,   "S,R,M,P", "seconds that a start, resize, move and preemption cost (default 30,1,20,5)") \
 	X(ROWS,        0,   "rows",          TEXT,   "FILE",    "write one row a job (CSV)")                       \
 	X(LOG,         0,   "log",           TEXT,   "FILE",    "write every decision, one JSON object a line")    \
+	X(NODES,       0,   "nodes",         TEXT,   "FILE",    "machines with their devices (sn,gpu,model...: Alibaba's list), in place of --cluster") \
+	X(PRICES,      0,   "prices",        TEXT,   "FILE,...", "histories of spot prices: lines between tabs, CSV, or the provider's JSON") \
+	X(ZONES,       0,   "zones",         TEXT,   "ZONE,...", "only prices of these zones (default: the cheapest of all)") \
+	X(PRICE_AS,    0,   "price-as",      TEXT,   "TYPE=NAME,...", "what the prices call a type (default: the same)") \
+	X(PRICES_FROM, 0,   "prices-from",   TEXT,   "TIME",    "time of the prices when the first job comes: ISO 8601, or seconds since 1970 (default: their start)") \
+	X(SPOT,        0,   "spot",          TEXT,   "[TYPE:]FILE", "machines of a type that come and go: milliseconds,add|remove,name or samples of a count") \
+	X(ELASTIC,     0,   "elastic",       TEXT,   "K=X,...", "jobs run on other numbers of devices: min, max, vns, resize (seconds), speedup=S1:S2:..., mixed") \
+	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "who shares the cluster; a job is of its user, without one of number id mod count") \
+	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \
+	X(DEADLINE_FACTOR, 0, "deadline-factor", TEXT, "X",    "deadlines for jobs without one, so many times their duration") \
+	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, alpha, pack, published, backfill, preempt") \
 	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")
 
 enum hd_opt {

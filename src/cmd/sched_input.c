@@ -4,19 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/near.h"
 #include "base/num.h"
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
 
-static enum hd_err read_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len)
+enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len)
 {
 	return hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHED_FILE, bytes, len, &cmd->diag);
 }
 
-/* "NAME:X,NAME:X": calls `put` for each; X is a number in [0, max]. */
-static enum hd_err each(struct hd_cmd *cmd, enum hd_opt opt, double max, struct hd_sched_input *in,
-	enum hd_err (*put)(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name, double x))
+enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, const struct hd_json **json)
+{
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = hd_sched_file(cmd, path, &bytes, &len);
+
+	return err ? err : hd_json_parse(&cmd->arena, path, (const char *)bytes, len, json, &cmd->diag);
+}
+
+enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks, hd_sched_put *put, void *to)
 {
 	char *at = hd_arena_text(&cmd->arena, cmd->args.text[opt], strlen(cmd->args.text[opt])), *next;
 	enum hd_err err = HD_OK;
@@ -24,154 +31,87 @@ static enum hd_err each(struct hd_cmd *cmd, enum hd_opt opt, double max, struct 
 	if (!at)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --%s", hd_opts[opt].name);
 	for (; at && !err; at = next) {
-		char *mark = strpbrk(at, ":=");
-		double x = 0;
 		if ((next = strchr(at, ',')))
 			*next++ = 0;
-		if (!mark || (next && mark >= next) || mark == at || hd_num_f64(mark + 1, 0, max, &x, NULL))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: \"%.60s\" is not TYPE:NUMBER, the number from 0 to %.10g", hd_opts[opt].name, at, max);
-		*mark = 0;
-		err = put(cmd, in, at, x);
+		char *mark = strpbrk(at, marks);
+		if (!*at || mark == at)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s %.100s: it is %s", hd_opts[opt].name, cmd->args.text[opt], hd_opts[opt].value);
+		if (mark)
+			*mark++ = 0;
+		err = put(cmd, to, at, mark);
 	}
 	return err;
 }
 
-static enum hd_err put_type(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name, double x)
+enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys, const struct hd_sched_key *keys, char *name, char *value)
 {
-	if (in->ntypes == HD_SCHED_TYPES || x != floor(x))
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster: %s:%g: whole numbers of at most %d types", name, x, HD_SCHED_TYPES);
-	for (uint32_t t = 0; t < in->ntypes; t++)
-		if (!strcmp(in->type[t].name, name))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster names %s twice", name);
-	in->type[in->ntypes++] = (struct hd_sched_type){ .name = name, .n = (uint32_t)x };
-	return HD_OK;
-}
+	struct hd_near near = hd_near_to(name);
+	struct hd_diag why = { "" };
 
-static uint32_t type_of(struct hd_cmd *cmd, const struct hd_sched_input *in, const char *option, const char *name)
-{
-	for (uint32_t t = 0; t < in->ntypes; t++)
-		if (!strcmp(in->type[t].name, name))
-			return t;
-	(void)hd_fail(&cmd->diag, HD_E_INVAL, "--%s: the cluster has no type \"%.60s\"", option, name);
-	return HD_SCHED_NONE;
-}
-
-static enum hd_err put_price(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name, double x)
-{
-	uint32_t t = type_of(cmd, in, "price", name);
-
-	if (t == HD_SCHED_NONE)
-		return HD_E_INVAL;
-	in->type[t].price_usd_h = x;
-	return HD_OK;
-}
-
-static enum hd_err put_speed(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name, double x)
-{
-	uint32_t t = type_of(cmd, in, "speed", name);
-
-	if (t == HD_SCHED_NONE)
-		return HD_E_INVAL;
-	in->speed[t] = x;
-	return HD_OK;
-}
-
-static enum hd_err put_revoked(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name, double x)
-{
-	uint32_t t = type_of(cmd, in, "revoke", name);
-
-	if (t == HD_SCHED_NONE)
-		return HD_E_INVAL;
-	in->type[t].revoked_per_s = x / 3600;
-	return HD_OK;
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(((const struct hd_sched_type *)a)->name, ((const struct hd_sched_type *)b)->name); }
-
-static enum hd_err read_cluster(struct hd_cmd *cmd, struct hd_sched_input *in)
-{
-	const char *names[HD_SCHED_TYPES];
-	enum hd_err err = has(cmd, HD_OPT_POOL) ? each(cmd, HD_OPT_POOL, HD_SCHED_DEVICES, in, put_type)
-		: hd_fail(&cmd->diag, HD_E_INVAL, "which devices? --cluster v100:36,p100:36,k80:36");
-
-	if (err)
-		return err;
-	qsort(in->type, in->ntypes, sizeof *in->type, by_name);
-	for (uint32_t t = 0; t < in->ntypes; t++) {
-		names[t] = in->type[t].name;
-		in->speed[t] = 1;
-		if (in->has_rates && hd_rates_type(&in->all, names[t]) == HD_RATES_NONE)
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--cluster: %s has no type \"%.60s\"", cmd->args.text[HD_OPT_THROUGHPUTS], names[t]);
+	for (uint32_t k = 0; k < nkeys; k++) {
+		hd_near_offer(&near, keys[k].key);
+		if (strcmp(keys[k].key, name) != 0)
+			continue;
+		if (!value != !!keys[k].flag)
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s %s", hd_opts[opt].name, name, value ? "takes no value" : "needs a value");
+		if (keys[k].flag)
+			*keys[k].flag = true;
+		else if (keys[k].text)
+			*keys[k].text = value;
+		else if (keys[k].number ? hd_num_f64(value, keys[k].least, keys[k].most, keys[k].number, &why)
+			: hd_num_u64(value, (uint64_t)keys[k].most, keys[k].count, &why))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s: %s", hd_opts[opt].name, name, why.text);
+		return HD_OK;
 	}
-	if (has(cmd, HD_OPT_PRICE))
-		err = each(cmd, HD_OPT_PRICE, 1e6, in, put_price);
-	if (!err && has(cmd, HD_OPT_SPEED))
-		err = each(cmd, HD_OPT_SPEED, 1e9, in, put_speed);
-	if (!err && has(cmd, HD_OPT_REVOKE))
-		err = each(cmd, HD_OPT_REVOKE, 1e6, in, put_revoked);
-	if (!err && in->has_rates)
-		err = hd_rates_pick(&in->all, in->ntypes, names, &cmd->arena, &in->rates, &cmd->diag);
-	return err;
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: there is no \"%.60s\"%s%s%s; it is %s", hd_opts[opt].name, name, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "", hd_opts[opt].value);
 }
 
 static enum hd_err read_rates(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
-	const char *path = cmd->args.text[HD_OPT_THROUGHPUTS];
 	const struct hd_json *json;
-	uint8_t *bytes;
-	size_t len;
-	enum hd_err err = read_file(cmd, path, &bytes, &len);
+	enum hd_err err = hd_sched_json(cmd, cmd->args.text[HD_OPT_THROUGHPUTS], &json);
 
-	if (!err)
-		err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag);
 	in->has_rates = true;
 	return err ? err : hd_rates_read(&in->all, json, &cmd->arena, &cmd->diag);
 }
 
-/* "rate=R,seed=N,first=A,end=B,jobs=J,multi,priorities,slo" */
+struct generate { struct hd_job_generator_setting how; uint64_t seed, first, end, jobs; };
+
+static enum hd_err put_generate(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct generate *g = to;
+	const struct hd_sched_key keys[] = {
+		{ .key = "rate", .number = &g->how.per_hour, .most = 1e9 }, { .key = "seed", .count = &g->seed, .most = UINT32_MAX - 8 },
+		{ .key = "first", .count = &g->first, .most = HD_JOB_LIST }, { .key = "end", .count = &g->end, .most = HD_JOB_LIST },
+		{ .key = "jobs", .count = &g->jobs, .most = HD_JOB_LIST }, { .key = "multi", .flag = &g->how.multi },
+		{ .key = "priorities", .flag = &g->how.priorities }, { .key = "slo", .flag = &g->how.slos },
+	};
+
+	return hd_sched_keys(cmd, HD_OPT_GENERATE, sizeof keys / sizeof *keys, keys, key, value);
+}
+
 static enum hd_err read_generate(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
-	struct hd_job_generator_setting how = { 0 };
-	char *at = hd_arena_text(&cmd->arena, cmd->args.text[HD_OPT_GENERATE], strlen(cmd->args.text[HD_OPT_GENERATE])), *next;
-	uint64_t seed = 0, jobs = 0;
-	struct { const char *key; uint64_t *count; uint64_t max; bool *flag; double *number; } keys[] = {
-		{ .key = "rate", .number = &how.per_hour }, { .key = "seed", .count = &seed, .max = UINT32_MAX - 8 },
-		{ .key = "first", .count = &in->first, .max = HD_JOB_LIST }, { .key = "end", .count = &in->end, .max = HD_JOB_LIST },
-		{ .key = "jobs", .count = &jobs, .max = HD_JOB_LIST }, { .key = "multi", .flag = &how.multi },
-		{ .key = "priorities", .flag = &how.priorities }, { .key = "slo", .flag = &how.slos },
-	};
-	enum { NKEYS = sizeof keys / sizeof *keys };
+	struct generate g = { 0 };
+	enum hd_err err = hd_sched_each(cmd, HD_OPT_GENERATE, ":=", put_generate, &g);
 
-	for (; at; at = next) {
-		char *value = strchr(at, '=');
-		size_t k;
-		if ((next = strchr(at, ',')))
-			*next++ = 0;
-		value = value && (!next || value < next) ? value : NULL;
-		if (value)
-			*value++ = 0;
-		for (k = 0; k < NKEYS && strcmp(keys[k].key, at) != 0; k++)
-			;
-		if (k == NKEYS || (!value != !!keys[k].flag)
-			|| (keys[k].count && hd_num_u64(value, keys[k].max, keys[k].count, NULL)) || (keys[k].number && hd_num_f64(value, 0, 1e9,
-				keys[k].number, NULL)))
-			return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: %s \"%.60s\"; it takes rate=R,seed=N,first=A,end=B,jobs=J,multi,priorities,slo",
-				k == NKEYS ? "there is no" : "no such value may be given to", at);
-		if (keys[k].flag)
-			*keys[k].flag = true;
-	}
+	if (err)
+		return err;
+	in->first = g.first;
+	in->end = g.end;
 	if (!in->has_rates)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate needs --throughputs: how much work a job is, it takes from there");
-	if (!in->end && !jobs)
+	if (!in->end && !g.jobs)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate without an end: give jobs=J, or first=A,end=B to look at those jobs of an endless list");
 	if (in->end && in->end <= in->first)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--generate: first=%llu,end=%llu holds no job", (unsigned long long)in->first,
 			(unsigned long long)in->end);
-	how.seed = (uint32_t)seed;
+	g.how.seed = (uint32_t)g.seed;
 	in->generates = true;
-	in->left = jobs ? jobs : UINT64_MAX;
-	in->setting.seed = how.seed;
-	return hd_job_generator_init(&in->generator, &how, &in->all, &cmd->diag);
+	in->left = g.jobs ? g.jobs : UINT64_MAX;
+	in->setting.seed = g.how.seed;
+	return hd_job_generator_init(&in->generator, &g.how, &in->all, &cmd->diag);
 }
 
 static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
@@ -180,7 +120,7 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 	struct hd_job_table_how how = { .rates = in->has_rates ? &in->all : NULL, .seed = cmd->args.count[HD_OPT_SEED] };
 	uint8_t *bytes;
 	size_t len;
-	enum hd_err err = read_file(cmd, path, &bytes, &len);
+	enum hd_err err = hd_sched_file(cmd, path, &bytes, &len);
 
 	if (!err && has(cmd, HD_OPT_MAP))
 		err = hd_job_columns_parse(&how.columns, cmd->args.text[HD_OPT_MAP], &cmd->arena, &cmd->diag);
@@ -261,6 +201,107 @@ static enum hd_err seconds_of(struct hd_cmd *cmd, enum hd_opt opt, double *out)
 	return HD_OK;
 }
 
+/* What has no option of its own: numbers of the policy and of the simulation. */
+static enum hd_err put_tune(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct hd_sched_input *in = to;
+	struct hd_policy_setting *p = &in->tuned;
+	struct hd_sched_sim_setting *s = &in->setting;
+	const struct hd_sched_key keys[] = {
+		{ .key = "kappa", .number = &s->kappa, .least = -1, .most = 1e6 }, { .key = "away", .number = &s->away_s, .most = 1e9 },
+		{ .key = "stop", .number = &s->stop_s, .most = 1e12 }, { .key = "failures", .number = &s->failures_per_s, .most = 1 },
+		{ .key = "free-switching", .flag = &s->free_switching },
+		{ .key = "beta", .number = &p->beta, .least = -1, .most = 1e6 }, { .key = "phi", .number = &p->phi, .least = -1, .most = 1 },
+		{ .key = "alpha", .number = &p->alpha, .most = 1 }, { .key = "pack", .number = &p->pack_threshold, .most = 2 },
+		{ .key = "published", .flag = &p->published }, { .key = "backfill", .flag = &p->backfill }, { .key = "preempt", .flag = &p->preempt },
+	};
+
+	return hd_sched_keys(cmd, HD_OPT_TUNE, sizeof keys / sizeof *keys, keys, key, value);
+}
+
+struct elastic_ask { uint64_t min, max, nvns; const char *speedup; struct hd_sched_elastic *elastic; };
+
+static enum hd_err put_elastic(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct elastic_ask *ask = to;
+	const struct hd_sched_key keys[] = {
+		{ .key = "min", .count = &ask->min, .most = HD_SCHED_MOST }, { .key = "max", .count = &ask->max, .most = HD_SCHED_MOST },
+		{ .key = "vns", .count = &ask->nvns, .most = HD_JOB_SCALE }, { .key = "resize", .number = &ask->elastic->resize_s, .most = 1e6 },
+		{ .key = "speedup", .text = &ask->speedup }, { .key = "mixed", .flag = &ask->elastic->mixed },
+	};
+
+	return hd_sched_keys(cmd, HD_OPT_ELASTIC, sizeof keys / sizeof *keys, keys, key, value);
+}
+
+/* Steps/s of k devices over those of one: "1:1.9:2.7", or what an even split of the virtual nodes gives. */
+static enum hd_err read_speedup(struct hd_cmd *cmd, const struct elastic_ask *ask)
+{
+	double *s = hd_arena_take(&cmd->arena, ask->max + 1, sizeof *s);
+	const char *at = ask->speedup;
+
+	if (!s)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --elastic");
+	for (uint64_t k = 1; k <= ask->max; k++) {
+		uint64_t used = k < ask->nvns ? k : ask->nvns;
+		s[k] = (double)ask->nvns / (double)((ask->nvns + used - 1) / used);
+		if (!at)
+			continue;
+		size_t len = strcspn(at, ":");
+		char *digits = hd_arena_text(&cmd->arena, at, len);
+		bool last = !at[len];
+		if (last != (k == ask->max) || !digits || hd_num_f64(digits, s[k - 1], 1e6, &s[k], NULL))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: speedup=%s: one number for each count of devices up to max, not falling",
+				ask->speedup);
+		at += len + !last;
+	}
+	ask->elastic->speedup = s;
+	return HD_OK;
+}
+
+static enum hd_err read_elastic(struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	struct elastic_ask ask = { .min = 1, .max = 8, .elastic = &in->elastic };
+	enum hd_err err = hd_sched_each(cmd, HD_OPT_ELASTIC, ":=", put_elastic, &ask);
+
+	if (err)
+		return err;
+	ask.nvns = ask.nvns ? ask.nvns : ask.max;
+	if (!ask.min || ask.max < ask.min)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: min %llu, max %llu: 1 device at least, and max no less than min",
+			(unsigned long long)ask.min,
+			(unsigned long long)ask.max);
+	in->elastic.min = (uint32_t)ask.min;
+	in->elastic.max = (uint32_t)ask.max;
+	in->elastic.nvns = (uint32_t)ask.nvns;
+	in->setting.elastic = &in->elastic;
+	return read_speedup(cmd, &ask);
+}
+
+static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *weight)
+{
+	struct hd_sched_input *in = to;
+	struct hd_sched_entity *entities = hd_arena_take(&cmd->arena, in->setting.nentities + 1, sizeof *entities);
+	const char *kind = cmd->args.text[HD_OPT_ENTITY_KIND];
+	double w = 1;
+
+	if (!entities)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --entities");
+	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight && (hd_num_f64(weight, 0, 1e9, &w, NULL) || !(w > 0))))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--entities: %.60s:%.40s: a weight above 0, of at most %d entities", name, weight ? weight : "",
+			HD_SCHED_ENTITIES);
+	for (uint32_t e = 0; e < in->setting.nentities; e++)
+		if (!strcmp(in->setting.entities[e].name, name))
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--entities names %.60s twice", name);
+	if (in->setting.nentities)
+		memcpy(entities, in->setting.entities, in->setting.nentities * sizeof *entities);
+	entities[in->setting.nentities++] = (struct hd_sched_entity){ name, w,
+		kind && !strcmp(kind, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+	in->setting.entities = entities;
+	return HD_OK;
+}
+
+static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd, HD_OPT_ENTITIES, ":=", put_entity, in); }
+
 enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	struct hd_sched_sim_setting *set = &in->setting;
@@ -269,8 +310,9 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	*in = (struct hd_sched_input){ 0 };
 	err = hd_sched_input_jobs(cmd, in);
 	if (!err)
-		err = read_cluster(cmd, in);
+		err = hd_sched_pool(cmd, in);
 	set->costs = HD_SWITCH_COSTS;
+	set->away_s = 600;
 	if (!err && has(cmd, HD_OPT_SWITCHING))
 		err = read_switching(cmd, &set->costs);
 	if (!err)
@@ -279,6 +321,14 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = seconds_of(cmd, HD_OPT_RESET, &set->min_reset_s);
 	if (!err)
 		err = seconds_of(cmd, HD_OPT_LOST, &set->lost_s);
+	if (!err)
+		err = seconds_of(cmd, HD_OPT_DEADLINE_FACTOR, &set->deadline_factor);
+	if (!err && has(cmd, HD_OPT_TUNE))
+		err = hd_sched_each(cmd, HD_OPT_TUNE, ":=", put_tune, in);
+	if (!err && has(cmd, HD_OPT_ELASTIC))
+		err = read_elastic(cmd, in);
+	if (!err && has(cmd, HD_OPT_ENTITIES))
+		err = read_entities(cmd, in);
 	if (err)
 		return err;
 	if (has(cmd, HD_OPT_SEED) && cmd->args.count[HD_OPT_SEED] > UINT32_MAX - 8)
@@ -296,7 +346,6 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	set->trace = !in->generates;
 	set->first = in->first;
 	set->end = in->end;
-	set->away_s = 600;
 	return HD_OK;
 }
 
@@ -306,10 +355,13 @@ enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in,
 	static const struct { const char *name; enum hd_variant variant; } published[] = { { "fifo", HD_VARIANT_PLAIN }, { "gandiva", HD_VARIANT_PACKED } };
 	enum hd_err err;
 
-	in->policy = (struct hd_policy_setting){ .fidelity = in->setting.fidelity };
+	in->policy = in->tuned;
 	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)))
 		return err;
+	if (in->setting.elastic && !(in->policy.policy->powers & HD_POLICY_ELASTIC))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: the policy %s runs jobs on the devices they ask for, or not at all", name);
 	in->policy.fidelity = in->setting.fidelity;
+	in->policy.deadlines |= in->policy.fidelity == HD_FIDELITY_EXACT && !in->policy.published;
 	in->policy.seed = in->setting.seed;
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++)
 		if (in->setting.fidelity == HD_FIDELITY_GAVEL && !strcmp(name, published[i].name))

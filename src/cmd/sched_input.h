@@ -1,4 +1,6 @@
-/* sched_input.h -- what the verbs of the cluster scheduler are given: devices, rates, jobs, a policy. */
+/* sched_input.h -- what the verbs of the cluster scheduler are given: devices, rates, jobs, a policy.
+ *
+ * sched_input.c reads jobs and what holds for all of them, sched_pool.c the devices: how many, what they cost, when they come and go. */
 #ifndef HD_CMD_SCHED_INPUT_H
 #define HD_CMD_SCHED_INPUT_H
 
@@ -6,7 +8,9 @@
 #include "cluster/sched_sim.h"
 #include "cmd/verbs.h"
 
-enum { HD_SCHED_FILE = 256 << 20 };               /* bytes of an input file */
+enum { HD_SCHED_FILE = 256 << 20,                 /* bytes of an input file */
+       HD_SCHED_FILES = 64,                       /* of one option */
+       HD_SCHED_MOST = 4096 };                    /* devices of an elastic job */
 
 struct hd_sched_input {
 	uint32_t ntypes;
@@ -18,9 +22,17 @@ struct hd_sched_input {
 	bool has_rates, generates, bounded;       /* bounded: the generator ends */
 	uint64_t left, first, end;
 	size_t at;
-	struct hd_policy_setting policy;
+	struct hd_policy_setting policy, tuned;   /* tuned: what --tune says, before the name is read */
+	uint32_t *host;
+	struct hd_prices prices;
+	uint32_t price_type[HD_SCHED_TYPES];
+	struct hd_machine_events events;
+	struct hd_sched_elastic elastic;
 	struct hd_sched_sim_setting setting;
 };
+
+/* One of the names an option knows, and where its value goes: a flag has none. */
+struct hd_sched_key { const char *key; double *number; uint64_t *count; bool *flag; const char **text; double least, most; };
 
 /* All options of `sched simulate` but the policy; input->setting is complete but for it. */
 HD_MUST_USE enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *input);
@@ -28,5 +40,16 @@ HD_MUST_USE enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input
 HD_MUST_USE enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *input, const char *name);
 /* Jobs of --trace or --generate alone. */
 HD_MUST_USE enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *input);
+
+/* --cluster or --nodes, and all that is said of devices: the part of hd_sched_input after the rates. */
+HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *input);
+
+HD_MUST_USE enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len);
+HD_MUST_USE enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, const struct hd_json **json);
+/* "A:x,B=y,C": calls `put` for each, cut at the first of `marks`; the value is NULL where there is none. */
+typedef enum hd_err hd_sched_put(struct hd_cmd *cmd, void *to, char *key, char *value);
+HD_MUST_USE enum hd_err hd_sched_each(struct hd_cmd *cmd, enum hd_opt opt, const char *marks, hd_sched_put *put, void *to);
+/* Puts the value where its key says; an unknown key is told of, with the one that was perhaps meant. */
+HD_MUST_USE enum hd_err hd_sched_keys(struct hd_cmd *cmd, enum hd_opt opt, uint32_t nkeys, const struct hd_sched_key *keys, char *name, char *value);
 
 #endif

@@ -279,12 +279,7 @@ enum hd_err hd_cmd_sched_gen(struct hd_cmd *cmd)
 		return HD_E_INVAL;
 	if (cmd->args.has[HD_OPT_THROUGHPUTS]) {
 		const struct hd_json *json;
-		uint8_t *bytes;
-		size_t len;
-		const char *path = cmd->args.text[HD_OPT_THROUGHPUTS];
-		if ((err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHED_FILE, &bytes, &len, &cmd->diag))
-			|| (err = hd_json_parse(&cmd->arena, path, (const char *)bytes, len, &json, &cmd->diag))
-			|| (err = hd_rates_read(&in.all, json, &cmd->arena, &cmd->diag)))
+		if ((err = hd_sched_json(cmd, cmd->args.text[HD_OPT_THROUGHPUTS], &json)) || (err = hd_rates_read(&in.all, json, &cmd->arena, &cmd->diag)))
 			return err;
 		how.rates = &in.all;
 	}

@@ -15,7 +15,9 @@ static const char run_more[] =
 
 #define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
 #define SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, \
-	HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED
+	HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, HD_OPT_NODES, \
+	HD_OPT_PRICES, HD_OPT_ZONES, HD_OPT_PRICE_AS, HD_OPT_PRICES_FROM, HD_OPT_SPOT, HD_OPT_ELASTIC, HD_OPT_ENTITIES, HD_OPT_ENTITY_KIND, \
+	HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE
 #define COST_OPTS HD_OPT_PERIODS
 
 const struct hd_verb hd_verbs[] = {
@@ -296,6 +298,11 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG), hd_cmd_sched_simulate, "program_sched_sim.sh" },
 	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",
 	  "--policy A,B,C names them.", OPTS(SCHED_OPTS), hd_cmd_sched_compare, "program_sched_sim.sh" },
+	{ "sched replay", "LOG|TRACE", 1, 1, "run a log of decisions again and compare, or a list of jobs under a policy",
+	  "A log (`heddle sched simulate --log FILE`) holds all that was given: nothing else is read, and no option may change it. Its decisions are\n"
+	  "made again and compared byte for byte: exit 0 equal, 5 with the first line that differs; -o writes the log made now.\n"
+	  "A list of jobs (a trace, a table, sacct's output) is simulated as `heddle sched simulate --trace` does. Commands in it are text.",
+	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_OUTPUT), hd_cmd_sched_replay, "program_sched_replay.sh" },
 	{ "sched gen", "", 0, 0, "make jobs up, as a trace of ten columns",
 	  "--generate: the published generator. Otherwise --count jobs with the marginals of a published cluster: 93 % of one device, durations\n"
 	  "from minutes to weeks, arrivals by day and week; a job more changes none before it.",

@@ -254,6 +254,39 @@ enum hd_err hd_prices_json(struct hd_prices *prices, const struct hd_json *file,
 	return err ? err : close_reader(&r, hd_json_path(file, path, sizeof path), prices, diag);
 }
 
+enum hd_err hd_prices_join(struct hd_prices *prices, uint32_t n, const struct hd_prices *parts, uint32_t nzones, const char *const *zones,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	bool *seen = hd_arena_take(arena, nzones + 1, sizeof *seen);
+	struct reader r;
+	enum hd_err err = open_reader(&r, arena, diag);
+
+	if (!err && !seen)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the names of zones");
+	for (uint32_t k = 0; k < n && !err; k++)
+		for (size_t i = 0; i < parts[k].n && !err; i++) {
+			const struct hd_price *line = &parts[k].at[i];
+			uint32_t z = 0;
+			while (z < nzones && strcmp(zones[z], parts[k].zone[line->zone]) != 0)
+				z++;
+			if (z == nzones && nzones)
+				continue;
+			seen[z] = true;
+			err = add(&r, parts[k].type[line->type], parts[k].zone[line->zone], line->at_s, line->usd_h, diag);
+		}
+	for (uint32_t z = 0; z < nzones && !err; z++)
+		if (!seen[z])
+			err = hd_fail(diag, HD_E_INPUT, "no price is of the zone \"%.60s\"; the first zone is \"%.60s\"", zones[z], n ? parts[0].zone[0] : "");
+	return err ? err : close_reader(&r, "prices", prices, diag);
+}
+
+enum hd_err hd_prices_time(const char *text, double *at_s, struct hd_diag *diag)
+{
+	if (!hd_num_f64(text, 0, 1e12, at_s, NULL) || when_parse(text, at_s))
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "\"%.60s\" is no time: seconds since 1970, or YYYY-MM-DDTHH:MM:SS", text);
+}
+
 uint32_t hd_prices_type(const struct hd_prices *prices, const char *name)
 {
 	for (uint32_t t = 0; t < prices->ntypes; t++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/num.h"
 #include "base/room.h"
 #include "cluster/schedsim/int.h"
 
@@ -137,6 +138,26 @@ static enum hd_err start_runs(struct turns *t)
 	return err ? err : remember(t);
 }
 
+static void log_turn(const struct turns *t)
+{
+	struct hd_text *log = t->sim->set->log;
+	char number[HD_NUM_CAP];
+
+	if (!log)
+		return;
+	hd_text_addf(log, "{\"at\":%s,\"round\":[", hd_num_print_f64(number, t->sim->now_s));
+	for (uint32_t i = 0; i < t->round.nruns; i++) {
+		const struct hd_run *run = &t->round.run[i];
+		hd_text_addf(log, "%s{\"run\":%llu", i ? "," : "", (unsigned long long)run->id[0]);
+		if (run->nmembers == 2)
+			hd_text_addf(log, ",\"with\":%llu", (unsigned long long)run->id[1]);
+		for (uint32_t d = 0; d < run->ndevices; d++)
+			hd_text_addf(log, "%s%u", d ? "," : ",\"on\":[", t->round.device[run->first + d]);
+		hd_text_add(log, "]}");
+	}
+	hd_text_add(log, "]}\n");
+}
+
 static enum hd_err turn(struct turns *t)
 {
 	struct sim *sim = t->sim;
@@ -162,6 +183,8 @@ static enum hd_err turn(struct turns *t)
 	if (!err)
 		err = hd_rounds_next(sim->rounds, &t->round, sim->diag);
 	sim->result->rounds++;
+	if (!err)
+		log_turn(t);
 	return err ? err : start_runs(t);
 }
 

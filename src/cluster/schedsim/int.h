@@ -7,7 +7,7 @@
 struct sim_job {
 	struct hd_listed_job listed;
 	uint64_t id;
-	uint32_t ikind, failures, draws;
+	uint32_t ikind, entity, failures, draws;
 	double done;                              /* steps */
 	double admitted_s, jobs_before;           /* integral of the number of jobs when it came */
 	double redo;                              /* steps to do again */

@@ -280,8 +280,9 @@ static void log_round(struct events *e, const char *why)
 
 	if (!log)
 		return;
+	size_t before = log->len;
 	hd_text_addf(log, "{\"at\":%s,\"%s\":[", hd_num_print_f64(number, e->sim->now_s), why);
-	bool follows = false;
+	bool follows = false, changes = false;
 	for (uint32_t i = 0; i < e->nlive; i++) {
 		const struct live *l = &e->live[i];
 		if (l->run.kind == HD_RUN_SAME)
@@ -293,7 +294,7 @@ static void log_round(struct events *e, const char *why)
 		for (uint32_t d = 0; d < l->run.ndevices; d++)
 			hd_text_addf(log, "%s%u", d ? "," : "", e->device[l->first + d]);
 		hd_text_add(log, "]}");
-		follows = true;
+		follows = changes = true;
 	}
 	hd_text_add(log, "],\"off\":[");
 	follows = false;
@@ -303,9 +304,13 @@ static void log_round(struct events *e, const char *why)
 			if (!job || job->run != UINT32_MAX)
 				continue;
 			hd_text_addf(log, "%s%llu", follows ? "," : "", (unsigned long long)job->id);
-			follows = true;
+			follows = changes = true;
 		}
 	hd_text_add(log, "]}\n");
+	if (!changes && !log->full) {                     /* who runs, goes on: no line */
+		log->len = before;
+		log->at[before] = 0;
+	}
 }
 
 static void begin(struct events *e, struct live *l, const struct hd_run *run, const uint32_t *device, uint32_t *used)

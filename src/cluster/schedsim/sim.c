@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/room.h"
-#include "cluster/schedsim/int.h"
+#include "cluster/schedsim/log.h"
 
 enum { POLICY_BYTES = 1 << 30 };
 
@@ -21,6 +21,13 @@ static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set
 	return (struct hd_rounds_setting){ .fidelity = set->fidelity, .round_s = set->round_s, .min_reset_s = set->min_reset_s, .kappa = set->kappa,
 		.queue = (row->powers & HD_POLICY_QUEUE) && (!gavel || row->variants & 1u << HD_VARIANT_PLAIN),
 		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
+}
+
+static void fetch(struct sim *sim)
+{
+	sim->more = sim->set->next(sim->set->source, &sim->ahead);
+	if (sim->more)
+		schedsim_log_job(sim, sim->admitted, &sim->ahead);
 }
 
 enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *set, struct hd_sched_sim_result *result, struct hd_arena *arena,
@@ -42,7 +49,8 @@ enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *se
 	if ((err = hd_policy_create(&sim->policy, set->policy, diag)) || (err = hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
 		diag)))
 		return err;
-	sim->more = set->next(set->source, &sim->ahead);
+	schedsim_log_setting(sim);
+	fetch(sim);
 	sim->now_s = sim->more ? sim->ahead.arrival_s : 0;
 	return HD_OK;
 }
@@ -93,6 +101,30 @@ bool schedsim_is_done(const struct sim *sim)
 	return !sim->more && !sim->njobs;
 }
 
+/* What a factor of a deadline is a factor of. */
+static double duration_of(const struct sim *sim, const struct sim_job *job)
+{
+	double best = 0;
+
+	if (job->listed.duration_s > 0)
+		return job->listed.duration_s;
+	for (uint32_t t = 0; t < sim->set->ntypes; t++) {
+		if (!strcmp(sim->set->types[t].name, "v100") && job->rate[t] > 0)
+			return job->listed.steps / job->rate[t];
+		best = fmax(best, job->rate[t]);
+	}
+	return best > 0 ? job->listed.steps / best : INFINITY;
+}
+
+static double deadline_of(const struct sim *sim, const struct sim_job *job)
+{
+	double factor = job->listed.slo > 0 ? job->listed.slo : sim->set->deadline_factor;
+
+	if (isfinite(job->listed.deadline_s))
+		return job->listed.deadline_s;
+	return factor > 0 ? factor * duration_of(sim, job) : INFINITY;
+}
+
 static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
 {
 	struct hd_sched_sim_result *result = sim->result;
@@ -109,9 +141,8 @@ static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
 	}
 	struct hd_sim_row *row = &result->row[result->nrows++];
 	const struct hd_listed_job *listed = &job->listed;
-	double until = isfinite(listed->deadline_s) ? listed->deadline_s : listed->slo > 0 ? listed->slo * listed->duration_s : INFINITY;
 	*row = (struct hd_sim_row){ .id = job->id, .kind = listed->kind, .user = listed->user, .scale = listed->scale, .arrival_s = listed->arrival_s,
-		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + until };
+		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + deadline_of(sim, job) };
 	return HD_OK;
 }
 
@@ -128,6 +159,24 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 	return HD_OK;
 }
 
+static enum hd_err set_entity(struct sim *sim, struct sim_job *job)
+{
+	const struct hd_sched_sim_setting *set = sim->set;
+
+	job->entity = HD_SCHED_NONE;
+	if (!set->nentities)
+		return HD_OK;
+	if (!*job->listed.user) {
+		job->entity = (uint32_t)(job->id % set->nentities);
+		return HD_OK;
+	}
+	for (uint32_t e = 0; e < set->nentities; e++)
+		if (!strcmp(set->entities[e].name, job->listed.user))
+			job->entity = e;
+	return job->entity != HD_SCHED_NONE ? HD_OK : hd_fail(sim->diag, HD_E_INPUT, "job %llu is of \"%.80s\", who is no entity",
+		(unsigned long long)job->id, job->listed.user);
+}
+
 static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job)
 {
 	const struct hd_listed_job *listed = &job->listed;
@@ -137,7 +186,7 @@ static struct hd_sched_job seen(const struct sim *sim, const struct sim_job *job
 	return (struct hd_sched_job){ .id = job->id, .kind = listed->kind, .ikind = job->ikind, .scale = listed->scale, .weight = listed->weight,
 		.steps_left = left > 0 ? left : 0, .age_s = sim->now_s - listed->arrival_s,
 		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - sim->now_s : INFINITY,
-		.entity = HD_SCHED_NONE, .lost_s = sim->set->lost_s, .rate = job->rate, .elastic = sim->set->elastic };
+		.entity = job->entity, .lost_s = sim->set->lost_s, .rate = job->rate, .elastic = sim->set->elastic };
 }
 
 static enum hd_err pair_up(struct sim *sim, const struct sim_job *job)
@@ -174,12 +223,12 @@ enum hd_err schedsim_admit(struct sim *sim)
 	sim->job[sim->njobs++] = job;
 	sim->admitted++;
 	double came = sim->ahead.arrival_s;
-	sim->more = sim->set->next(sim->set->source, &sim->ahead);
+	fetch(sim);
 	if (sim->more && !(sim->ahead.arrival_s >= came))
 		return hd_fail(sim->diag, HD_E_INPUT, "job %llu arrives at %.17g s, the one before at %.17g s: sort the list",
 			(unsigned long long)sim->admitted,
 			sim->ahead.arrival_s, came);
-	if ((err = set_rates(sim, job)) || (err = add_row(sim, job)))
+	if ((err = set_rates(sim, job)) || (err = set_entity(sim, job)) || (err = add_row(sim, job)))
 		return err;
 	if (sim->njobs > sim->result->most_at_once)
 		sim->result->most_at_once = sim->njobs;
@@ -268,7 +317,8 @@ static enum hd_err spread(struct sim *sim, const struct hd_sched_state *state, s
 enum hd_err schedsim_solve(struct sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
-	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs, .table = sim->table.rate ? &sim->table : NULL };
+	struct hd_sched_state state = { .ntypes = set->ntypes, .njobs = sim->njobs, .table = sim->table.rate ? &sim->table : NULL,
+		.nentities = set->nentities, .entities = set->entities };
 	struct hd_shares shares = { 0 };
 
 	hd_arena_reset(&sim->call);
@@ -291,6 +341,7 @@ enum hd_err schedsim_solve(struct sim *sim)
 	if (set->fidelity == HD_FIDELITY_GAVEL && set->policy->variant == HD_VARIANT_PLAIN && set->policy->policy->powers & HD_POLICY_LP
 		&& (err = spread(sim, &state, &shares)))
 		return err;
+	schedsim_log_solve(sim, &state, &shares);
 	sim->result->solves++;
 	sim->result->kept += shares.kept;
 	return hd_rounds_adopt(sim->rounds, sim->now_s, &state, &shares, sim->diag);
@@ -363,6 +414,8 @@ enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sch
 
 	if (!err)
 		err = setting->fidelity == HD_FIDELITY_GAVEL ? schedsim_gavel(&sim) : schedsim_ours(&sim);
+	if (!err)
+		schedsim_log_end(&sim);
 	schedsim_close(&sim);
 	if (!err)
 		*result = made;

@@ -1,0 +1,96 @@
+#!/bin/bash
+# heddle sched replay: a log of decisions holds everything and is made again to the byte; a list of jobs is simulated.
+. "$(dirname "$0")/program.sh"
+
+cat > rates.json <<'J'
+{"v100": {"('A', 1)": {"null": 10.0, "('A', 1)": [6.0, 6.0]}, "('B', 2)": {"null": 4.0}},
+ "k80": {"('A', 1)": {"null": 2.0, "('A', 1)": [1.5, 1.5]}, "('B', 2)": {"null": 1.0}}}
+J
+heddle sched gen --count 60 --seed 5 --rate 40 > gen.trace
+python3 - <<'P'
+import re
+rows = [l.rstrip("\n").split("\t") for l in open("gen.trace")]
+with open("jobs.trace", "w") as f:
+    for r in rows[:40]:
+        r[0], r[6] = ("A", "1") if int(r[6]) == 1 else ("B", "2")
+        r[5] = str(min(float(r[5]), 20000.0))
+        f.write("\t".join(r) + "\n")
+P
+printf 'z1\tv100\tLinux\t3.5\t2020-01-01T00:00:00\nz1\tk80\tLinux\t0.4\t2020-01-01T00:00:00\nz1\tv100\tLinux\t1.25\t2020-01-01T06:00:00\nz2\tv100\tLinux\t0.9\t2020-01-02T00:00:00\n' > p.tsv
+printf '0,add,a\n0,add,b\n4000000,add,c\n15000000,remove,a\n' > spot.csv
+
+# each kind of given once; the log must need none of these files
+one() { # NAME OPTIONS...
+	local name=$1
+	shift
+	mkdir "$name.d"
+	expect 0 heddle sched simulate --trace jobs.trace --cluster v100:2,k80:3 "$@" --log "$name.d/log.ndjson"
+	head -c 9 "$name.d/log.ndjson" | grep -q '^{"log":1,' || failed "$name: the first line is not the setting"
+	cd "$name.d" || exit 1
+	expect 0 heddle sched replay log.ndjson -o again.ndjson
+	says 'the same, byte for byte'
+	cmp -s log.ndjson again.ndjson || failed "$name: the log made again is another"
+	# jobs in any order of lines
+	{ head -1 log.ndjson; tail -n +2 log.ndjson | grep -v '^{"job"'; grep '^{"job"' log.ndjson | tac; } > mixed.ndjson
+	expect 0 heddle sched replay mixed.ndjson -o again.ndjson
+	cmp -s log.ndjson again.ndjson || failed "$name: the order of the job lines matters"
+	cd ..
+}
+one plain --policy isolated --throughputs rates.json
+one faithful --policy fifo_perf --throughputs rates.json --faithful
+one failing --policy isolated --throughputs rates.json --revoke v100:2 --lost 30 --tune failures=1e-4,away=300,kappa=2 --seed 9 --switching 10,2,5,1
+one spot --policy fifo --throughputs rates.json --spot k80:spot.csv
+one prices --policy isolated --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4
+one entities --policy gandiva --throughputs rates.json --entities a:1,b:2
+one stopped --policy isolated --throughputs rates.json --tune stop=30000
+one speeds --policy sjf --speed k80:0.5
+passed "a log alone makes the same decisions again, whatever was given"
+
+if ! heddle sched policies --json | grep -q '"built":false'; then
+	one cost --policy cost --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4 --tune beta=0.5,phi=0.1
+	one packed --policy las-packed --throughputs rates.json
+	one hierarchy --policy hierarchy --throughputs rates.json --entities a:1,b:2 --entity-kind fifo
+	passed "also with policies that solve programs"
+fi
+
+# ---- what differs is found
+cp plain.d/log.ndjson changed.ndjson
+line=$(grep -n '"round":\[{' changed.ndjson | sed -n 3p | cut -d: -f1)
+sed -i "${line}s/\"on\":\[/\"on\":[7/" changed.ndjson
+expect 5 heddle sched replay changed.ndjson
+says "changed.ndjson:$line: the first decision that differs"
+says 'recorded {"at":'
+expect 5 heddle sched replay changed.ndjson --json
+same "$(number line)" "$line" "the line in JSON"
+# a job that is a second longer changes what is decided
+sed '0,/"steps":/s/"steps":[0-9.]*/"steps":77777/' plain.d/log.ndjson > other.ndjson
+expect 5 heddle sched replay other.ndjson
+head -n -1 plain.d/log.ndjson > short.ndjson
+expect 5 heddle sched replay short.ndjson
+says 'it ends before the decisions do'
+says 'recorded nothing more'
+passed "the first decision that differs is named"
+
+# ---- a list of jobs
+expect 0 heddle sched simulate --trace jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json --json
+cp out want.json
+expect 0 heddle sched replay jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json --json
+cmp -s out want.json || failed "replay of a list is not its simulation"
+passed "a list of jobs is simulated"
+
+# ---- mistakes
+expect 2 heddle sched replay plain.d/log.ndjson --policy fifo
+says '--policy: plain.d/log.ndjson is a log of decisions, and says everything itself'
+expect 2 heddle sched replay jobs.trace --policy isolated --cluster v100:2,k80:3 --throughputs rates.json -o x
+says '-o is where a log of decisions is written again'
+for change in 's/"log":1,/"log":2,/' 's/"v100"/"a100"/' '0,/"job":0,/s/"job":0,/"job":1,/' '0,/"scale":1/s/"scale":1/"scale":0/' 's/"weight":1/"weight":"nan"/' \
+	's/"n":2/"n":-2/' '0,/{"job"/s/{"job"/{"jobs"/' 's/"name":"isolated"/"name":"isolate"/'; do
+	sed "$change" plain.d/log.ndjson > bad.ndjson
+	expect 3 heddle sched replay bad.ndjson
+	grep -q '^heddle: bad.ndjson' err || failed "no place is named: $(cat err)"
+done
+head -3 plain.d/log.ndjson | sed 's/\(.*\)}/\1/' > bad.ndjson
+expect 3 heddle sched replay bad.ndjson
+sed 1d plain.d/log.ndjson > bad.ndjson
+expect 2 heddle sched replay bad.ndjson
+passed "mistakes are named with their line"
