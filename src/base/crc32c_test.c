@@ -41,17 +41,17 @@ static void the_answers_are_the_published_ones(void **state)
 	assert_int_equal(hd_crc32c(0, NULL, 0), 0);
 }
 
-static void both_rows_answer_as_the_polynomial_at_any_length_and_place(void **state)
+static void all_rows_answer_as_the_polynomial_at_any_length_and_place(void **state)
 {
 	const uint8_t *bytes = noise();
 
 	(void)state;
 	for (size_t at = 0; at < 9; at++)
-		for (size_t len = 0; len <= ROOM - at; len += len < 80 || (len > 3050 && len < 3090) || (len > 6130 && len < 6160) ? 1 : 601) {
+		for (size_t len = 0; len <= ROOM - at; len += len < 80 || (len > 500 && len < 530) ||
+			(len > 3050 && len < 3090) || (len > 6130 && len < 6160) ? 1 : 601) {
 			uint32_t want = by_bits(bytes + at, len);
-			CHECK(hd_crc32c_table(0, bytes + at, len) == want, "table, %zu bytes at %zu", len, at);
-			if (hd_crc32c_has_fast())
-				CHECK(hd_crc32c_fast(0, bytes + at, len) == want, "instruction, %zu bytes at %zu", len, at);
+			for (const struct hd_crc32c_row *row = hd_crc32c_rows; row < hd_crc32c_rows + HD_CRC32C_ROWS; row++)
+				CHECK(!row->is_here() || row->crc(0, bytes + at, len) == want, "%s, %zu bytes at %zu", row->name, len, at);
 		}
 }
 
@@ -69,7 +69,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_answers_are_the_published_ones),
-		cmocka_unit_test(both_rows_answer_as_the_polynomial_at_any_length_and_place),
+		cmocka_unit_test(all_rows_answer_as_the_polynomial_at_any_length_and_place),
 		cmocka_unit_test(pieces_give_the_checksum_of_the_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
