@@ -8,7 +8,7 @@ cat >state.json <<'END'
  "cluster": {"v100": 1, "k80": 1}, "prices_per_hour": {"v100": 2.5, "k80": 0.5}}
 END
 expect 0 heddle sched policies
-says 'isolated   everyone'
+says 'isolated           everyone'
 says 'max_min_fairness_perf'
 expect 0 heddle sched policies --json
 [ "$(grep -c '"name"' out)" -ge 11 ] || failed "not one line a policy"
@@ -36,6 +36,20 @@ says 'choose one by its name'
 expect 0 heddle sched solve --state two.json --set b --policy fifo
 expect 3 heddle sched solve --state two.json --set c --policy fifo
 says 'no state "c"'
+# jobs that are resized: of 6 devices the one of twice the weight gets 4
+cat >elastic.json <<'END'
+{"jobs": [{"id": 0, "scale_factor": 4, "priority": 2, "steps_remaining": 1000, "throughput": {"v100": 4},
+           "elastic": {"speedup": [1, 1.5, 2, 2.5], "virtual_nodes": 8, "resize_s": 1}},
+          {"id": 1, "scale_factor": 4, "priority": 1, "steps_remaining": 500, "throughput": {"v100": 5}, "elastic": {"speedup": [1, 1.5, 2, 2.5]}}],
+ "cluster": {"v100": 6}}
+END
+expect 0 heddle sched solve --state elastic.json --policy wfs --json
+says '"ways":[{"job":"0","devices":{"v100":4},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":2},"share":1,"steps_per_s":3}]'
+expect 0 heddle sched solve --state elastic.json --policy wfs-2020
+says '0                4 v100'
+sed 's/"speedup": \[1, 1.5, 2, 2.5\], "v/"speedup": [1, 0, 2, 2.5], "v/' elastic.json >bad.json
+expect 3 heddle sched solve --state bad.json --policy wfs
+says 'job 0: a speed-up of 0 on 2 devices'
 passed "states, names and refusals"
 
 if heddle sched policies --json | grep -q '"built":false'; then

@@ -47,6 +47,12 @@ expect 0 heddle sched gen --count 101 --seed 3
 head -100 out | cmp -s - gen.trace || failed "one job more changes those before it"
 passed "gen and import: traces"
 
+expect 0 heddle sched compare --trace philly.csv --cluster gpu:2 --policy priority,priority-backfill,wfs,wfs-2020 --elastic max=2,speedup=1:1.9 --json
+for policy in priority priority-backfill wfs wfs-2020; do says "\"policy\":\"$policy\""; done
+expect 2 heddle sched simulate --trace philly.csv --cluster gpu:2 --policy wfs --elastic max=2,speedup=0:1
+says 'one number for each count of devices'
+passed "jobs that are resized"
+
 expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2
 says 'which policy? --policy NAME'
 expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --policy isolated

@@ -9,8 +9,9 @@
  *
  * Fidelity `exact` is driven by events (arrival, completion, round boundary, revocation, return, failure):
  *	1. Boundaries are multiples of the round from the first arrival on. Devices that become free in between are offered at once.
- *	2. A run starts to compute after its switching cost: start, resize or move; devices that somebody was put off serve nobody for
- *	   `preempt` seconds. Devices are busy and paid meanwhile.
+ *	2. A run starts to compute after its switching cost: start, resize (the job's own, if it is elastic and knows it) or move; devices
+ *	   that somebody was put off serve nobody for `preempt` seconds, those that a job gave up by a resize for that resize. Devices are
+ *	   busy and paid meanwhile.
  *	3. Steps are not whole. A job that loses a device stops, and does its last `lost_s` seconds again.
  *	4. Revocations are exponential per device with the type's rate, or come from a log; a device is away for `away_s`. Failures are
  *	   exponential per device held and cost `lost_s`. Draws are keyed by (seed, device or job, number): a job more shifts none.

@@ -51,9 +51,10 @@ struct hd_sched_entity {
 
 /* What a job does with other numbers of devices than `scale`. */
 struct hd_sched_elastic {
-	uint32_t min, max;                        /* devices; 1 <= min <= max */
+	uint32_t min, max;                        /* devices; 1 <= min <= max, min <= scale */
 	uint32_t nvns;                            /* virtual nodes; devices beyond them do not help */
-	const double *speedup;                    /* [max + 1]: steps/s of k equal devices over those of one; [0] is 0 */
+	const double *speedup;                    /* [max + 1]: steps/s of k equal devices over those of one; [0] is 0. A scale above max
+	                                           * goes as fast as max */
 	double resize_s;                          /* what a change of size costs the job, measured; 0: nothing */
 	bool mixed;                               /* may spread over devices of several types */
 };
@@ -102,11 +103,20 @@ uint32_t hd_sched_find(const struct hd_sched_state *state, uint64_t id);        
 bool hd_sched_blocked(const struct hd_sched_state *state, uint32_t job);            /* rule 3 */
 /* Blocked or over: policies give it nothing and it counts nowhere. */
 bool hd_sched_absent(const struct hd_sched_state *state, uint32_t job);
+/* The fewest and the most devices that the job runs on: `scale` unless it is elastic. */
+static inline uint32_t hd_sched_fewest(const struct hd_sched_job *job) { return job->elastic ? job->elastic->min : job->scale; }
+static inline uint32_t hd_sched_most(const struct hd_sched_job *job) { return job->elastic ? job->elastic->max : job->scale; }
+/* Steps/s on n devices of a type: `rate` is that of `scale` devices, its curve says the rest; 0 where it cannot run so. */
+double hd_sched_rate_on(const struct hd_sched_job *job, uint32_t type, uint32_t n);
 /* Whether the job may run on the type at all: devices enough and a rate. */
 static inline bool hd_sched_fits(const struct hd_sched_state *state, uint32_t job, uint32_t type)
 {
-	return state->jobs[job].rate[type] > 0 && state->types[type].n >= state->jobs[job].scale;
+	const struct hd_sched_job *j = &state->jobs[job];
+
+	return j->rate[type] > 0 && state->types[type].n >= hd_sched_fewest(j);
 }
+/* Whether it fits as it is, on `scale` devices of some type: what policies that never resize can use. */
+bool hd_sched_fits_whole(const struct hd_sched_state *state, uint32_t job);
 
 /* Steps/s of jobs a and b together on type j, false if they cannot; any order of a and b. */
 bool hd_sched_pair_rate(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type, double rate[2]);
@@ -120,7 +130,8 @@ double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const
 
 /* A state in the format of the reference job sets: "jobs" (id, job_type, scale_factor, priority, steps_remaining,
  * time_since_start, throughput by type), "cluster" (type: count) and optionally "pairs", "prices_per_hour", "entities"
- * (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step of a job, kind of all entities ("entity_kind").
+ * (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step of a job, kind of all entities ("entity_kind"), and
+ * "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...] on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true}.
  * A file with one state per name is read with `set`; NULL takes the file itself, or its only member.
  * HD_E_INPUT with name and place. */
 HD_MUST_USE enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena,

@@ -26,9 +26,10 @@ enum hd_err hd_cmd_sched_policies(struct hd_cmd *cmd)
 			hd_json_put_text(w, "about", row->about);
 			hd_json_put_text(w, "measure", row->measure);
 			hd_json_put_bool(w, "built", built(row));
+			hd_json_put_bool(w, "elastic", row->powers & HD_POLICY_ELASTIC);
 			hd_json_open_array(w, "variants");
 		} else {
-			printf("%-10s %s%s\n%10s ", row->name, row->about, built(row) ? "" : " (not in this build: no solver of linear programs)", "");
+			printf("%-18s %s%s\n%18s ", row->name, row->about, built(row) ? "" : " (not in this build: no solver of linear programs)", "");
 		}
 		for (int v = 0; v < HD_NVARIANTS; v++)
 			if (row->variants & 1u << v) {
@@ -109,20 +110,50 @@ static bool same_members(const struct hd_shape *a, const struct hd_shape *b)
 	return a->nmembers == b->nmembers && a->member[0] == b->member[0] && (a->nmembers == 1 || a->member[1] == b->member[1]);
 }
 
+/* By members, then by type: shares of several sizes on one type are added up. */
 static void put_allocation(struct hd_json_writer *w, const struct solved *to)
 {
 	const struct hd_shares *out = &to->shares;
 	char key[64];
 
 	hd_json_open_object(w, "allocation");
-	for (uint32_t k = 0; k < out->nshapes; k++) {
-		if (k == 0 || !same_members(&out->shape[k], &out->shape[k - 1])) {
-			key_of(&to->state, &out->shape[k], key);
-			hd_json_open_object(w, key);
+	for (uint32_t k = 0, end; k < out->nshapes; k = end) {
+		for (end = k; end < out->nshapes && same_members(&out->shape[end], &out->shape[k]); end++)
+			;
+		key_of(&to->state, &out->shape[k], key);
+		hd_json_open_object(w, key);
+		for (uint32_t j = 0; j < to->state.ntypes; j++) {
+			double x = 0;
+			for (uint32_t i = k; i < end; i++)
+				for (uint32_t d = 0; d < out->shape[i].nneeds; d++)
+					x += out->shape[i].need[d].type == j ? out->x[i] : 0;
+			if (x > 0)
+				hd_json_put_f64(w, to->state.types[j].name, x);
 		}
-		hd_json_put_f64(w, to->state.types[out->shape[k].need[0].type].name, out->x[k]);
-		if (k + 1 == out->nshapes || !same_members(&out->shape[k], &out->shape[k + 1]))
-			hd_json_close(w);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
+/* What the allocation by types cannot say: how many devices each share is of. */
+static void put_ways(struct hd_json_writer *w, const struct solved *to)
+{
+	const struct hd_shares *out = &to->shares;
+	char key[64];
+
+	hd_json_open_array(w, "ways");
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		const struct hd_shape *shape = &out->shape[k];
+		key_of(&to->state, shape, key);
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "job", key);
+		hd_json_open_object(w, "devices");
+		for (uint32_t d = 0; d < shape->nneeds; d++)
+			hd_json_put_i64(w, to->state.types[shape->need[d].type].name, shape->need[d].n);
+		hd_json_close(w);
+		hd_json_put_f64(w, "share", out->x[k]);
+		hd_json_put_f64(w, "steps_per_s", shape->rate[0] + (shape->nmembers == 2 ? shape->rate[1] : 0));
+		hd_json_close(w);
 	}
 	hd_json_close(w);
 }
@@ -227,6 +258,8 @@ static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
 	hd_json_put_text(w, "fidelity", to->set.fidelity == HD_FIDELITY_GAVEL ? "gavel" : "exact");
 	put_objective(w, to->shares.objective);
 	put_allocation(w, to);
+	if (to->set.policy->powers & HD_POLICY_ELASTIC)
+		put_ways(w, to);
 	put_array(w, "effective_throughput", to->shares.e, to->state.njobs);
 	put_array(w, "normalized", to->shares.z, to->state.njobs);
 	put_measures(w, to);
@@ -252,12 +285,15 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 
 	if (!isnan(out->objective))
 		printf("%s: %.9g\n", to->set.policy->measure, out->objective);
-	printf("%-16s %-12s %8s %12s\n", "job", "devices", "share", "steps/s");
+	printf("%-16s %-16s %8s %12s\n", "job", "devices", "share", "steps/s");
 	for (uint32_t k = 0; k < out->nshapes; k++) {
-		char devices[48];
+		char devices[160] = "";
+		size_t used = 0;
 		key_of(&to->state, &out->shape[k], key);
-		snprintf(devices, sizeof devices, "%u %s", out->shape[k].need[0].n, to->state.types[out->shape[k].need[0].type].name);
-		printf("%-16s %-12s %8.5f %12.6g\n", key, devices, out->x[k], out->x[k] * (out->shape[k].rate[0] + out->shape[k].rate[1]));
+		for (uint32_t d = 0; d < out->shape[k].nneeds && used < sizeof devices; d++)
+			used += (size_t)snprintf(devices + used, sizeof devices - used, "%s%u %s", d ? " + " : "", out->shape[k].need[d].n,
+				to->state.types[out->shape[k].need[d].type].name);
+		printf("%-16s %-16s %8.5f %12.6g\n", key, devices, out->x[k], out->x[k] * (out->shape[k].rate[0] + out->shape[k].rate[1]));
 	}
 	for (uint32_t j = 0; out->y && j < to->state.ntypes; j++)
 		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j], out->degenerate ? " (one of several prices)" : "");

@@ -249,7 +249,7 @@ static enum hd_err read_speedup(struct hd_cmd *cmd, const struct elastic_ask *as
 		size_t len = strcspn(at, ":");
 		char *digits = hd_arena_text(&cmd->arena, at, len);
 		bool last = !at[len];
-		if (last != (k == ask->max) || !digits || hd_num_f64(digits, s[k - 1], 1e6, &s[k], NULL))
+		if (last != (k == ask->max) || !digits || hd_num_f64(digits, fmax(s[k - 1], 1e-6), 1e6, &s[k], NULL))
 			return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: speedup=%s: one number for each count of devices up to max, not falling",
 				ask->speedup);
 		at += len + !last;
@@ -358,7 +358,7 @@ enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in,
 	in->policy = in->tuned;
 	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)))
 		return err;
-	if (in->setting.elastic && !(in->policy.policy->powers & HD_POLICY_ELASTIC))
+	if (in->setting.elastic && !in->compares && !(in->policy.policy->powers & HD_POLICY_ELASTIC))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--elastic: the policy %s runs jobs on the devices they ask for, or not at all", name);
 	in->policy.fidelity = in->setting.fidelity;
 	in->policy.deadlines |= in->policy.fidelity == HD_FIDELITY_EXACT && !in->policy.published;

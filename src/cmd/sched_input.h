@@ -19,6 +19,7 @@ struct hd_sched_input {
 	double speed[HD_SCHED_TYPES];
 	struct hd_job_list list;
 	struct hd_job_generator generator;
+	bool compares;                            /* of several policies some may not resize */
 	bool has_rates, generates, bounded;       /* bounded: the generator ends */
 	uint64_t left, first, end;
 	size_t at;

@@ -197,6 +197,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policies? --policy A,B,C");
 	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;
 
+	in.compares = true;
+
 	if (!err && !at)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the names of policies");
 	hd_text_init(&out, &cmd->arena);

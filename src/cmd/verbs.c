@@ -288,13 +288,14 @@ const struct hd_verb hd_verbs[] = {
 	{ "sched policies", "", 0, 0, "who should get which devices: the policies, their variants and published names",
 	  "NAME is the variant hetero; NAME-plain, NAME-packed the others.", OPTS(), hd_cmd_sched_policies, "program_sched.sh" },
 	{ "sched solve", "", 0, 0, "shares of devices by a policy, for one state of a cluster",
-	  "--state FILE: jobs (id, scale_factor, priority, steps_remaining, time_since_start, throughput by type; deadline_s), cluster\n"
+	  "--state FILE: jobs (id, scale_factor, priority, steps_remaining, time_since_start, throughput by type; deadline_s, elastic), cluster\n"
 	  "(devices by type), and pairs, prices_per_hour, entities as they are needed. --json: objective, allocation, prices of devices\n"
 	  "and promises (duals), and of jobs that wait why, the first 20. A policy that needs a solver which this build lacks: exit 2.",
 	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_SEED), hd_cmd_sched_solve, "program_sched.sh" },
 	{ "sched simulate", "", 0, 0, "run a cluster's jobs under a policy, without the cluster",
 	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its columns have other names. Rounds,\n"
-	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.",
+	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.\n"
+	  "Policies that resize jobs (wfs, wfs-2020) take a job's number of devices for what it wants; --elastic says how fast fewer are.",
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG), hd_cmd_sched_simulate, "program_sched_sim.sh" },
 	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",
 	  "--policy A,B,C names them.", OPTS(SCHED_OPTS), hd_cmd_sched_compare, "program_sched_sim.sh" },

@@ -125,7 +125,8 @@ HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_
 /* The objective min z s / w over present jobs. */
 double hd_max_min(const struct hd_seen *seen, const double *z);
 
-#define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva)
+#define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva) \
+	X(priority) X(priority_backfill) X(wfs) X(wfs_2020)
 #define X(name) \
 	enum hd_err hd_##name##_init(struct hd_policy *policy, struct hd_diag *diag); \
 	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, \
@@ -138,10 +139,13 @@ HD_POLICY_FILES(X)
 struct hd_ledger { void *at; uint32_t n, cap; size_t size; };
 void *hd_ledger_find(const struct hd_ledger *ledger, uint64_t id);
 void *hd_ledger_add(struct hd_ledger *ledger, uint64_t id);           /* zeroed but for the id; there already: that; NULL: no memory */
+void hd_ledger_drop(struct hd_ledger *ledger, uint64_t id);           /* nothing if it is not there */
 void hd_ledger_keep(struct hd_ledger *ledger, const struct hd_sched_state *state);       /* drops whoever is not in the state */
 void hd_ledger_finish(struct hd_ledger *ledger);
 
-/* Of fifo and sjf: who is on which type, and the published generator. */
+/* Of wfs: who has how many devices since when. */
+struct hd_wfs { struct hd_ledger grants; uint64_t starts; };
+/* Of the queues: who is on which type, and the published generator. */
 struct hd_queue { struct hd_ledger placed; struct hd_mt mt; };
 struct hd_gandiva { struct hd_ledger partners; struct hd_mt mt; };
 

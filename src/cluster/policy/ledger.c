@@ -57,6 +57,17 @@ void *hd_ledger_add(struct hd_ledger *l, uint64_t id)
 	return at + i * l->size;
 }
 
+void hd_ledger_drop(struct hd_ledger *l, uint64_t id)
+{
+	uint32_t i = place(l, id);
+	char *at = l->at;
+
+	if (i == l->n || id_at(l, i) != id)
+		return;
+	l->n--;
+	memmove(at + i * l->size, at + (i + 1) * l->size, (l->n - i) * l->size);
+}
+
 void hd_ledger_keep(struct hd_ledger *l, const struct hd_sched_state *state)
 {
 	uint32_t kept = 0;

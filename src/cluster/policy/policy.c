@@ -9,6 +9,7 @@
 enum {
 	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
 	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
+	ELASTIC = HD_POLICY_ELASTIC,
 };
 
 #define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
@@ -26,6 +27,11 @@ const struct hd_sched_policy hd_sched_policies[] = {
 	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
 	{ "allox", "jobs of one device, least sum of completion times", "", PUB | WHOLE | QUEUE, H, sizeof(struct hd_ledger), CALLS(allox) },
 	{ "gandiva", "pairs found by trying", "", PUB, K | H, sizeof(struct hd_gandiva), CALLS(gandiva) },
+	{ "priority", "whole devices, heaviest first; the head of the queue holds back all others", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(priority) },
+	{ "priority-backfill", "priority, and others may start where they do not delay the head", "", WHOLE | QUEUE, H, sizeof(struct hd_queue),
+		CALLS(priority_backfill) },
+	{ "wfs", "devices of one type by weight, jobs are resized to them", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs) },
+	{ "wfs-2020", "wfs as VirtualFlow had it, in powers of two", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs_2020) },
 	{ 0 },
 };
 

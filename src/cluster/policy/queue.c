@@ -1,10 +1,11 @@
-/* Queues on whole devices: fifo in order of arrival, sjf by shortest time to run.
+/* Queues on whole devices: fifo in order of arrival, sjf by shortest time to run, priority by descending weight.
  *
  * The published plain fifo is repeated with its faults: a job goes to the last listed type, whatever type was drawn, also beyond
  * the devices there, and then the drawn type is struck off. Its packed variant loses the head that found no room.
  *
  * exact: a job goes to the fastest type with room and stays until it ends; the head blocks. With backfill (EASY) a later job may
- * start where it does not delay the head's earliest start by estimated ends. sjf with preempt forgets its placements each call. */
+ * start where it does not delay the head's earliest start by estimated ends: always so in priority-backfill. sjf with preempt forgets
+ * its placements each call. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "cluster/policy/int.h"
 
 struct placed { uint64_t id; uint32_t type; };
+
+enum order { BY_ARRIVAL, BY_TIME, BY_WEIGHT };    /* of who waits; ties by arrival */
 
 struct walk {
 	struct hd_policy *policy;
@@ -22,6 +25,8 @@ struct walk {
 	uint32_t *order, norder;                  /* jobs placed, in order of placement */
 	struct hd_shape *shape;                   /* [njobs] of those, merged or not */
 	struct hd_diag *diag;
+	enum order by;
+	bool backfills;
 };
 
 static struct hd_queue *memory(const struct walk *w) { return w->policy->memory; }
@@ -37,8 +42,12 @@ static enum hd_err init(struct hd_policy *policy)
 
 enum hd_err hd_fifo_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
 enum hd_err hd_sjf_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
+enum hd_err hd_priority_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
+enum hd_err hd_priority_backfill_init(struct hd_policy *policy, struct hd_diag *diag) { (void)diag; return init(policy); }
 void hd_fifo_finish(struct hd_policy *policy) { hd_ledger_finish(&((struct hd_queue *)policy->memory)->placed); }
 void hd_sjf_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
+void hd_priority_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
+void hd_priority_backfill_finish(struct hd_policy *policy) { hd_fifo_finish(policy); }
 
 static enum hd_err place(struct walk *w, uint32_t job, uint32_t type)
 {
@@ -235,7 +244,7 @@ static enum hd_err exact(struct walk *w)
 		w->head++;
 		err = place(w, job, type);
 	}
-	return !err && w->policy->set.backfill && w->head < w->n ? backfill(w) : err;
+	return !err && w->backfills && w->head < w->n ? backfill(w) : err;
 }
 
 /* ---- both ---- */
@@ -264,8 +273,17 @@ static enum hd_err open_walk(struct walk *w)
 	return HD_OK;
 }
 
-/* Those that wait: in order of ids, or of the time that they take at best. */
-static enum hd_err line_up(struct walk *w, bool shortest, bool afresh)
+/* The time that a job takes at best. */
+static double shortest(const struct hd_sched_state *s, uint32_t job)
+{
+	double least = INFINITY;
+
+	for (uint32_t j = 0; j < s->ntypes; j++)
+		least = fmin(least, runs_for(s, job, j));
+	return least;
+}
+
+static enum hd_err line_up(struct walk *w, bool afresh)
 {
 	struct turn *turns = hd_arena_take(w->arena, w->s->njobs + 1, sizeof *turns);
 	uint32_t n = 0;
@@ -273,12 +291,9 @@ static enum hd_err line_up(struct walk *w, bool shortest, bool afresh)
 	if (!turns)
 		return hd_fail(w->diag, HD_E_NOMEM, "no memory for %u jobs", w->s->njobs);
 	for (uint32_t i = 0; i < w->s->njobs; i++) {
-		double least = INFINITY;
 		if (hd_sched_absent(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed, w->s->jobs[i].id)))
 			continue;
-		for (uint32_t j = 0; j < w->s->ntypes; j++)
-			least = fmin(least, runs_for(w->s, i, j));
-		turns[n++] = (struct turn){ shortest ? least : 0, i };
+		turns[n++] = (struct turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ? -w->s->jobs[i].weight : 0, i };
 	}
 	qsort(turns, n, sizeof *turns, by_turn);
 	for (uint32_t k = 0; k < n; k++)
@@ -298,17 +313,17 @@ static enum hd_err answer(struct walk *w, struct hd_shares *out)
 	return err ? hd_fail(w->diag, err, "no memory for %u jobs", w->s->njobs) : HD_OK;
 }
 
-static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, bool shortest, struct hd_arena *arena, struct hd_shares *out,
-	struct hd_diag *diag)
+static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *state, enum order by, bool backfills, struct hd_arena *arena,
+	struct hd_shares *out, struct hd_diag *diag)
 {
-	struct walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag };
+	struct walk w = { .policy = policy, .s = state, .arena = arena, .diag = diag, .by = by, .backfills = backfills };
 	bool theirs = policy->set.fidelity == HD_FIDELITY_GAVEL, plain = policy->set.variant == HD_VARIANT_PLAIN;
 	bool packed = policy->set.variant == HD_VARIANT_PACKED;
-	bool afresh = (theirs && !plain) || packed || (shortest && policy->set.preempt);
+	bool afresh = (theirs && !plain) || packed || (by == BY_TIME && policy->set.preempt);
 	enum hd_err err = open_walk(&w);
 
 	if (!err)
-		err = line_up(&w, shortest, afresh);
+		err = line_up(&w, afresh);
 	if (!err && afresh)
 		memory(&w)->placed.n = 0;
 	if (!err && theirs && plain)
@@ -333,10 +348,22 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 
 enum hd_err hd_fifo_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
-	return run(policy, state, false, arena, out, diag);
+	return run(policy, state, BY_ARRIVAL, policy->set.backfill, arena, out, diag);
 }
 
 enum hd_err hd_sjf_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
-	return run(policy, state, true, arena, out, diag);
+	return run(policy, state, BY_TIME, policy->set.backfill, arena, out, diag);
+}
+
+enum hd_err hd_priority_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+	struct hd_diag *diag)
+{
+	return run(policy, state, BY_WEIGHT, policy->set.backfill, arena, out, diag);
+}
+
+enum hd_err hd_priority_backfill_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
+	struct hd_diag *diag)
+{
+	return run(policy, state, BY_WEIGHT, true, arena, out, diag);
 }

@@ -53,7 +53,7 @@ enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const s
 	if (!absent || !rate || !p || !iso)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", n);
 	for (uint32_t i = 0; i < n; i++) {
-		absent[i] = hd_sched_absent(state, i);
+		absent[i] = hd_sched_absent(state, i) || (!(policy->set.policy->powers & HD_POLICY_ELASTIC) && !hd_sched_fits_whole(state, i));
 		seen->npresent += !absent[i];
 		p[i] = 1;
 	}

@@ -33,16 +33,19 @@ static enum hd_err take_devices(struct hd_rounds *r, const uint32_t *host, struc
 
 	r->usable = hd_alloc(n * sizeof *r->usable);
 	r->taken = hd_alloc(n * sizeof *r->taken);
+	r->kept_for = hd_alloc(n * sizeof *r->kept_for);
 	r->host = hd_alloc(n * sizeof *r->host);
 	for (uint32_t d = 0; d < n && r->host; d++) {
 		r->host[d] = host ? host[d] : d;
 		r->nhosts = r->host[d] >= r->nhosts ? r->host[d] + 1 : r->nhosts;
 	}
 	r->free_at_host = hd_alloc(r->nhosts * sizeof *r->free_at_host);
-	if (!r->usable || !r->taken || !r->host || !r->free_at_host)
+	if (!r->usable || !r->taken || !r->kept_for || !r->host || !r->free_at_host)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", n);
-	for (uint32_t d = 0; d < n; d++)
+	for (uint32_t d = 0; d < n; d++) {
 		r->usable[d] = true;
+		r->kept_for[d] = 0;
+	}
 	return HD_OK;
 }
 
@@ -89,7 +92,8 @@ void hd_rounds_destroy(struct hd_rounds *r)
 {
 	if (!r)
 		return;
-	void *owned[] = { r->host, r->usable, r->taken, r->free_at_host, r->cell, r->job, r->list, r->pick, r->run, r->old_run, r->device, r->old_device };
+	void *owned[] = { r->host, r->usable, r->taken, r->kept_for, r->free_at_host, r->cell, r->job, r->list, r->pick, r->run, r->old_run, r->device,
+		r->old_device };
 	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
 		hd_free(owned[i]);
 	hd_free(r);

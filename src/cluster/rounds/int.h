@@ -40,6 +40,7 @@ struct hd_rounds {
 	uint32_t *free_at_host;                   /* owned scratch, [nhosts] */
 	uint32_t nhosts;
 	bool *taken;                              /* owned scratch, [ndevices] */
+	uint32_t *kept_for;                       /* owned scratch, [ndevices] 1 + pick that had it and finds it again; 0: nobody */
 	struct cell *cell;                        /* owned, sorted */
 	uint32_t ncells, cells_cap;
 	struct job *job;                          /* owned, by id */

@@ -126,6 +126,8 @@ enum hd_err rounds_place_gavel(struct hd_rounds *r, const uint32_t *types, struc
 
 /* ---- exact ---- */
 
+static bool is_free(const struct hd_rounds *r, uint32_t device) { return r->usable[device] && !r->taken[device] && !r->kept_for[device]; }
+
 /* Of the free devices of a type the n that lie on the fewest hosts, the tightest first, then of the lowest numbers. */
 static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, uint32_t n)
 {
@@ -134,7 +136,7 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 	while (n) {
 		uint32_t best = UINT32_MAX;
 		if (r->nhosts == r->first_device[r->ntypes]) {           /* each device its own host */
-			while (from < to && (r->taken[from] || !r->usable[from]))
+			while (from < to && !is_free(r, from))
 				from++;
 			if (from == to)
 				return false;
@@ -145,7 +147,7 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 		for (uint32_t d = from; d < to; d++)
 			r->free_at_host[r->host[d]] = 0;
 		for (uint32_t d = from; d < to; d++)
-			r->free_at_host[r->host[d]] += !r->taken[d] && r->usable[d];
+			r->free_at_host[r->host[d]] += is_free(r, d);
 		for (uint32_t d = from; d < to; d++) {
 			uint32_t here = r->free_at_host[r->host[d]], there = best == UINT32_MAX ? 0 : r->free_at_host[r->host[best]];
 			if (here && (there < n ? here > there : here >= n && here < there))
@@ -154,7 +156,7 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 		if (best == UINT32_MAX)
 			return false;
 		for (uint32_t d = from, host = r->host[best]; d < to && n; d++)
-			if (r->host[d] == host && !r->taken[d] && r->usable[d]) {
+			if (r->host[d] == host && is_free(r, d)) {
 				give(r, run, d);
 				n--;
 			}
@@ -162,27 +164,48 @@ static bool take_free(struct hd_rounds *r, struct hd_run *run, uint32_t type, ui
 	return true;
 }
 
-/* Devices that a member had, as far as they are free and of a type it needs. */
-static uint32_t take_old(struct hd_rounds *r, struct hd_run *run, uint32_t type, uint32_t n)
+/* Devices that a member had, as far as they are free and of a type it needs, are put by for it: who grows takes none of who shrinks. */
+static void put_by(struct hd_rounds *r, uint32_t p)
+{
+	const struct cell *c = &r->cell[r->pick[p].cell];
+
+	for (uint8_t k = 0; k < c->nneeds; k++) {
+		uint32_t left = c->need[k].n;
+		for (uint8_t m = 0; m < c->nmembers; m++) {
+			uint32_t held = rounds_job(r, c->id[m])->held;
+			for (uint32_t d = 0; held != UINT32_MAX && d < r->old_run[held].ndevices && left; d++) {
+				uint32_t device = r->old_device[r->old_run[held].first + d];
+				if (type_of(r, device) != c->need[k].type || !is_free(r, device))
+					continue;
+				r->kept_for[device] = p + 1;
+				left--;
+			}
+		}
+	}
+}
+
+/* Those devices; how many. */
+static uint32_t take_old(struct hd_rounds *r, struct hd_run *run, uint32_t p, uint32_t type)
 {
 	uint32_t got = 0;
 
 	for (uint8_t m = 0; m < run->nmembers; m++) {
 		uint32_t held = rounds_job(r, run->id[m])->held;
-		for (uint32_t d = 0; held != UINT32_MAX && d < r->old_run[held].ndevices && got < n; d++) {
+		for (uint32_t d = 0; held != UINT32_MAX && d < r->old_run[held].ndevices; d++) {
 			uint32_t device = r->old_device[r->old_run[held].first + d];
-			if (type_of(r, device) == type && !r->taken[device] && r->usable[device]) {
-				give(r, run, device);
-				got++;
-			}
+			if (type_of(r, device) != type || r->kept_for[device] != p + 1)
+				continue;
+			r->kept_for[device] = 0;
+			give(r, run, device);
+			got++;
 		}
 	}
 	return got;
 }
 
-static enum hd_err place_one(struct hd_rounds *r, const struct pick *pick, struct hd_diag *diag)
+static enum hd_err place_one(struct hd_rounds *r, uint32_t p, struct hd_diag *diag)
 {
-	struct hd_run run = run_of(r, pick);
+	struct hd_run run = run_of(r, &r->pick[p]);
 	uint32_t got = 0;
 	bool held = false;
 
@@ -190,7 +213,7 @@ static enum hd_err place_one(struct hd_rounds *r, const struct pick *pick, struc
 	for (uint8_t m = 0; m < run.nmembers; m++)
 		held |= rounds_job(r, run.id[m])->held != UINT32_MAX;
 	for (uint8_t k = 0; k < run.nneeds; k++) {
-		uint32_t old = held ? take_old(r, &run, run.need[k].type, run.need[k].n) : 0;
+		uint32_t old = held ? take_old(r, &run, p, run.need[k].type) : 0;
 		got += old;
 		if (!take_free(r, &run, run.need[k].type, run.need[k].n - old))
 			return hd_fail(diag, HD_E_BUG, "job %llu was picked for %u devices of %s, which are not free", (unsigned long long)run.id[0],
@@ -225,6 +248,9 @@ enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 			placed[p] = PLACED;
 		}
 	}
+	for (uint32_t p = 0; p < r->npicks; p++)
+		if (!placed[p])
+			put_by(r, p);
 	for (int held = 1; held >= 0; held--)
 		for (uint32_t size = UINT32_MAX, largest; !err; size = largest) {
 			largest = 0;
@@ -235,7 +261,7 @@ enum hd_err rounds_place(struct hd_rounds *r, struct hd_diag *diag)
 				if (placed[p] || had != held)
 					continue;
 				if (n == size) {
-					if ((err = place_one(r, &r->pick[p], diag)))
+					if ((err = place_one(r, p, diag)))
 						return err;
 					placed[p] = PLACED;
 				} else if (n < size && n > largest) {

@@ -256,6 +256,48 @@ static void nobody_with_a_share_waits_for_ever(void **state)
 	}
 }
 
+/* Two jobs share eight devices; one gives some of its up to the other, then everything back: whoever goes on keeps devices it has. */
+static void who_is_resized_keeps_devices_it_has(void **state)
+{
+	static const uint32_t sizes[][2] = { { 4, 4 }, { 2, 6 }, { 7, 1 }, { 1, 7 }, { 4, 4 }, { 5, 3 } };
+	const struct hd_sched_type type = { .name = "v", .n = 8 };
+	static const double one[] = { 1 };
+	struct hd_sched_job job[2];
+	uint32_t before[2][8], nbefore[2] = { 0, 0 };
+	struct hd_rounds *r;
+	(void)state;
+
+	assert_int_equal(hd_rounds_create(&r, &(struct hd_rounds_setting){ .min_reset_s = 1 }, 1, &type, NULL, NULL), HD_OK);
+	for (uint32_t i = 0; i < 2; i++) {
+		job[i] = (struct hd_sched_job){ .id = i, .scale = 4, .weight = 1, .steps_left = 1, .rate = one };
+		assert_int_equal(hd_rounds_arrive(r, &job[i], 20, NULL), HD_OK);
+	}
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		const struct hd_sched_state s = { .ntypes = 1, .njobs = 2, .types = &type, .jobs = job };
+		struct hd_shape shape[2];
+		const struct hd_shares shares = { .nshapes = 2, .shape = shape, .x = (double[]){ 1, 1 } };
+		struct hd_round round;
+		for (uint32_t i = 0; i < 2; i++)
+			shape[i] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { 1 }, .need = { { 0, sizes[k][i] } } };
+		assert_int_equal(hd_rounds_adopt(r, 100.0 * (double)k, &s, &shares, NULL), HD_OK);
+		assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
+		assert_int_equal(round.nruns, 2);
+		for (uint32_t n = 0; n < 2; n++) {
+			const struct hd_run *run = &round.run[n];
+			uint32_t i = (uint32_t)run->id[0], same = 0, least = nbefore[i] < run->ndevices ? nbefore[i] : run->ndevices;
+			for (uint32_t d = 0; d < run->ndevices; d++)
+				for (uint32_t b = 0; b < nbefore[i]; b++)
+					same += round.device[run->first + d] == before[i][b];
+			CHECK(run->ndevices == sizes[k][i] && same == least, "change %zu: job %u has %u devices, %u of its %u", k, i, run->ndevices, same,
+				nbefore[i]);
+			CHECK(run->kind == (k ? HD_RUN_RESIZE : HD_RUN_START), "change %zu: kind %d", k, (int)run->kind);
+			nbefore[i] = run->ndevices;
+			memcpy(before[i], &round.device[run->first], run->ndevices * sizeof *before[i]);
+		}
+	}
+	hd_rounds_destroy(r);
+}
+
 static void equal_calls_give_equal_rounds(void **state)
 {
 	struct world w;
@@ -303,6 +345,7 @@ int main(void)
 		cmocka_unit_test(hysteresis_changes_less),
 		cmocka_unit_test(between_boundaries_runs_go_on_and_freed_devices_are_given),
 		cmocka_unit_test(nobody_with_a_share_waits_for_ever),
+		cmocka_unit_test(who_is_resized_keeps_devices_it_has),
 		cmocka_unit_test(equal_calls_give_equal_rounds),
 		cmocka_unit_test(a_cluster_without_devices_is_refused),
 	};

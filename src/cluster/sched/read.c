@@ -84,9 +84,34 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double
 	return err;
 }
 
+static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+{
+	const struct hd_json *curve;
+	enum hd_err err = hd_json_get(at, "speedup", HD_JSON_ARRAY, &curve, r->diag);
+	struct hd_sched_elastic *e = take(r, 1, sizeof *e, &err);
+	double *speedup = take(r, err ? 1 : hd_json_count(curve) + 1, sizeof *speedup, &err);
+	int64_t min = 1, nvns = HD_SCHED_DEVICES;
+
+	if (!err && (hd_json_count(curve) == 0 || hd_json_count(curve) > HD_SCHED_DEVICES))
+		err = bad(r, curve, "is no list of speed-ups on 1, 2, ... devices");
+	for (uint32_t k = 0; !err && k < hd_json_count(curve); k++)
+		err = hd_json_as_f64(hd_json_item(curve, k), &speedup[k + 1], r->diag);
+	if (!err && hd_json_find(at, "min"))
+		err = hd_json_get_i64(at, "min", 1, HD_SCHED_DEVICES, &min, r->diag);
+	if (!err && hd_json_find(at, "virtual_nodes"))
+		err = hd_json_get_i64(at, "virtual_nodes", 1, HD_SCHED_DEVICES, &nvns, r->diag);
+	if (err)
+		return err;
+	*e = (struct hd_sched_elastic){ .min = (uint32_t)min, .max = (uint32_t)hd_json_count(curve), .nvns = (uint32_t)nvns, .speedup = speedup };
+	if (hd_json_find(at, "mixed"))
+		err = hd_json_get_bool(at, "mixed", &e->mixed, r->diag);
+	job->elastic = e;
+	return err ? err : maybe(at, "resize_s", &e->resize_s, r->diag);
+}
+
 static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
-	const struct hd_json *rates, *kind = hd_json_find(at, "job_type");
+	const struct hd_json *rates, *kind = hd_json_find(at, "job_type"), *elastic = hd_json_find(at, "elastic");
 	enum hd_err err = HD_OK;
 	double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
 	int64_t scale = 1;
@@ -111,6 +136,8 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct h
 	if (!err)
 		err = hd_json_get(at, "throughput", HD_JSON_OBJECT, &rates, r->diag);
 	job->scale = (uint32_t)scale;
+	if (!err && elastic)
+		err = read_elastic(r, elastic, job);
 	return err ? err : read_rates(r, rates, rate);
 }
 

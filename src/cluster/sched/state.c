@@ -53,8 +53,11 @@ static enum hd_err check_elastic(const struct hd_sched_job *job, struct hd_diag 
 		return HD_OK;
 	if (e->min == 0 || e->min > e->max || e->max > HD_SCHED_DEVICES || !good(e->resize_s, true))
 		return hd_fail(diag, HD_E_INVAL, "job %llu: %u to %u devices, %g s a resize", (unsigned long long)job->id, e->min, e->max, e->resize_s);
+	if (e->min > job->scale || e->nvns == 0)
+		return hd_fail(diag, HD_E_INVAL, "job %llu: elastic from %u devices on with %u virtual nodes, a scale of %u: at least one node, and no more "
+			"devices than the scale", (unsigned long long)job->id, e->min, e->nvns, job->scale);
 	for (uint32_t k = 1; k <= e->max; k++)
-		if (!good(e->speedup[k], true))
+		if (!good(e->speedup[k], false))
 			return hd_fail(diag, HD_E_INVAL, "job %llu: a speed-up of %g on %u devices", (unsigned long long)job->id, e->speedup[k], k);
 	return HD_OK;
 }
@@ -219,6 +222,25 @@ bool hd_sched_blocked(const struct hd_sched_state *s, uint32_t job)
 		if (hd_sched_fits(s, job, j))
 			return false;
 	return true;
+}
+
+double hd_sched_rate_on(const struct hd_sched_job *job, uint32_t type, uint32_t n)
+{
+	const struct hd_sched_elastic *e = job->elastic;
+
+	if (!e)
+		return n == job->scale ? job->rate[type] : 0;
+	if (n < e->min || n > e->max)
+		return 0;
+	return job->rate[type] * (e->speedup[n] / e->speedup[job->scale < e->max ? job->scale : e->max]);
+}
+
+bool hd_sched_fits_whole(const struct hd_sched_state *s, uint32_t job)
+{
+	for (uint32_t j = 0; j < s->ntypes; j++)
+		if (s->jobs[job].rate[j] > 0 && s->types[j].n >= s->jobs[job].scale)
+			return true;
+	return false;
 }
 
 bool hd_sched_absent(const struct hd_sched_state *s, uint32_t job) { return !(s->jobs[job].steps_left > 0) || hd_sched_blocked(s, job); }

@@ -13,6 +13,7 @@ struct sim_job {
 	double redo;                              /* steps to do again */
 	bool over;
 	uint32_t run;                             /* ours: of the run it is in; UINT32_MAX */
+	bool resizes;                             /* ours: in the round that begins it keeps some of its devices, not all */
 	double rate[];                            /* [ntypes] alone */
 };
 

@@ -313,10 +313,23 @@ static void log_round(struct events *e, const char *why)
 	}
 }
 
+static double resize_cost(const struct sim *sim)
+{
+	return sim->set->elastic && sim->set->elastic->resize_s > 0 ? sim->set->elastic->resize_s : sim->set->costs.resize_s;
+}
+
+/* Until whoever had the device has let go of it: one that goes on with fewer resizes, all others commit and leave. */
+static double let_go(const struct events *e, uint32_t owner)
+{
+	const struct sim_job *job = schedsim_job(e->sim, e->old[owner].run.id[0]);
+
+	return job && job->resizes ? resize_cost(e->sim) : e->sim->set->costs.preempt_s;
+}
+
 static void begin(struct events *e, struct live *l, const struct hd_run *run, const uint32_t *device, uint32_t *used)
 {
 	const struct hd_switch_costs *costs = &e->sim->set->costs;
-	const double cost[] = { [HD_RUN_START] = costs->start_s, [HD_RUN_SAME] = 0, [HD_RUN_RESIZE] = costs->resize_s, [HD_RUN_MOVE] = costs->move_s };
+	const double cost[] = { [HD_RUN_START] = costs->start_s, [HD_RUN_SAME] = 0, [HD_RUN_RESIZE] = resize_cost(e->sim), [HD_RUN_MOVE] = costs->move_s };
 	uint32_t was = schedsim_job(e->sim, run->id[0])->run;
 	double now_s = e->sim->now_s, from_s = now_s;
 
@@ -332,12 +345,15 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 	for (uint32_t d = 0; d < run->ndevices; d++) {
 		uint32_t owner = e->owner[device[run->first + d]];
 		if (owner && owner - 1 != was && e->old[owner - 1].run.nmembers)
-			from_s = now_s + costs->preempt_s;
+			from_s = fmax(from_s, now_s + let_go(e, owner - 1));
 	}
+	bool starting = was != UINT32_MAX && e->old[was].ready_s > now_s;       /* what it was charged for is not done yet */
+	if (starting && run->kind == HD_RUN_RESIZE)
+		from_s = fmax(from_s, e->old[was].ready_s);
 	if (e->sim->set->free_switching)
 		from_s = now_s;
 	else
-		from_s += cost[run->kind];
+		from_s += starting && run->kind == HD_RUN_MOVE ? fmax(costs->start_s, costs->move_s) : cost[run->kind];
 	l->ready_s = from_s;
 	draw_failure(e, l);
 	set_ends(e, l);
@@ -360,6 +376,10 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 	if ((err = hd_room(&e->live, &e->live_cap, (uint64_t)round->nruns + 1, sizeof *e->live, "entries of a simulation", sim->diag)))
 		return err;
 	e->nlive = 0;
+	for (uint32_t i = 0; i < sim->njobs; i++)
+		sim->job[i]->resizes = false;
+	for (uint32_t i = 0; i < round->nruns; i++)
+		schedsim_job(sim, round->run[i].id[0])->resizes = round->run[i].kind == HD_RUN_RESIZE;
 	for (uint32_t i = 0; i < round->nruns; i++) {
 		struct live *l = &e->live[e->nlive++];
 		begin(e, l, &round->run[i], round->device, &used);

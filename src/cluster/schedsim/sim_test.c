@@ -192,6 +192,29 @@ static void times_and_costs_are_those_that_can_be_added_up_by_hand(void **state)
 	hd_arena_reset(&arena);
 }
 
+static void a_resize_costs_what_the_job_says_and_forgives_no_start(void **state)
+{
+	/* A alone from 0 on both devices, ready at 30. B comes at 5: at the boundary 10 A falls to one device and is ready at 30 + 4; B waits
+	 * those 4 s for its device, then its start: ready at 44. One device does 0.6 of the work of two. */
+	static const struct hd_listed_job jobs[] = { JOB(0, 2, 120), JOB(5, 1, 20) };
+	static const double speedup[] = { 0, 1, 1 / 0.6 };
+	const struct hd_sched_elastic elastic = { .min = 1, .max = 2, .nvns = 2, .speedup = speedup, .resize_s = 4 };
+	struct hd_sched_sim_result result;
+	struct world w;
+	(void)state;
+
+	small_world(&w, jobs, 2, "wfs");
+	w.set.round_s = 10;
+	w.set.min_reset_s = 5;
+	w.set.elastic = &elastic;
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
+	/* B is over at 64; at the boundary 70 A, which has done 36 * 0.6, has both again and computes from 74 on */
+	CHECK(fabs(result.row[1].finish_s - 64) < 1e-9, "B is over at %.12g", result.row[1].finish_s);
+	CHECK(fabs(result.row[0].finish_s - (74 + 120 - 36 * 0.6)) < 1e-9, "A is over at %.12g", result.row[0].finish_s);
+	CHECK(result.row[0].resizes == 2 && result.row[0].lost_s == 34 + 4, "%u resizes, %g s lost", result.row[0].resizes, result.row[0].lost_s);
+	hd_arena_reset(&arena);
+}
+
 static void many_jobs(struct hd_listed_job *jobs, size_t n)
 {
 	struct hd_job_list list;
@@ -268,6 +291,7 @@ int main(void)
 		cmocka_unit_test(published_runs_without_a_solver_are_repeated_to_their_digits),
 		cmocka_unit_test(published_runs_of_linear_programs_are_repeated_within_their_ties),
 		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
+		cmocka_unit_test(a_resize_costs_what_the_job_says_and_forgives_no_start),
 		cmocka_unit_test(laws_hold_over_policies_with_revocations_and_failures),
 		cmocka_unit_test(what_no_policy_can_run_ends_the_simulation_with_a_reason),
 	};
