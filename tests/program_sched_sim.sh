@@ -74,3 +74,14 @@ says '--generate without an end'
 expect 3 heddle sched import philly.csv --map submit=when
 says 'the header has no column "when" (submit)'
 passed "mistakes are named"
+
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html page.html
+for word in isolated fifo 'Job completion time' 'Busy devices' 'Devices of each job' "default-src 'none'"; do grep -q "$word" page.html || failed "the page lacks: $word"; done
+! grep -qE '<script|https?:|nan' page.html || failed "the page needs something"
+cp page.html before.html
+expect 0 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html page.html --json
+cmp -s page.html before.html || failed "equal runs, another page"
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --faithful --html one.html
+grep -q "the published simulator's rules" one.html || failed "a faithful run's page does not say so"
+expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html /proc/none/x.html
+passed "a page of one run, and of several"

@@ -35,6 +35,13 @@
 struct hd_switch_costs { double start_s, resize_s, move_s, preempt_s; };
 #define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until somebody measured */
 
+/* Who wants to see time pass, for charts. A job was on its part of devices of a type: half of them, if two jobs were. Parts of one stay
+ * may come one by one. */
+struct hd_sim_watch {
+	void *self;
+	void (*ran)(void *self, uint64_t job, uint32_t type, double devices, double usd, double from_s, double to_s);
+};
+
 struct hd_sched_sim_setting {
 	enum hd_fidelity fidelity;
 	const struct hd_policy_setting *policy;
@@ -64,6 +71,7 @@ struct hd_sched_sim_setting {
 	const struct hd_machine_events *events;   /* of one type, in place of its rate; never more machines than the type has */
 	uint32_t event_type;
 	const struct hd_sched_elastic *elastic;   /* every job is elastic like this; NULL: none is */
+	const struct hd_sim_watch *watch;         /* NULL: nobody */
 	struct hd_text *log;                      /* decisions, one line each; NULL: none */
 };
 

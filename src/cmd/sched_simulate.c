@@ -4,6 +4,7 @@
 
 #include "base/json_writer.h"
 #include "base/num.h"
+#include "cluster/sched_report.h"
 #include "cmd/sched_input.h"
 
 static const char *seconds(char out[40], double s)
@@ -133,12 +134,55 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 	return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_ROWS], text.at, text.len, &cmd->diag);
 }
 
+/* ---- the page ---- */
+
+struct page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
+
+/* The run at hand will be on the page. */
+static enum hd_err watch(struct hd_cmd *cmd, struct page *page, struct hd_sched_sim_setting *set, const char *policy)
+{
+	struct hd_sched_story *story;
+	struct hd_sched_sim_result *result = hd_arena_take(&cmd->arena, 1, sizeof *result);
+	enum hd_err err;
+
+	if (!cmd->args.has[HD_OPT_HTML])
+		return HD_OK;
+	if (page->nruns == HD_REPORT_RUNS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--html: a page holds %d policies at most", HD_REPORT_RUNS);
+	if ((err = hd_sched_story_open(&story, set, &cmd->arena, &cmd->diag)))
+		return err;
+	set->watch = hd_sched_story_watch(story);
+	page->run[page->nruns++] = (struct hd_sched_report_run){ policy, result, story };
+	return result ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a page");
+}
+
+/* What became of it. */
+static void note_result(const struct page *page, const struct hd_sched_sim_result *result)
+{
+	if (page->nruns)
+		*(struct hd_sched_sim_result *)page->run[page->nruns - 1].result = *result;
+}
+
+static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set, const struct page *page)
+{
+	const char *path = cmd->args.text[HD_OPT_HTML];
+	struct hd_text text;
+
+	if (!path)
+		return HD_OK;
+	hd_text_init(&text, &cmd->arena);
+	hd_sched_report_print(&text, page->nruns > 1 ? "Policies on the same jobs" : "A simulated cluster", set, page->run, page->nruns, &cmd->arena);
+	return text.full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the page %s", path) : hd_file_write_atomic(&cmd->fs, path, text.at,
+		text.len, &cmd->diag);
+}
+
 enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in;
 	struct hd_sched_sim_result result;
 	struct hd_text log, out;
 	struct hd_json_writer w;
+	struct page page = { .nruns = 0 };
 	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
 	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policy? --policy NAME");
 
@@ -149,7 +193,7 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	hd_text_init(&log, &cmd->arena);
 	hd_text_init(&out, &cmd->arena);
 	in.setting.log = cmd->args.has[HD_OPT_LOG] ? &log : NULL;
-	if ((err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
+	if ((err = watch(cmd, &page, &in.setting, name)) || (err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
 		return err;
 	if (in.setting.log && log.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the log of decisions");
@@ -157,6 +201,9 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 		err = hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_LOG], log.at ? log.at : "", log.len, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_ROWS])
 		err = write_rows(cmd, &in.setting, &result);
+	note_result(&page, &result);
+	if (!err)
+		err = write_page(cmd, &in.setting, &page);
 	if (err)
 		return err;
 	if (!cmd->args.has[HD_OPT_JSON]) {
@@ -194,6 +241,7 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 	bool json = cmd->args.has[HD_OPT_JSON];
 	struct hd_text out;
 	struct hd_json_writer w;
+	struct page page = { .nruns = 0 };
 	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL, "which policies? --policy A,B,C");
 	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;
 
@@ -213,7 +261,11 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 			*next++ = 0;
 		err = hd_sched_input_policy(cmd, &in, at);
 		if (!err)
+			err = watch(cmd, &page, &in.setting, at);
+		if (!err)
 			err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag);
+		if (!err)
+			note_result(&page, &result);
 		if (!err && json) {
 			hd_json_open_object(&w, NULL);
 			put_summary(&w, &in.setting, at, &result);
@@ -222,6 +274,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 			print_line(at, &result);
 		}
 	}
+	if (!err)
+		err = write_page(cmd, &in.setting, &page);
 	if (err || !json)
 		return err;
 	hd_json_close(&w);

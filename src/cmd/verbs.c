@@ -296,14 +296,14 @@ const struct hd_verb hd_verbs[] = {
 	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its columns have other names. Rounds,\n"
 	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.\n"
 	  "Policies that resize jobs (wfs, wfs-2020) take a job's number of devices for what it wants; --elastic says how fast fewer are.",
-	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG), hd_cmd_sched_simulate, "program_sched_sim.sh" },
+	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML), hd_cmd_sched_simulate, "program_sched_sim.sh" },
 	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",
-	  "--policy A,B,C names them.", OPTS(SCHED_OPTS), hd_cmd_sched_compare, "program_sched_sim.sh" },
+	  "--policy A,B,C names them.", OPTS(SCHED_OPTS, HD_OPT_HTML), hd_cmd_sched_compare, "program_sched_sim.sh" },
 	{ "sched replay", "LOG|TRACE", 1, 1, "run a log of decisions again and compare, or a list of jobs under a policy",
 	  "A log (`heddle sched simulate --log FILE`) holds all that was given: nothing else is read, and no option may change it. Its decisions are\n"
 	  "made again and compared byte for byte: exit 0 equal, 5 with the first line that differs; -o writes the log made now.\n"
 	  "A list of jobs (a trace, a table, sacct's output) is simulated as `heddle sched simulate --trace` does. Commands in it are text.",
-	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_OUTPUT), hd_cmd_sched_replay, "program_sched_replay.sh" },
+	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML, HD_OPT_OUTPUT), hd_cmd_sched_replay, "program_sched_replay.sh" },
 	{ "sched gen", "", 0, 0, "make jobs up, as a trace of ten columns",
 	  "--generate: the published generator. Otherwise --count jobs with the marginals of a published cluster: 93 % of one device, durations\n"
 	  "from minutes to weeks, arrivals by day and week; a job more changes none before it.",

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/page.h"
 #include "exec/report_int.h"
 
 enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 500, EVENT_TEXT = 320, JOB_BYTES = 1 << 20, PAGE_BYTES = 16 << 20 };
@@ -166,37 +167,11 @@ out:
 
 /* ---- the page */
 
-static const char style[] =
-	":root{color-scheme:light dark;--ink:#1b1f24;--soft:#5c6670;--paper:#fff;--card:#f6f7f9;--rule:#dfe3e8;--line:#1f6feb;--dot:#d9480f}"
-	"@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;"
-	"--soft:#98a2ad;--paper:#14171b;--card:#1c2026;--rule:#303740;--line:#6cb0ff;--dot:#ff9e64}}"
-	"body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:920px;margin:2rem auto;padding:0 1rem}"
-	"h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:0 0 .4rem}small,.note,.empty{color:var(--soft);font-weight:400}"
-	".note{font-size:.85rem;margin:.2rem 0 0}"
-	"section{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:1rem;margin:1rem 0}"
-	"svg{width:100%;height:auto;display:block}"
-	"svg text{font:12px system-ui,sans-serif;fill:var(--soft)}.grid{stroke:var(--rule);fill:none}"
-	".axis{stroke:var(--soft);fill:none}.line{stroke:var(--line);fill:none;stroke-width:1.5;stroke-linejoin:round}.dot{fill:var(--dot)}"
-	"table{border-collapse:collapse;width:100%;font-size:.88rem}td,th{text-align:left;padding:.2rem .8rem .2rem 0;"
-	"border-top:1px solid var(--rule);"
-	"vertical-align:top;overflow-wrap:anywhere}"
-	"th{color:var(--soft);font-weight:500}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-	"th,td.k{white-space:nowrap}"
-	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:0}"
-	"dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}"
-	"code{font-family:ui-monospace,monospace}.warn{border-color:var(--dot)}";
-
 static void print_head(struct hd_text *page, const struct hd_rundir *dir, const struct story *s)
 {
 	const char *slash = strrchr(dir->path, '/');
 
-	hd_text_add(page, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-		"<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
-	hd_html_text(page, slash ? slash + 1 : dir->path);
-	hd_text_addf(page, "</title><style>%s</style></head><body>\n<h1>", style);
-	hd_html_text(page, slash ? slash + 1 : dir->path);
-	hd_text_add(page, "</h1>\n");
+	hd_page_open(page, slash ? slash + 1 : dir->path);
 	if (s->unreadable)
 		hd_text_addf(page, "<section class=\"warn\">%llu line%s of metrics or events could not be read and %s left out.</section>\n",
 			(unsigned long long)s->unreadable, s->unreadable == 1 ? "" : "s", s->unreadable == 1 ? "is" : "are");
@@ -208,7 +183,7 @@ static void print_head(struct hd_text *page, const struct hd_rundir *dir, const 
 		(unsigned long long)s->last_step, s->first_loss, s->last_loss);
 	if (*s->digest) {
 		hd_text_add(page, "<dt>last recorded state digest</dt><dd><code>");
-		hd_html_text(page, s->digest);
+		hd_page_text(page, s->digest);
 		hd_text_addf(page, "</code> <small>after step %llu</small></dd>", (unsigned long long)s->digest_step);
 	}
 	hd_text_add(page, "</dl></section>\n");
@@ -229,9 +204,9 @@ static void print_events(struct hd_text *page, const struct story *s)
 	for (uint64_t i = s->nevents - shown; i < s->nevents; i++) {
 		const struct event_row *e = &s->event[i % MAX_EVENTS];
 		hd_text_addf(page, "<tr><td class=\"n\">%.1f</td><td class=\"n\">%llu</td><td class=\"k\">", e->t, (unsigned long long)e->step);
-		hd_html_text(page, e->kind);
+		hd_page_text(page, e->kind);
 		hd_text_add(page, "</td><td>");
-		hd_html_text(page, e->text);
+		hd_page_text(page, e->text);
 		hd_text_add(page, "</td></tr>\n");
 	}
 	hd_text_add(page, shown ? "</table></section>\n" : "</section>\n");
@@ -245,7 +220,7 @@ static void print_value(struct hd_text *page, const struct hd_json *json)
 	bool truth;
 
 	if (!hd_json_as_text(json, &string, NULL))
-		hd_html_text(page, string);
+		hd_page_text(page, string);
 	else if (!hd_json_as_i64(json, INT64_MIN, INT64_MAX, &integer, NULL))
 		hd_text_addf(page, "%lld", (long long)integer);
 	else if (!hd_json_as_f64(json, &number, NULL))
@@ -275,7 +250,7 @@ static void print_members(struct hd_text *page, const struct hd_json *json, cons
 			continue;
 		}
 		hd_text_add(page, "<tr><th>");
-		hd_html_text(page, name);
+		hd_page_text(page, name);
 		hd_text_add(page, "</th><td>");
 		print_value(page, item);
 		hd_text_add(page, "</td></tr>\n");
@@ -325,7 +300,7 @@ enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 	}
 	print_events(&page, s);
 	print_job(&page, dir, &arena);
-	hd_text_add(&page, "</body></html>\n");
+	hd_page_close(&page);
 	hd_rundir_path(dir, "report.html", path, sizeof path);
 	err = page.full ? hd_fail(diag, HD_E_NOMEM, "no memory for the report %s", path)
 		: hd_file_write_atomic(dir->fs, path, page.at, page.len, diag);

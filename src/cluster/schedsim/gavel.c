@@ -91,6 +91,9 @@ static void complete(struct turns *t, const struct going *g)
 		row->cost_usd += sim->price[type] * seconds / 3600 * g->run.ndevices;
 		if (type < sizeof row->device_s / sizeof *row->device_s)
 			row->device_s[type] += seconds * g->run.ndevices;
+		if (sim->set->watch)
+			sim->set->watch->ran(sim->set->watch->self, job->id, type, 1.0 / g->run.nmembers * g->run.ndevices,
+				sim->price[type] * seconds / 3600 * g->run.ndevices, t->start_s, g->finish_s);
 	}
 	for (uint8_t m = 0; m < g->run.nmembers; m++) {
 		struct sim_job *job = schedsim_job(sim, g->run.id[m]);

@@ -65,6 +65,16 @@ static double price_of(const struct sim *sim, const struct hd_run *run)
 	return usd_h;
 }
 
+static void tell(const struct sim *sim, uint64_t id, const struct live *l, double part, double now_s)
+{
+	const struct hd_sim_watch *watch = sim->set->watch;
+
+	for (uint8_t k = 0; watch && k < l->run.nneeds; k++) {
+		uint32_t type = l->run.need[k].type, n = l->run.need[k].n;
+		watch->ran(watch->self, id, type, part * n, part * n * sim->price[type] * (now_s - l->at_s) / 3600, l->at_s, now_s);
+	}
+}
+
 static void charge(struct events *e, struct live *l, double now_s)
 {
 	double took = now_s - l->at_s, computed = now_s - fmax(l->at_s, l->ready_s);
@@ -81,6 +91,7 @@ static void charge(struct events *e, struct live *l, double now_s)
 		double part = 1.0 / l->run.nmembers;
 		job->done += computed * l->run.rate[m];
 		row->cost_usd += part * price_of(e->sim, &l->run) * took / 3600;
+		tell(e->sim, job->id, l, part, now_s);
 		row->lost_s += took - computed;
 		for (uint8_t k = 0; k < l->run.nneeds; k++)
 			if (l->run.need[k].type < sizeof row->device_s / sizeof *row->device_s)
