@@ -101,6 +101,11 @@ HD_MUST_USE enum hd_err hd_rounds_next(struct hd_rounds *rounds, struct hd_round
 HD_MUST_USE enum hd_err hd_rounds_offer(struct hd_rounds *rounds, struct hd_round *round, struct hd_diag *diag);
 void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_run *run, double seconds);
 
+/* What a job does alone on its scale, [ntypes], was measured anew. */
+void hd_rounds_rate(struct hd_rounds *rounds, uint64_t id, const double *rate);
+/* For a scheduler that starts again: the job, which has arrived, has held these devices since the round before. Each device once. */
+HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, const uint32_t *device, uint32_t n, struct hd_diag *diag);
+
 /* For explanations and tests: what a job received on a type since the reset, what it is due. */
 struct hd_cell_view { double x, t, deficit, priority; };
 bool hd_rounds_view(const struct hd_rounds *rounds, uint64_t id, uint32_t type, struct hd_cell_view *view);

@@ -1,0 +1,190 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/dispatch/int.h"
+
+/* Shares and rounds, as in the simulator (schedsim/ours.c): only that work is done elsewhere, and targets come out. */
+
+enum { POLICY_BYTES = 1 << 30 };
+
+static bool is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
+
+enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	struct hd_rounds_setting set = { .fidelity = HD_FIDELITY_EXACT, .round_s = d->set.round_s, .min_reset_s = d->set.min_reset_s,
+		.kappa = d->set.kappa, .queue = d->policy_set.policy->powers & HD_POLICY_QUEUE, .blind = d->policy_set.variant == HD_VARIANT_PLAIN,
+		.seed = d->policy_set.seed };
+
+	for (uint32_t t = 0; t < d->set.ntypes; t++)
+		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };
+	hd_arena_init(&d->call, POLICY_BYTES);
+	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
+}
+
+/* Times the speed of one device; virtual nodes are shared out evenly, so 5 on 4 devices take two turns. */
+static const struct hd_sched_elastic *elastic(struct hd_dispatch *d, const struct hd_dispatch_job *row)
+{
+	struct hd_sched_elastic *e = row->max ? hd_arena_take(&d->call, 1, sizeof *e) : NULL;
+	double *speedup = e ? hd_arena_take(&d->call, row->max + 1u, sizeof *speedup) : NULL;
+
+	for (uint32_t k = 1; speedup && k <= row->max; k++)
+		speedup[k] = row->nvns ? (double)row->nvns / ceil((double)row->nvns / k) : k;
+	if (speedup)
+		*e = (struct hd_sched_elastic){ .min = row->min, .max = row->max, .nvns = row->nvns, .speedup = speedup, .resize_s = 1 };
+	return speedup ? e : NULL;
+}
+
+static struct hd_sched_job seen(struct hd_dispatch *d, const struct live *j)
+{
+	const struct hd_dispatch_job *row = &j->row;
+	double *rate = hd_arena_take(&d->call, HD_DISPATCH_TYPES, sizeof *rate);
+
+	if (rate)
+		dispatch_steps_s(d, row, rate);
+	return (struct hd_sched_job){ .id = row->id, .kind = "", .ikind = HD_SCHED_NONE, .scale = row->scale, .weight = row->weight,
+		.steps_left = row->steps > row->done ? (double)(row->steps - row->done) : 1, .age_s = d->now_s - row->submitted_s,
+		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - d->now_s : INFINITY, .entity = HD_SCHED_NONE, .rate = rate,
+		.elastic = elastic(d, row) };
+}
+
+enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag)
+{
+	double rate[HD_DISPATCH_TYPES];
+	const struct hd_sched_job job = { .id = j->row.id, .scale = j->row.scale, .rate = rate };
+
+	dispatch_steps_s(d, &j->row, rate);
+	return hd_rounds_arrive(d->rounds, &job, d->set.move_s, diag);
+}
+
+static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	uint32_t n = 0;
+
+	hd_arena_reset(&d->call);
+	d->shares = (struct hd_shares){ 0 };
+	struct hd_sched_type *types = hd_arena_take(&d->call, d->set.ntypes, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(&d->call, d->njobs + 1, sizeof *jobs);
+	if (!types || !jobs)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
+	for (uint32_t t = 0; t < d->set.ntypes; t++) {
+		types[t] = d->sched[t];
+		types[t].n = hd_rounds_usable(d->rounds, t);
+	}
+	for (uint32_t i = 0; i < d->njobs; i++)
+		if (is_here(d->job[i])) {
+			jobs[n] = seen(d, d->job[i]);
+			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
+				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
+			n++;
+		}
+	d->state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_policy_allocate(d->policy, &d->state, &d->call, &d->shares, &why);
+	if (err) {                                /* the shares that there are stay; asked again at the next boundary */
+		d->state = (struct hd_sched_state){ 0 };
+		d->shares = (struct hd_shares){ 0 };
+		return err == HD_E_NOMEM ? hd_fail(diag, err, "%s", why.text) : dispatch_note(d, 0, "policy", "%.300s", why.text);
+	}
+	d->solved = d->newest;
+	return hd_rounds_adopt(d->rounds, d->now_s, &d->state, &d->shares, diag);
+}
+
+/* What a policy refuses of a cluster it refuses of an empty one. */
+enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	const struct hd_sched_state nobody = { .ntypes = d->set.ntypes, .types = d->sched };
+	struct hd_shares shares = { 0 };
+
+	return hd_policy_allocate(d->policy, &nobody, &d->call, &shares, diag);
+}
+
+/* Time goes to the books once a decision: so calls that decide nothing change nothing. */
+void dispatch_charge(struct hd_dispatch *d)
+{
+	double took_s = d->now_s - d->charged_s;
+
+	for (uint32_t i = 0; i < d->njobs && took_s > 0; i++)
+		if (d->job[i]->run.nmembers && is_here(d->job[i]))
+			hd_rounds_ran(d->rounds, &d->job[i]->run, took_s);
+	d->charged_s = d->now_s;
+}
+
+static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, struct hd_diag *diag)
+{
+	for (uint32_t i = 0; i < d->njobs; i++) {
+		d->job[i]->run.nmembers = 0;
+		d->job[i]->ntarget = 0;
+	}
+	for (uint32_t i = 0; i < round->nruns; i++) {
+		const struct hd_run *run = &round->run[i];
+		struct live *j = dispatch_find(d, run->id[0]);
+		if (run->nmembers != 1 || !j || run->ndevices > HD_DISPATCH_SET)
+			return hd_fail(diag, HD_E_BUG, "the round runs job %llu with %u others on %u devices", (unsigned long long)run->id[0],
+				run->nmembers - 1u, run->ndevices);
+		j->run = *run;
+		for (uint32_t k = 0; k < run->ndevices; k++) {       /* ascending, as leases are */
+			uint32_t at = j->ntarget++, device = round->device[run->first + k];
+			for (; at && j->target[at - 1] > device; at--)
+				j->target[at] = j->target[at - 1];
+			j->target[at] = device;
+		}
+	}
+	d->came = d->freed = false;
+	d->decided = true;
+	return HD_OK;
+}
+
+static uint32_t count_here(const struct hd_dispatch *d)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < d->njobs; i++)
+		n += is_here(d->job[i]);
+	return n;
+}
+
+/* The next multiple of the round after now; nobody there: none. */
+static void set_boundary(struct hd_dispatch *d, bool anybody)
+{
+	double k = floor((d->now_s - d->began_s) / d->set.round_s);
+
+	if (anybody && d->boundary_s > d->now_s && isfinite(d->boundary_s))
+		return;
+	do                                        /* the quotient may be rounded down */
+		d->boundary_s = anybody ? d->began_s + ++k * d->set.round_s : INFINITY;
+	while (d->boundary_s <= d->now_s);
+}
+
+enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	bool anybody = count_here(d) > 0;
+	struct hd_round round;
+	enum hd_err err = HD_OK;
+
+	if (anybody && d->began_s < 0)
+		d->began_s = d->now_s;
+	if (anybody && !isfinite(d->boundary_s))          /* after an empty cluster, and at the start: decide now */
+		d->boundary_s = d->now_s;
+	if (d->now_s >= d->boundary_s) {
+		dispatch_charge(d);
+		for (uint32_t i = 0; i < d->njobs; i++)
+			dispatch_measure(d, d->job[i]);
+		if (hd_rounds_due(d->rounds, d->now_s))
+			err = solve(d, diag);
+		if (!err)
+			err = hd_rounds_next(d->rounds, &round, diag);
+	} else if ((d->came || d->freed) && anybody) {
+		dispatch_charge(d);
+		err = hd_rounds_offer(d->rounds, &round, diag);
+	} else {
+		d->came = d->freed = false;
+		if (!anybody)
+			d->boundary_s = INFINITY;
+		return HD_OK;
+	}
+	if (!err)
+		err = adopt(d, &round, diag);
+	set_boundary(d, anybody);
+	return err;
+}
