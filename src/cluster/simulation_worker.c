@@ -354,6 +354,9 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 {
 	struct sim_proc *p = &s->proc[slot];
 
+	if (HD_MEMBER_OF_EXCHANGE >> a->kind & 1 && hd_member_exchange(p->m)->step != a->step)
+		sim_bad(s, "exchange", "worker %u: %s of step %llu, the exchange is of step %llu", p->id, hd_member_action_name(a->kind),
+			(unsigned long long)a->step, (unsigned long long)hd_member_exchange(p->m)->step);
 	switch (a->kind) {
 	case HD_DO_SEND:      sim_tell(s, slot, a->worker == HD_COORDINATOR ? SIM_CO : sim_slot(s, a->worker), a->msg); break;
 	case HD_DO_CONNECT:   sim_connect(s, slot, sim_slot(s, a->worker)); break;

@@ -165,8 +165,13 @@ enum hd_err hd_trial_look(struct hd_trial *t)
 	if (hd_signal_wish())
 		return hd_wish_err(hd_signal_wish());
 	/* a machine that stood still as a whole is no hang of the run */
-	t->still_ns += now - t->looked_ns < HD_TRIAL_GAP_NS ? now - t->looked_ns : HD_TRIAL_GAP_NS;
+	int64_t gap = now - t->looked_ns < HD_TRIAL_GAP_NS ? now - t->looked_ns : HD_TRIAL_GAP_NS;
+	t->still_ns += gap;
+	t->silent_ns = t->heard ? 0 : t->silent_ns + gap;
 	t->looked_ns = now;
+	if (!t->ours && t->silent_ns >= HD_TRIAL_STILL_NS)
+		return hd_fail(&t->cmd->diag, HD_E_NOTFOUND, "nobody has coordinated %s for a minute, since step %llu: its events.ndjson says "
+			"how it ended", t->dir, (unsigned long long)t->moved_step);
 	if (hd_trial_step(t) != t->moved_step || hd_trial_ended(t)) {
 		t->moved_step = hd_trial_step(t);
 		t->still_ns = 0;

@@ -31,6 +31,7 @@ struct hd_trial {
 	int64_t coordinator;              /* its process; 0: not known */
 	uint64_t moved_step;
 	int64_t looked_ns, still_ns, somebody_ns; /* the last look; for how long no step was committed; somebody was alive then */
+	int64_t silent_ns;                /* for how long nobody answered */
 };
 
 /* Folders PARENT/chaos and PARENT/undisturbed; PARENT must not be there yet. */
@@ -39,7 +40,8 @@ HD_MUST_USE enum hd_err hd_trial_init(struct hd_trial *trial, struct hd_cmd *cmd
 HD_MUST_USE enum hd_err hd_trial_visit(struct hd_trial *trial, struct hd_cmd *cmd, const char *dir);
 void hd_trial_finish(struct hd_trial *trial);             /* ends the run if it goes on; takes zeroed ones */
 HD_MUST_USE enum hd_err hd_trial_start(struct hd_trial *trial, uint32_t workers, const char *devices);
-/* Asks the coordinator, if there is one; notices a hang (HD_E_INTEGRITY), an end with an error, and a signal to this process. If all processes of
+/* Asks the coordinator, if there is one; notices a hang (HD_E_INTEGRITY), an end with an error, a visited run that is gone
+ * (HD_E_NOTFOUND), and a signal to this process. If all processes of
  * it are gone before its end, it is resumed, as a user would. */
 HD_MUST_USE enum hd_err hd_trial_look(struct hd_trial *trial);
 uint64_t hd_trial_step(const struct hd_trial *trial);     /* committed, as far as is known */

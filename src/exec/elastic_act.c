@@ -307,8 +307,11 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 		e->first = (e->first + 1) % HD_ELASTIC_EVENTS;
 		e->nqueued--;
 		struct hd_member_actions done = hd_member_step(e->member, &next, hd_clock_now_ns(e->spec->clock));
-		for (size_t i = 0; i < done.n; i++)
-			act[done.at[i].kind](e, &done.at[i]);
+		for (size_t i = 0; i < done.n; i++) {
+			const struct hd_member_action *a = &done.at[i];
+			assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) || a->step == hd_member_exchange(e->member)->step);
+			act[a->kind](e, a);
+		}
 	}
 	e->stepping = false;
 }

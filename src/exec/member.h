@@ -21,6 +21,8 @@
  *     after them), TAKE_OVER each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
  *  7. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
  *     between members are mended by the coordinator's new epoch.
+ *  8. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH and TABLE name the step that hd_member_exchange() is of while they are carried out: no
+ *     call asks for anything of a step and begins the next.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
  * is taken when a view or a redone step needs more, never otherwise. Time is an argument, in ns, never going back. */
@@ -128,6 +130,9 @@ enum hd_member_action_kind {
 #undef X
 	HD_DO_NKINDS
 };
+
+/* Bits: carried out from hd_member_exchange(), rule 8. */
+#define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | 1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | 1u << HD_DO_TABLE)
 
 struct hd_member_action {
 	enum hd_member_action_kind kind;

@@ -291,7 +291,9 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 		hd_member_act(m, HD_DO_CANCEL);
 		m->begun = false;
 	}
-	if (v->npass || v->nhave || v->table)
+	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
+	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);
+	if ((v->npass || v->nhave || v->table) && !over)
 		again(m, v);
 	if (m->at == v->step + 1)
 		reseal(m, v->step);
