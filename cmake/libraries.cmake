@@ -9,6 +9,7 @@ set(HD_LIBRARIES
   "crypto|openssl/evp.h|libssl-dev|required"
   "protobuf-c|protobuf-c/protobuf-c.h|libprotobuf-c-dev|required"
   "sqlite3|sqlite3.h|libsqlite3-dev|required"
+  "microhttpd|microhttpd.h|libmicrohttpd-dev|required"
   "dnnl|dnnl.h|libdnnl-dev|optional"
   "Clp|coin/Clp_C_Interface.h|coinor-libclp-dev|optional"
 )

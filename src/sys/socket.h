@@ -87,6 +87,8 @@ HD_MUST_USE enum hd_err hd_sock_give(struct hd_sock *sock, const int *ids, size_
 HD_MUST_USE enum hd_err hd_sock_take(struct hd_sock *sock, int *ids, size_t n, struct hd_diag *diag);
 void hd_sock_tune(struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value);
 void hd_sock_close(struct hd_sock *sock);                 /* takes zeroed and closed ones */
+/* Ends both directions of a real connection that a library owns and closes; it will find it ended. */
+void hd_sock_shut(int id);
 
 /* HOST:PORT whose host stands for every address of the machine, however it is spelt. */
 bool hd_sock_is_everywhere(const char *where);

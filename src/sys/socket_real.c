@@ -52,6 +52,8 @@ static bool parse_port(const char *text, in_port_t *port)
 	return n <= 65535 && !*rest;
 }
 
+void hd_sock_shut(int id) { (void)shutdown(id, SHUT_RDWR); }        /* the peer may have been first */
+
 /* "tcp:HOST:PORT", "tcp:[HOST]:PORT", with a host in numbers. */
 static bool parse_tcp(const char *addr, struct address *out)
 {

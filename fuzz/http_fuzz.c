@@ -1,0 +1,87 @@
+/* Any request is refused with a reason and asks nobody, or becomes a question whose members the route's table has; every response is
+ * JSON with a status. The input: a line "METHOD TARGET VERSION", lines "Name: value", an empty line, the body. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/rest.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static int asked;
+
+static bool has(const struct hd_rest_field *list, const char *name)
+{
+	for (; list->name; list++)
+		if (!strcmp(list->name, name))
+			return true;
+	return false;
+}
+
+/* Some route of that question has each member. */
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	bool known = false;
+
+	(void)self, (void)diag;
+	asked++;
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method && !known; r++) {
+		known = !strcmp(r->what, what);
+		for (size_t i = 0; known && i < hd_json_count(ask); i++)
+			known = !strcmp(hd_json_key(ask, i), "do") || has(r->ask, hd_json_key(ask, i));
+	}
+	if (!known)
+		abort();
+	hd_json_put_text(w, "what", what);
+	return HD_OK;
+}
+
+/* The line up to `end`, ended by 0; what follows it. */
+static char *cut(char *at, const char *end)
+{
+	size_t n = strcspn(at, end);
+	char *next = at[n] ? at + n + 1 : at + n;
+
+	at[n] = 0;
+	return next;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	static const struct hd_door door = { NULL, answer };
+	static const struct hd_key key = { { 1 } };
+	struct hd_rest_header header[HD_REST_HEADERS + 1];
+	struct hd_rest_gate gate = { NULL, 0 };
+	struct hd_rest_response response;
+	const struct hd_json *json;
+	struct hd_rest_way way;
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 64 << 20);
+	char *text = hd_arena_text(&arena, (const char *)bytes, len), *at = text;
+	struct hd_rest_request r = { .header = header, .method = at };
+	char *head = strstr(text, "\n\n"), *body = head ? head + 2 : text + strlen(text);
+	if (head)
+		head[1] = 0;
+	r.target = at = cut(at, " ");
+	r.version = at = cut(at, " ");
+	at = cut(at, "\n");
+	while (*at && r.nheaders <= HD_REST_HEADERS) {
+		char *line = at;
+		at = cut(at, "\n");
+		char *value = cut(line, ":");
+		header[r.nheaders++] = (struct hd_rest_header){ line, value + strspn(value, " ") };
+	}
+	if (r.nheaders > 20)
+		gate = (struct hd_rest_gate){ &key, 80 };
+	asked = 0;
+	bool admitted = hd_rest_admit(&gate, &r, &arena, &way, &response);
+	if (admitted)
+		hd_rest_reply(&door, &way, body, len - (size_t)(body - text), &arena, &response);
+	if (response.status < 200 || response.status > 599 || hd_json_parse(&arena, "f", response.body, response.len, &json, NULL))
+		abort();
+	if ((response.status == 200) != (response.err == HD_OK) || (asked && response.err))
+		abort();
+	hd_arena_finish(&arena);
+	return 0;
+}
