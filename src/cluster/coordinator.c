@@ -345,7 +345,11 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		struct hd_co_worker *other = &co->worker[i];
 		other->suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 		other->closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-		if (hd_co_is_here(other) && other->donor == w->worker && (other->state == HD_W_LEARNING || other->state == HD_W_READY))
+		if (!hd_co_is_here(other) || other->donor != w->worker)
+			continue;
+		if (other->state == HD_W_READY && co->phase == HD_CO_DECIDED && hd_view_has(&co->next, other->worker))
+			other->donor = HD_NOBODY;         /* it may have entered, and be the only one who holds the state: it is asked */
+		else if (other->state == HD_W_LEARNING || other->state == HD_W_READY)
 			hd_co_unlearn(co, other);
 	}
 	if (member || of_next || w->asked)
@@ -471,6 +475,7 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 		hd_co_unlearn(co, w);
 	else if (w->state == HD_W_ADMITTED)
 		w->state = HD_W_STANDBY;
+	hd_co_unasked(co, w);             /* it holds nothing any more */
 }
 
 static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_leave *msg)

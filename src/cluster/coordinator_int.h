@@ -120,6 +120,7 @@ void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);      
 void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns);
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);               /* FENCE or VIEW again, if it is due */
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
+void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* no STATUS will come of it */
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 

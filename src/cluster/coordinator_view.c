@@ -380,8 +380,8 @@ static void in_force(struct hd_coordinator *co)
 		w->asked = false;
 		if (w->up)
 			view_say(co, w);
-		if (m == HD_NOBODY && w->donor == HD_NOBODY && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
-			hd_co_unlearn(co, w);             /* what came from disk is not followed by anything */
+		if (m == HD_NOBODY && !hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
+			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member, is not followed by anything */
 		if (co->halting)
 			hd_co_change_again(co, w);        /* STOP, to those who are new */
 	}
@@ -398,6 +398,14 @@ static void decide_if_all_said(struct hd_coordinator *co)
 		if (co->worker[i].asked && hd_co_is_here(&co->worker[i]) && !co->worker[i].answer.said)
 			return;
 	decide(co);
+}
+
+void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (co->phase != HD_CO_ASKING || !w->asked || w->answer.said || w->state == HD_W_MEMBER)
+		return;
+	w->asked = false;
+	decide_if_all_said(co);
 }
 
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
