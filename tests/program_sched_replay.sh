@@ -49,6 +49,7 @@ passed "a log alone makes the same decisions again, whatever was given"
 if ! heddle sched policies --json | grep -q '"built":false'; then
 	one cost --policy cost --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4 --tune beta=0.5,phi=0.1
 	one packed --policy las-packed --throughputs rates.json
+	one estimated --policy las-packed --throughputs rates.json --estimate q=0.5,r=1
 	one hierarchy --policy hierarchy --throughputs rates.json --entities a:1,b:2 --entity-kind fifo
 	passed "also with policies that solve programs"
 fi

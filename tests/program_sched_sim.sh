@@ -85,3 +85,14 @@ expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --clu
 grep -q "the published simulator's rules" one.html || failed "a faithful run's page does not say so"
 expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html /proc/none/x.html
 passed "a page of one run, and of several"
+
+if heddle sched policies --json | grep -q '"built":false'; then exit 0; fi
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0.2,r=1 --json
+says '"estimate":{"pairs":'
+expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0.2
+says 'measured before'
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las --estimate q=0.2
+says 'nothing is to be estimated'
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0
+says '--estimate: q:'
+passed "pairs that are estimated"

@@ -26,6 +26,7 @@ struct hd_sched_log {
 	struct hd_sched_sim_setting setting;      /* complete */
 	struct hd_policy_setting policy;
 	struct hd_sched_elastic elastic;
+	struct hd_estimate_setting estimate;
 	struct hd_rates rates;
 	struct hd_prices prices;
 	struct hd_machine_events events;

@@ -27,6 +27,7 @@
 #define HD_CLUSTER_SCHED_SIM_H
 
 #include "base/text.h"
+#include "cluster/estimate.h"
 #include "cluster/job_list.h"
 #include "cluster/machines.h"
 #include "cluster/prices.h"
@@ -71,6 +72,7 @@ struct hd_sched_sim_setting {
 	const struct hd_machine_events *events;   /* of one type, in place of its rate; never more machines than the type has */
 	uint32_t event_type;
 	const struct hd_sched_elastic *elastic;   /* every job is elastic like this; NULL: none is */
+	const struct hd_estimate_setting *estimate;       /* packed policies see estimated pairs until they ran; NULL: the true ones */
 	const struct hd_sim_watch *watch;         /* NULL: nobody */
 	struct hd_text *log;                      /* decisions, one line each; NULL: none */
 };
@@ -99,6 +101,7 @@ struct hd_sched_sim_result {
 	double extended;                          /* share of leases that were extended with the same devices */
 	uint64_t rounds, solves, kept, starts, moves, resizes, revoked, failed;
 	uint64_t most_at_once;
+	struct hd_estimate_account estimate;
 	const char *ended;                        /* "" if all jobs are over; else why not */
 };
 

@@ -219,6 +219,28 @@ static enum hd_err put_tune(struct hd_cmd *cmd, void *to, char *key, char *value
 	return hd_sched_keys(cmd, HD_OPT_TUNE, sizeof keys / sizeof *keys, keys, key, value);
 }
 
+static enum hd_err put_estimate(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct hd_sched_input *in = to;
+	uint64_t r = in->estimate.references, seed = in->estimate.seed;
+	const struct hd_sched_key keys[] = {
+		{ .key = "q", .number = &in->estimate.q, .least = 1e-6, .most = 1 }, { .key = "r", .count = &r, .most = HD_RATES_KINDS },
+		{ .key = "seed", .count = &seed, .most = UINT32_MAX }, { .key = "published", .flag = &in->estimate.published },
+	};
+	enum hd_err err = hd_sched_keys(cmd, HD_OPT_ESTIMATE, sizeof keys / sizeof *keys, keys, key, value);
+
+	in->estimate.references = (uint32_t)r;
+	in->estimate.seed = (uint32_t)seed;
+	return err;
+}
+
+static enum hd_err read_estimate(struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	in->estimate = (struct hd_estimate_setting){ .q = 0.2, .references = 16, .seed = in->setting.seed };
+	in->setting.estimate = &in->estimate;
+	return hd_sched_each(cmd, HD_OPT_ESTIMATE, "=", put_estimate, in);
+}
+
 struct elastic_ask { uint64_t min, max, nvns; const char *speedup; struct hd_sched_elastic *elastic; };
 
 static enum hd_err put_elastic(struct hd_cmd *cmd, void *to, char *key, char *value)
@@ -335,6 +357,8 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--seed is at most %u", UINT32_MAX - 8);
 	if (has(cmd, HD_OPT_SEED))
 		set->seed = (uint32_t)cmd->args.count[HD_OPT_SEED];
+	if (has(cmd, HD_OPT_ESTIMATE) && (err = read_estimate(cmd, in)))
+		return err;
 	set->fidelity = has(cmd, HD_OPT_FAITHFUL) ? HD_FIDELITY_GAVEL : HD_FIDELITY_EXACT;
 	set->ntypes = in->ntypes;
 	set->types = in->type;

@@ -29,6 +29,7 @@ struct hd_sched_input {
 	uint32_t price_type[HD_SCHED_TYPES];
 	struct hd_machine_events events;
 	struct hd_sched_elastic elastic;
+	struct hd_estimate_setting estimate;
 	struct hd_sched_sim_setting setting;
 };
 

@@ -74,6 +74,14 @@ static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_sett
 	hd_json_put_i64(w, "moves", (int64_t)r->moves);
 	hd_json_put_i64(w, "resizes", (int64_t)r->resizes);
 	hd_json_put_i64(w, "revoked", (int64_t)r->revoked);
+	if (set->estimate) {
+		hd_json_open_object(w, "estimate");
+		hd_json_put_i64(w, "pairs", (int64_t)r->estimate.pairs);
+		hd_json_put_i64(w, "measured", (int64_t)r->estimate.measured);
+		hd_json_put_i64(w, "ran", (int64_t)r->estimate.ran);
+		hd_json_put_f64(w, "error", r->estimate.error);
+		hd_json_close(w);
+	}
 	hd_json_put_text(w, "ended", r->ended);
 }
 
@@ -93,6 +101,9 @@ static void print_summary(const struct hd_sched_sim_result *r)
 		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
 	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in %" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
 		r->moves, r->resizes, r->rounds, r->solves);
+	if (r->estimate.pairs)
+		printf("pairs                %" PRIu64 ", of them %" PRIu64 " measured before and %" PRIu64 " by running; the guesses are off by %.1f %%\n",
+			r->estimate.pairs, r->estimate.measured, r->estimate.ran, 100 * r->estimate.error);
 }
 
 static void add_number(struct hd_text *to, double x)

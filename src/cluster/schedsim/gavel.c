@@ -126,6 +126,7 @@ static enum hd_err start_runs(struct turns *t)
 	for (uint32_t i = 0; i < t->round.nruns && !err; i++) {
 		struct going *g = &t->going[t->ngoing++];
 		*g = (struct going){ .run = t->round.run[i], .finish_s = sim->now_s };
+		schedsim_begin_pair(sim, &g->run);
 		t->extensions += g->run.kind == HD_RUN_SAME;
 		for (uint8_t m = 0; m < g->run.nmembers; m++) {
 			const struct sim_job *job = schedsim_job(sim, g->run.id[m]);

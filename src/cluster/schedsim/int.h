@@ -25,7 +25,8 @@ struct sim {
 	struct hd_policy *policy;                 /* owned */
 	struct hd_rounds *rounds;                 /* owned */
 	struct hd_diag *diag;
-	struct hd_pair_table table;
+	struct hd_pair_table table;               /* what the policy is told */
+	struct hd_estimator *estimator;           /* owned; NULL: pairs are known */
 	bool packs;
 	double price[HD_SCHED_TYPES];             /* now, per device and hour */
 	struct sim_job **job;                     /* owned, by id */
@@ -49,6 +50,8 @@ struct hd_sim_row *schedsim_row(const struct sim *sim, uint64_t id);
 /* The job is over, or dropped: its row is completed, its place freed. */
 void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped);
 HD_MUST_USE enum hd_err schedsim_solve(struct sim *sim);                   /* asks the policy and hands its shares to the rounds */
+/* Two jobs begin to run beside each other, perhaps at rates that were guessed: now they are seen. */
+void schedsim_begin_pair(const struct sim *sim, struct hd_run *run);
 bool schedsim_wanted(const struct sim *sim, uint64_t id);
 bool schedsim_is_done(const struct sim *sim);
 void schedsim_finish(struct sim *sim, double busy_s, double device_s);     /* the result's averages */

@@ -28,6 +28,11 @@ const struct log_field log_elastic_fields[] = {
 	ELASTIC(min, LOG_U32), ELASTIC(max, LOG_U32), ELASTIC(nvns, LOG_U32), ELASTIC(resize_s, LOG_F64), ELASTIC(mixed, LOG_BOOL), { NULL, LOG_F64, 0 },
 };
 
+#define ESTIMATE(name, kind) { #name, kind, offsetof(struct hd_estimate_setting, name) }
+const struct log_field log_estimate_fields[] = {
+	ESTIMATE(q, LOG_F64), ESTIMATE(references, LOG_U32), ESTIMATE(seed, LOG_U32), ESTIMATE(published, LOG_BOOL), { NULL, LOG_F64, 0 },
+};
+
 static void put_fields(struct hd_json_writer *w, const struct log_field *field, const void *from)
 {
 	for (; field->key; field++) {
@@ -166,6 +171,11 @@ void schedsim_log_setting(const struct sim *sim)
 		put_entities(&w, set);
 	if (set->elastic)
 		put_elastic(&w, set->elastic);
+	if (set->estimate) {
+		hd_json_open_object(&w, "estimate");
+		put_fields(&w, log_estimate_fields, set->estimate);
+		hd_json_close(&w);
+	}
 	hd_json_close(&w);
 	hd_text_add(log, "\n");
 	if (set->rates) {

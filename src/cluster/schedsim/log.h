@@ -9,7 +9,7 @@ enum log_kind { LOG_F64, LOG_U32, LOG_U64, LOG_INT, LOG_BOOL };
 struct log_field { const char *key; enum log_kind kind; size_t at; };
 
 /* One row a number: written and read by it. */
-extern const struct log_field log_setting_fields[], log_policy_fields[], log_elastic_fields[];          /* end with key NULL */
+extern const struct log_field log_setting_fields[], log_policy_fields[], log_elastic_fields[], log_estimate_fields[];          /* end with key NULL */
 
 void schedsim_log_setting(const struct sim *sim);
 void schedsim_log_job(const struct sim *sim, uint64_t id, const struct hd_listed_job *job);

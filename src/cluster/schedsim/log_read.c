@@ -202,6 +202,16 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *line)
 	return err;
 }
 
+static enum hd_err read_estimate(struct reader *r, const struct hd_json *line)
+{
+	const struct hd_json *from = hd_json_find(line, "estimate");
+
+	if (!from)
+		return HD_OK;
+	r->log->setting.estimate = &r->log->estimate;
+	return get_fields(from, log_estimate_fields, &r->log->estimate, r->diag);
+}
+
 static enum hd_err read_setting(struct reader *r, const struct hd_json *line)
 {
 	struct hd_sched_sim_setting *set = &r->log->setting;
@@ -214,7 +224,7 @@ static enum hd_err read_setting(struct reader *r, const struct hd_json *line)
 	if (!err)
 		err = get_fields(line, log_setting_fields, set, r->diag);
 	if (err || (err = hd_json_get_text(line, "fidelity", &fidelity, r->diag)) || (err = read_policy(r, line)) || (err = read_types(r, line))
-		|| (err = read_hosts(r, line)) || (err = read_entities(r, line)) || (err = read_elastic(r, line)))
+		|| (err = read_hosts(r, line)) || (err = read_entities(r, line)) || (err = read_elastic(r, line)) || (err = read_estimate(r, line)))
 		return err;
 	if (set->round_s > 0 && set->round_s < LEAST_ROUND_S)
 		return hd_fail(r->diag, HD_E_INPUT, "a round of %g s: %g at least", set->round_s, LEAST_ROUND_S);

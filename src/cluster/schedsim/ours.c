@@ -345,6 +345,7 @@ static void begin(struct events *e, struct live *l, const struct hd_run *run, co
 	double now_s = e->sim->now_s, from_s = now_s;
 
 	*l = (struct live){ .run = *run, .first = *used, .at_s = now_s, .ready_s = now_s, .fails_s = INFINITY };
+	schedsim_begin_pair(e->sim, &l->run);
 	memcpy(&e->device[*used], &device[run->first], run->ndevices * sizeof *device);
 	*used += run->ndevices;
 	if (run->kind == HD_RUN_SAME && was != UINT32_MAX) {

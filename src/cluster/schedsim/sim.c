@@ -41,6 +41,13 @@ enum hd_err schedsim_open(struct sim *sim, const struct hd_sched_sim_setting *se
 	hd_arena_init(&sim->call, POLICY_BYTES);
 	if (sim->packs && set->rates && set->rates->pair)
 		sim->table = (struct hd_pair_table){ set->rates->nkinds, set->rates->pair };
+	if (set->estimate) {
+		if (!sim->table.rate)
+			return hd_fail(diag, HD_E_INVAL, "nothing is to be estimated: the policy packs no pairs, or their rates are in no table");
+		if ((err = hd_estimator_create(&sim->estimator, set->estimate, set->rates, diag)))
+			return err;
+		sim->table = *hd_estimator_table(sim->estimator);
+	}
 	for (uint32_t t = 0; t < set->ntypes; t++) {
 		sim->price[t] = set->types[t].price_usd_h;
 		sim->ndevices += set->types[t].n;
@@ -62,6 +69,7 @@ void schedsim_close(struct sim *sim)
 	hd_free(sim->job);
 	hd_rounds_destroy(sim->rounds);
 	hd_policy_destroy(sim->policy);
+	hd_estimator_destroy(sim->estimator);
 	hd_arena_finish(&sim->call);
 }
 
@@ -156,6 +164,8 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 			job->listed.kind, job->listed.scale);
 	for (uint32_t t = 0; t < set->ntypes; t++)
 		job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1;
+	if (sim->estimator)
+		hd_estimator_came(sim->estimator, job->ikind);
 	return HD_OK;
 }
 
@@ -246,6 +256,19 @@ static double rho_of(const struct sim *sim, const struct sim_job *job, double fi
 	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1), x);
 
 	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
+}
+
+void schedsim_begin_pair(const struct sim *sim, struct hd_run *run)
+{
+	if (!sim->estimator || run->nmembers != 2)
+		return;
+	const struct hd_rates *rates = sim->set->rates;
+	const uint32_t a = schedsim_job(sim, run->id[0])->ikind, b = schedsim_job(sim, run->id[1])->ikind, t = run->need[0].type;
+	const double *is = &rates->pair[(((size_t)a * rates->nkinds + b) * rates->ntypes + t) * 2];
+
+	hd_estimator_ran(sim->estimator, a, b, t);
+	run->rate[0] = is[0];
+	run->rate[1] = is[1];
 }
 
 void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool dropped)
@@ -414,6 +437,8 @@ enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sch
 
 	if (!err)
 		err = setting->fidelity == HD_FIDELITY_GAVEL ? schedsim_gavel(&sim) : schedsim_ours(&sim);
+	if (!err && sim.estimator)
+		hd_estimator_account(sim.estimator, &made.estimate);
 	if (!err)
 		schedsim_log_end(&sim);
 	schedsim_close(&sim);
