@@ -1,6 +1,6 @@
 #!/bin/bash
 # floors.sh [ROOT]: checks every #include of ROOT/src, tests and fuzz against ROOT/tools/floors.
-# src/ROOM/testing.h is what the tests of a room share: it may include what tests include, and
+# src/ROOM/testing.h (testing_WHAT.h) is what the tests of a room share: it may include what tests include, and
 # only tests may include it. Prints one line per violation; exit 1 if there is any.
 set -eu -o pipefail
 cd "${1:-$(dirname "$0")/..}"
@@ -27,7 +27,7 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 	}
 	FNR == 1 {
 		outside = FILENAME !~ /^src\//
-		test = outside || FILENAME ~ /_test\.c$|\/testing\.h$/
+		test = outside || FILENAME ~ /_test\.c$|\/testing(_[a-z]+)?\.h$/
 		path = FILENAME; sub(/^src\//, "", path)
 		room = path; sub(/\/.*/, "", room)
 		if (!outside && !(room in floor)) bad("room " room " stands on no floor")
@@ -39,7 +39,7 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		n = split(header, part, "/"); to = part[1]
 	}
 	header ~ /(^|\/)\.\.?(\/|$)/ { bad("\"" header "\" climbs; write \"room/file.h\""); next }
-	/"/ && part[n] == "testing.h" && !test { bad("\"" header "\" is for tests"); next }
+	/"/ && part[n] ~ /^testing(_[a-z]+)?\.h$/ && !test { bad("\"" header "\" is for tests"); next }
 	/"/ && to == "tests" { if (!test) bad("\"" header "\" belongs to tests"); next }
 	/</ || n == 1 {
 		row = row_of(header)
