@@ -81,5 +81,34 @@ cat >one.json <<'END'
  "cluster": {"v100": 1}}
 END
 expect 0 heddle sched solve --state one.json --policy sum
-says 'job 17 waits: v100 is the tight resource; at priority 1'
+says 'job 17 waits: v100 is the tight resource'
+says 'at priority 1'
 passed "objectives, prices and reasons"
+
+# One device, weights 1 and 0.5: two thirds and one; with weight 1 for both, halves.
+expect 0 heddle sched whatif 17 --state one.json --policy las --weight 1 --json
+json_ok
+python3 - <<'END' || failed "the what-if is wrong"
+import json
+o = json.load(open("out"))
+rows = o["affected"]
+assert [r["job"] for r in rows] == ["3", "17"], rows
+assert abs(rows[0]["share"] - 2/3) < 1e-6 and abs(rows[0]["share_then"] - 1/2) < 1e-6 and abs(rows[1]["share_then"] - 1/2) < 1e-6, rows
+END
+expect 0 heddle sched whatif --state one.json --policy las --add v100:1
+says '2 of 2 jobs are affected'
+expect 0 heddle sched whatif --state one.json --policy las --price v100=3
+says '0 of 2 jobs are affected'
+expect 0 heddle sched whatif 3 --state one.json --policy las --scale 2
+says '3              0.66667   0.00000'
+expect 2 heddle sched whatif --state one.json --policy las
+says 'what if what?'
+expect 2 heddle sched whatif --state one.json --policy las --weight 2
+says 'whose --weight?'
+expect 2 heddle sched whatif 4 --state one.json --policy las --weight 2
+says 'no job 4'
+expect 2 heddle sched whatif --state one.json --policy las --add k80:1
+says 'no type of that name'
+expect 2 heddle sched whatif 3 --state one.json --policy las --weight 0
+says 'that can be tried'
+passed "what changes when a weight, a size, a number of devices or a price does"

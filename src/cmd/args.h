@@ -134,6 +134,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
 	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)") \
+	X(WEIGHT,      0,   "weight",        TEXT,   "X",       "of the job: twice as much, twice the share")      \
+	X(SCALE,       0,   "scale",         TEXT,   "N",       "devices that the job wants at once")              \
+	X(ADD,         0,   "add",           TEXT,   "TYPE:N,...", "so many more devices of a type")               \
 	X(STATE,       0,   "state",         TEXT,   "FILE",    "a cluster and its jobs (JSON)")                   \
 	X(STATE_SET,   0,   "set",           TEXT,   "NAME",    "which state, where the file holds several")       \
 	X(SCHED_POLICY, 0,  "policy",        TEXT,   "NAME",    "who gets which devices: a policy of `heddle sched policies`, or its published name") \

@@ -237,13 +237,14 @@ static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct 
 			continue;
 		told++;
 		if (!w) {
-			printf("%s\n", why.text);
+			printf("%s%s%s\n", why.text, *why.help ? "; " : "", why.help);
 			continue;
 		}
 		hd_json_open_object(w, NULL);
 		hd_json_put_u64(w, "job", to->state.jobs[i].id);
 		hd_json_put_text(w, "code", hd_why_name(why.code));
 		hd_json_put_text(w, "why", why.text);
+		hd_json_put_text(w, "help", why.help);
 		hd_json_close(w);
 	}
 	return err;

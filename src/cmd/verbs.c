@@ -292,6 +292,11 @@ const struct hd_verb hd_verbs[] = {
 	  "(devices by type), and pairs, prices_per_hour, entities as they are needed. --json: objective, allocation, prices of devices\n"
 	  "and promises (duals), and of jobs that wait why, the first 20. A policy that needs a solver which this build lacks: exit 2.",
 	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_SEED), hd_cmd_sched_solve, "program_sched.sh" },
+	{ "sched whatif", "[JOB]", 0, 1, "the same state with something changed: whose share differs, and by how much",
+	  "The policy is asked twice. --weight X and --scale N are of JOB (steps/s are taken to grow with its devices); --add TYPE:N brings devices,\n"
+	  "--price TYPE:X changes what one costs. Jobs that lose stand first.",
+	  OPTS(HD_OPT_STATE, HD_OPT_STATE_SET, HD_OPT_SCHED_POLICY, HD_OPT_FAITHFUL, HD_OPT_WEIGHT, HD_OPT_SCALE, HD_OPT_ADD, HD_OPT_PRICE),
+	  hd_cmd_sched_whatif, "program_sched.sh" },
 	{ "sched simulate", "", 0, 0, "run a cluster's jobs under a policy, without the cluster",
 	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its columns have other names. Rounds,\n"
 	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.\n"

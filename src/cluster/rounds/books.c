@@ -327,6 +327,7 @@ static void set_priorities(struct hd_rounds *r)
 		double worked = r->worked[c->need[0].type], fraction = worked > 0 ? c->t / worked : 0;
 		bool runs = c->rate[0] > 0 && (c->nmembers == 1 || c->rate[1] > 0);
 		c->priority = !c->known || !(c->x > 0) || !runs ? 0 : fraction > 0 ? c->x / fraction : c->x * 1e9;
+		c->plain = c->priority;
 		const struct job *job = r->set.kappa > 0 && c->priority > 0 ? rounds_job(r, c->id[0]) : NULL;
 		if (!job || job->held == UINT32_MAX)
 			continue;
@@ -410,8 +411,11 @@ enum hd_err hd_rounds_next(struct hd_rounds *r, struct hd_round *round, struct h
 	set_priorities(r);
 	turn(r);
 	r->npicks = 0;
-	for (uint32_t j = 0; j < r->njobs; j++)
+	r->mid = false;
+	for (uint32_t j = 0; j < r->njobs; j++) {
 		r->job[j].picked = false;
+		r->job[j].walked = true;
+	}
 	if (r->set.fidelity == HD_FIDELITY_GAVEL) {
 		rounds_pick_gavel(r, types);
 		err = rounds_place_gavel(r, types, diag);
@@ -433,6 +437,7 @@ enum hd_err hd_rounds_offer(struct hd_rounds *r, struct hd_round *round, struct 
 	set_priorities(r);
 	turn(r);
 	r->npicks = 0;
+	r->mid = true;
 	for (uint32_t j = 0; j < r->njobs; j++)
 		r->job[j].picked = false;
 	rounds_pick(r, true);

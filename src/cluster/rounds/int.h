@@ -15,6 +15,7 @@ struct cell {
 	bool dead;                                /* the job left; goes before the next round */
 	struct hd_need need[HD_SHAPE_NEEDS];
 	double rate[2], x, t, deficit, priority;
+	double plain;                             /* priority without hysteresis */
 };
 
 struct job {
@@ -24,6 +25,8 @@ struct job {
 	uint32_t first_out;                       /* of these, rounds in which it was the first without */
 	double switch_s;
 	bool dead, picked;
+	bool walked;                              /* took part in the walk of a boundary */
+	bool reserved;                            /* went before all others in the last walk */
 	uint32_t held;                            /* run of the last round; UINT32_MAX: none */
 };
 
@@ -48,6 +51,7 @@ struct hd_rounds {
 	double worked[HD_SCHED_TYPES];            /* W */
 	double last_reset_s;
 	bool was_reset, stale, conserving, dead;
+	bool mid;                                 /* the last walk was between boundaries */
 	struct hd_mt mt;
 	/* scratch and results, grown as needed */
 	uint32_t *list;

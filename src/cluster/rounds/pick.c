@@ -100,7 +100,7 @@ void rounds_pick_gavel(struct hd_rounds *r, uint32_t *types)
 static bool goes_first(const struct hd_rounds *r, const struct cell *c)
 {
 	for (uint8_t m = 0; m < c->nmembers; m++)
-		if (rounds_job(r, c->id[m])->first_out >= r->set.reserve_after)
+		if (rounds_job(r, c->id[m])->reserved)
 			return true;
 	return false;
 }
@@ -251,6 +251,8 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 		if (r->cell[i].priority > 0)
 			r->list[n++] = i;
 	qsort_r(r->list, n, sizeof *r->list, our_order, r);
+	for (uint32_t j = 0; j < r->njobs; j++)
+		r->job[j].reserved = r->job[j].first_out >= r->set.reserve_after;
 	walk(r, n, true, left);
 	walk(r, n, false, left);
 	for (i = 0; i < n && is_picked(r, &r->cell[r->list[i]]); i++)
