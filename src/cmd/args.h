@@ -26,7 +26,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(QUIET,       'q', "quiet",         FLAG,   "",        "only errors")                                     \
 	X(VERBOSE,     'v', "verbose",       FLAG,   "",        "every step on a line of its own")                 \
 	X(COLOR,       0,   "color",         WORD,   "auto|always|never", "colour and rewriting; auto: on a terminal without NO_COLOR") \
-	X(DIR,         'C', "dir",           TEXT,   "DIR",     "parent of runs/ (default: the current folder)")   \
+	X(DIR,         'C', "dir",           TEXT,   "DIR",     "parent of runs/, or a scheduler's folder (default: the current one)")   \
 	/* of some */                                                                                              \
 	X(SET,         's', "set",           REPEAT, "KEY=VALUE", "override a key of the job file, as -s optim.lr=0.1") \
 	X(STEPS,       0,   "steps",         COUNT,  "N",       "stop, with a checkpoint, once step N is committed; schedules still count to job.steps") \
@@ -134,6 +134,11 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(COMPRESS,    0,   "compress-branches", FLAG, "",      "make one node of each chain inside a branch first") \
 	X(BYTES,       0,   "bytes",         COUNT,  "B",       "of the vector in each process, a multiple of 4 (default 25000000)") \
 	X(WIRE,        0,   "transport",     WORD,   "shm|unix|tcp|tls", "how bytes go between them (default shm)") \
+	X(PRIORITY,    0,   "priority",      TEXT,   "P",       "its weight: twice as much, twice the share (default 1)") \
+	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \
+	X(RATES,       0,   "rates",         TEXT,   "TYPE:X,...", "steps/s on each type, where they are known; 0: never there") \
+	X(JOB_NAME,    0,   "name",          TEXT,   "NAME",    "instead of job.name")                             \
+	X(JOB_STATE,   0,   "state",         WORD,   "queued|starting|running|draining|done|failed|cancelled", "only jobs in it") \
 	X(WEIGHT,      0,   "weight",        TEXT,   "X",       "of the job: twice as much, twice the share")      \
 	X(SCALE,       0,   "scale",         TEXT,   "N",       "devices that the job wants at once")              \
 	X(ADD,         0,   "add",           TEXT,   "TYPE:N,...", "so many more devices of a type")               \

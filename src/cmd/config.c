@@ -26,21 +26,6 @@ static void check_json(struct hd_cmd *cmd, const struct hd_job *job, const char 
 	hd_json_line_print(&line);
 }
 
-/* What is wrong with the arguments of a model only its graph can tell: it is built, and thrown away. */
-static enum hd_err check_model(struct hd_cmd *cmd, const struct hd_job *job)
-{
-	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS], *use = &job->value[HD_JOB_MODEL];
-	const struct hd_job_value *at = args->line ? args : use;
-	struct hd_diag why = { "" };
-	struct hd_graph graph;
-	enum hd_err err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &why);
-
-	if (!err)
-		return hd_task_shard(job, &graph, &cmd->diag);
-	return at->line ? hd_fail(&cmd->diag, err, "%s:%u:%u: %s", job->file, at->line, at->column, why.text)
-	    : hd_fail(&cmd->diag, err, "%s: %s", job->file, why.text);
-}
-
 enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
 {
 	struct hd_job *job;
@@ -48,7 +33,7 @@ enum hd_err hd_cmd_config_check(struct hd_cmd *cmd)
 	enum hd_err err = read_job(cmd, &job);
 
 	if (!err)
-		err = check_model(cmd, job);
+		err = hd_session_check_model(cmd, job);
 	if (err)
 		return err;
 	hd_hash_hex(job->hash, hex);

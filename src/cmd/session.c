@@ -193,6 +193,20 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	return err;
 }
 
+enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS], *use = &job->value[HD_JOB_MODEL];
+	const struct hd_job_value *at = args->line ? args : use;
+	struct hd_diag why = { "" };
+	struct hd_graph graph;
+	enum hd_err err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &why);
+
+	if (!err)
+		return hd_task_shard(job, &graph, &cmd->diag);
+	return at->line ? hd_fail(&cmd->diag, err, "%s:%u:%u: %s", job->file, at->line, at->column, why.text)
+	    : hd_fail(&cmd->diag, err, "%s: %s", job->file, why.text);
+}
+
 /* "auto", "auto:8": chosen, of so many cores. */
 static bool parse_auto(const char *text, uint32_t *cores)
 {

@@ -14,6 +14,9 @@ HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, str
 /* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here, then in `folder`. */
 HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job);
 
+/* What is wrong with the arguments of a model only its graph can tell: it is built, and thrown away. */
+HD_MUST_USE enum hd_err hd_session_check_model(struct hd_cmd *cmd, const struct hd_job *job);
+
 /* FILE of model.use: onnx:FILE or graph:FILE; NULL: a built-in model. */
 const char *hd_session_model_file(const struct hd_job *job);
 

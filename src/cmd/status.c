@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "sys/signal.h"
 #include "cmd/live.h"
+#include "cmd/scheduler.h"
 
 enum { HD_STATUS_EVERY_NS = 1000000000 };
 
@@ -96,6 +97,8 @@ enum hd_err hd_cmd_status(struct hd_cmd *cmd)
 {
 	struct hd_live live;
 
+	if (!cmd->args.npos)
+		return hd_scheduler_status(cmd, cmd->args.has[HD_OPT_WATCH], false);
 	if (cmd->args.has[HD_OPT_WATCH])
 		return again_and_again(cmd, false);
 	enum hd_err err = look(cmd, cmd->args.pos[0], &live);
@@ -111,6 +114,9 @@ enum hd_err hd_cmd_status(struct hd_cmd *cmd)
 enum hd_err hd_cmd_top(struct hd_cmd *cmd)
 {
 	struct hd_live live;
+
+	if (!cmd->args.npos)
+		return hd_scheduler_status(cmd, true, true);
 	enum hd_err err = look(cmd, cmd->args.pos[0], &live);         /* that nobody is there is an error at first only */
 
 	return err ? err : again_and_again(cmd, true);

@@ -108,16 +108,12 @@ static enum hd_err judge(struct exchange *x, struct hd_arena *arena, const struc
 
 	if (!x->got.len)
 		return hd_fail(diag, HD_E_PEERLOST, "the daemon of %s ended the connection without an answer", x->call->dir);
-	if (!read_head(&x->got, &status, &body, &len))
-		return hd_fail(diag, HD_E_PROTOCOL, "what listens at %s does not answer as a daemon of this version does", x->sock.addr);
-	if (hd_json_parse(arena, "answer", body, len, answer, diag))
-		return HD_E_PROTOCOL;
-	if (status == 200)
+	bool good = read_head(&x->got, &status, &body, &len) && !hd_json_parse(arena, "answer", body, len, answer, NULL);
+	if (good && status == 200)
 		return HD_OK;
-	enum hd_err err = hd_json_get_i64(*answer, "code", -999, -1, &code, diag);
-	if (!err)
-		err = hd_json_get_text(*answer, "error", &text, diag);
-	return err ? HD_E_PROTOCOL : hd_fail(diag, (enum hd_err)code, "%s", text);
+	if (!good || hd_json_get_i64(*answer, "code", -999, -1, &code, NULL) || hd_json_get_text(*answer, "error", &text, NULL))
+		return hd_fail(diag, HD_E_PROTOCOL, "what listens at %s does not answer as a daemon of this version does", x->sock.addr);
+	return hd_fail(diag, (enum hd_err)code, "%s", text);
 }
 
 static enum hd_err speak(struct exchange *x, struct hd_diag *diag)

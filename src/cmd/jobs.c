@@ -1,0 +1,297 @@
+/* heddle submit, jobs, explain, cancel, prio: orders and questions to a scheduler. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "sys/process.h"
+#include "cmd/json_line.h"
+#include "cmd/scheduler.h"
+#include "cmd/sched_input.h"
+#include "cmd/session.h"
+
+/* ---- submit ---- */
+
+enum { HD_TYPES_NAMED = 64 };
+
+struct order {
+	struct hd_job job;
+	const char *bytes;
+	size_t len;
+	char folder[HD_PATH_CAP];
+	double priority, deadline_s;              /* 0: not said */
+	int64_t scale;                            /* 0: not said */
+	uint32_t nrates;
+	struct { const char *type; double steps_s; } rate[HD_TYPES_NAMED];
+};
+
+static enum hd_err put_rate(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct order *o = to;
+	struct hd_diag why = { "" };
+
+	if (o->nrates == HD_TYPES_NAMED)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--rates names more than %d types", HD_TYPES_NAMED);
+	if (!value || hd_num_f64(value, 0, 1e12, &o->rate[o->nrates].steps_s, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--rates %s: steps/s on a type are a number from 0 (never there), not \"%s\"", key, value ? value : "");
+	o->rate[o->nrates++].type = key;
+	return HD_OK;
+}
+
+static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
+{
+	const struct hd_args *a = &cmd->args;
+	struct hd_diag why = { "" };
+	uint64_t ms = 0;
+	double scale = 0;
+
+	if (a->has[HD_OPT_PRIORITY] && hd_num_f64(a->text[HD_OPT_PRIORITY], 1e-6, 1e6, &o->priority, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--priority %s: a weight from 1e-6 to 1e6", a->text[HD_OPT_PRIORITY]);
+	if (a->has[HD_OPT_DEADLINE] && (hd_num_duration(a->text[HD_OPT_DEADLINE], UINT64_C(1000000000000), &ms, &why) || ms == 0))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--deadline %s: a time from now, as 90s, 45min, 12h or 3d", a->text[HD_OPT_DEADLINE]);
+	if (a->has[HD_OPT_SCALE] && (hd_num_f64(a->text[HD_OPT_SCALE], 1, 1 << 24, &scale, &why) || scale != (double)(int64_t)scale))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--scale %s: a number of devices from 1", a->text[HD_OPT_SCALE]);
+	o->deadline_s = (double)ms / 1e3;
+	o->scale = (int64_t)scale;
+	enum hd_err err = a->has[HD_OPT_RATES] ? hd_sched_each(cmd, HD_OPT_RATES, ":=", put_rate, o) : HD_OK;
+	if (!err)
+		err = hd_session_job(cmd, a->pos[0], &o->job, &o->bytes, &o->len);
+	if (!err)
+		err = hd_session_check_model(cmd, &o->job);
+	return err ? err : hd_proc_folder(o->folder, sizeof o->folder, &cmd->diag);
+}
+
+/* Variables of the environment (HEDDLE_...) hold here and go along as what they set; -s goes after them. */
+static void put_sets(struct hd_json_writer *w, const struct hd_cmd *cmd)
+{
+	if (!cmd->args.nsets)
+		return;
+	hd_json_open_array(w, "set");
+	for (uint32_t i = 0; i < cmd->args.nsets; i++)
+		hd_json_put_text(w, NULL, cmd->args.set[i]);
+	hd_json_close(w);
+}
+
+static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct hd_text *text)
+{
+	const char *user = getenv("USER");
+	struct hd_json_writer w;
+
+	hd_text_init(text, &cmd->arena);
+	hd_json_writer_init(&w, text);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_bytes(&w, "job", o->bytes, o->len);
+	hd_json_put_text(&w, "folder", o->folder);
+	put_sets(&w, cmd);
+	if (cmd->args.has[HD_OPT_JOB_NAME])
+		hd_json_put_text(&w, "name", cmd->args.text[HD_OPT_JOB_NAME]);
+	if (o->priority > 0)
+		hd_json_put_f64(&w, "priority", o->priority);
+	if (o->deadline_s > 0)
+		hd_json_put_f64(&w, "deadline_s", o->deadline_s);
+	if (o->scale)
+		hd_json_put_i64(&w, "scale", o->scale);
+	if (o->nrates) {
+		hd_json_open_object(&w, "rates");
+		for (uint32_t i = 0; i < o->nrates; i++)
+			hd_json_put_f64(&w, o->rate[i].type, o->rate[i].steps_s);
+		hd_json_close(&w);
+	}
+	if (user && *user && strlen(user) <= 64)
+		hd_json_put_text(&w, "user", user);
+	hd_json_close(&w);
+	return text->full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file") : HD_OK;
+}
+
+enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
+{
+	struct order *o = hd_arena_take(&cmd->arena, 1, sizeof *o);
+	const char *name = "", *run = "", *state = "", *dir = hd_scheduler_dir(cmd);
+	const struct hd_json *answer;
+	struct hd_text text;
+	int64_t id = 0;
+	enum hd_err err = o ? read_order(cmd, o) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	if (!err)
+		err = write_order(cmd, o, &text);
+	if (!err)
+		err = hd_scheduler_ask(cmd, "POST", "/v1/jobs", text.at, &answer);
+	if (!err && cmd->args.has[HD_OPT_JSON])
+		return hd_scheduler_print(cmd, answer);
+	if (!err)
+		err = hd_json_get_i64(answer, "id", 0, INT64_MAX, &id, &cmd->diag);
+	if (!err)
+		err = hd_json_get_text(answer, "name", &name, &cmd->diag);
+	if (!err)
+		err = hd_json_get_text(answer, "run", &run, &cmd->diag);
+	if (!err)
+		err = hd_json_get_text(answer, "state", &state, &cmd->diag);
+	if (err)
+		return err;
+	printf("%lld\n", (long long)id);
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> job %lld (%s) is %s; its run is %s\n>> `heddle explain %lld --dir %s` says why it waits, `heddle status --dir %s` "
+			"what goes on\n", (long long)id, name, state, run, (long long)id, dir, dir);
+	return HD_OK;
+}
+
+/* ---- jobs ---- */
+
+static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, int64_t *last)
+{
+	struct hd_scheduled job;
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < hd_json_count(list) && !err; i++) {
+		err = hd_scheduled_read(hd_json_item(list, i), &job, &cmd->diag);
+		if (err)
+			break;
+		if (job.id <= *last)
+			return hd_fail(&cmd->diag, HD_E_PROTOCOL, "the scheduler lists job %lld after job %lld", (long long)job.id, (long long)*last);
+		*last = job.id;
+		if (cmd->args.has[HD_OPT_JSON])
+			err = hd_scheduler_print(cmd, hd_json_item(list, i));
+		else
+			hd_scheduled_print(&job, stdout);
+	}
+	return err;
+}
+
+enum hd_err hd_cmd_jobs(struct hd_cmd *cmd)
+{
+	const char *state = cmd->args.has[HD_OPT_JOB_STATE] ? cmd->args.text[HD_OPT_JOB_STATE] : NULL;
+	char target[120];
+	int64_t last = 0;
+	bool more = true;
+	enum hd_err err = HD_OK;
+
+	for (bool first = true; more && !err; first = false) {
+		const struct hd_json *answer, *list = NULL;
+		snprintf(target, sizeof target, "/v1/jobs?limit=1000&after=%lld%s%s", (long long)last, state ? "&state=" : "", state ? state : "");
+		err = hd_scheduler_ask(cmd, "GET", target, NULL, &answer);
+		if (!err)
+			err = hd_json_get(answer, "jobs", HD_JSON_ARRAY, &list, &cmd->diag);
+		if (!err)
+			err = hd_json_get_bool(answer, "more", &more, &cmd->diag);
+		if (err)
+			break;
+		if (first && !cmd->args.has[HD_OPT_JSON])
+			hd_scheduled_head(stdout);
+		err = print_page(cmd, list, &last);
+		more = more && hd_json_count(list);
+		hd_arena_reset(&cmd->arena);
+	}
+	return err;
+}
+
+/* ---- explain ---- */
+
+static enum hd_err print_types(const struct hd_json *types, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (hd_json_count(types))
+		printf("%-12s %8s %6s %12s %8s %12s %10s %10s\n", "type", "devices", "free", "steps/s", "share", "received s", "due s", "priority");
+	for (size_t i = 0; i < hd_json_count(types) && !err; i++) {
+		const struct hd_json *t = hd_json_item(types, i);
+		const char *name = "";
+		int64_t n[2] = { 0 };
+		double v[5] = { 0 };
+		const char *const reals[] = { "steps_s", "share", "received_s", "due_s", "priority" };
+		err = hd_json_get_text(t, "type", &name, diag);
+		if (!err)
+			err = hd_json_get_i64(t, "devices", 0, INT64_MAX, &n[0], diag);
+		if (!err)
+			err = hd_json_get_i64(t, "free", 0, INT64_MAX, &n[1], diag);
+		for (int k = 0; k < 5 && !err; k++)
+			err = hd_json_get_f64(t, reals[k], &v[k], diag);
+		if (!err)
+			printf("%-12s %8lld %6lld %12.5g %8.4f %12.5g %10.5g %10.4g\n", name, (long long)n[0], (long long)n[1], v[0], v[1], v[2], v[3], v[4]);
+	}
+	return err;
+}
+
+static enum hd_err print_why(struct hd_cmd *cmd, const struct hd_json *a)
+{
+	const struct hd_json *more = NULL, *types = NULL;
+	const char *name = "", *state = "", *code = "", *text = "", *line;
+	int64_t id = 0;
+	const struct { const char *key; const char **at; } texts[] = { { "name", &name }, { "state", &state }, { "code", &code }, { "text", &text } };
+	enum hd_err err = hd_json_get_i64(a, "id", 0, INT64_MAX, &id, &cmd->diag);
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts && !err; i++)
+		err = hd_json_get_text(a, texts[i].key, texts[i].at, &cmd->diag);
+	if (!err)
+		err = hd_json_get(a, "more", HD_JSON_ARRAY, &more, &cmd->diag);
+	if (!err)
+		err = hd_json_get(a, "types", HD_JSON_ARRAY, &types, &cmd->diag);
+	if (err)
+		return err;
+	printf("job %lld (%s) is %s: %s\n%s\n", (long long)id, name, state, code, text);
+	for (size_t i = 0; i < hd_json_count(more) && !err; i++) {
+		err = hd_json_as_text(hd_json_item(more, i), &line, &cmd->diag);
+		if (!err)
+			printf("%s\n", line);
+	}
+	return err ? err : print_types(types, &cmd->diag);
+}
+
+enum hd_err hd_cmd_explain(struct hd_cmd *cmd)
+{
+	const struct hd_json *answer;
+	char target[200];
+	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], "/why", target);
+
+	if (!err)
+		err = hd_scheduler_ask(cmd, "GET", target, NULL, &answer);
+	if (err)
+		return err;
+	return cmd->args.has[HD_OPT_JSON] ? hd_scheduler_print(cmd, answer) : print_why(cmd, answer);
+}
+
+/* ---- cancel, prio ---- */
+
+enum hd_err hd_cmd_cancel(struct hd_cmd *cmd)
+{
+	const struct hd_json *answer;
+	const char *state = "";
+	char target[200];
+	int64_t id = 0;
+	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], "/cancel", target);
+
+	if (!err)
+		err = hd_scheduler_ask(cmd, "POST", target, NULL, &answer);
+	if (!err && cmd->args.has[HD_OPT_JSON])
+		return hd_scheduler_print(cmd, answer);
+	if (!err)
+		err = hd_json_get_i64(answer, "id", 0, INT64_MAX, &id, &cmd->diag);
+	if (!err)
+		err = hd_json_get_text(answer, "state", &state, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		printf("job %lld is %s\n", (long long)id, state);
+	return err;
+}
+
+enum hd_err hd_cmd_prio(struct hd_cmd *cmd)
+{
+	const struct hd_json *answer;
+	char target[200], body[80];
+	double priority = 0;
+	int64_t id = 0;
+	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], "/priority", target);
+
+	if (!err && hd_num_f64(cmd->args.pos[1], 1e-6, 1e6, &priority, NULL))
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "priority %.60s: a weight from 1e-6 to 1e6 (1 is usual)", cmd->args.pos[1]);
+	snprintf(body, sizeof body, "{\"priority\":%.17g}", priority);
+	if (!err)
+		err = hd_scheduler_ask(cmd, "POST", target, body, &answer);
+	if (!err && cmd->args.has[HD_OPT_JSON])
+		return hd_scheduler_print(cmd, answer);
+	if (!err)
+		err = hd_json_get_i64(answer, "id", 0, INT64_MAX, &id, &cmd->diag);
+	if (!err)
+		err = hd_json_get_f64(answer, "priority", &priority, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		printf("job %lld has priority %.6g\n", (long long)id, priority);
+	return err;
+}
