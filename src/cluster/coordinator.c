@@ -173,9 +173,11 @@ static struct hd_co_worker *place(struct hd_coordinator *co)
 			break;
 	}
 	if (best) {
-		uint64_t *sum = best->answer.sum, bit = (uint64_t)(best - co->worker);
+		uint64_t *sum = best->answer.sum, *parm = best->answer.parm, *slot = best->answer.slot, bit = (uint64_t)(best - co->worker);
 		memset(best, 0, sizeof *best);
 		best->answer.sum = sum;
+		best->answer.parm = parm;
+		best->answer.slot = slot;
 		best->guest = best->donor = HD_NOBODY;
 		best->joined_ns = best->done_ns = co->now_ns;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {          /* what it reported when it was somebody else */
@@ -738,14 +740,19 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->config = *config;
 	co->record = config->record;
 	co->words = (config->nbuckets + 63) / 64;
-	co->sums = hd_alloc((size_t)HD_MAX_WORKERS * co->words * sizeof *co->sums);
-	co->have = hd_alloc(config->nbuckets * sizeof *co->have);
+	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);
+	co->have = hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have);
 	if (!co->sums || !co->have) {
 		hd_coordinator_destroy(co);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets", config->nbuckets);
 	}
+	co->parm = co->have + config->nbuckets;
+	co->chain = co->parm + config->nbuckets;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		co->worker[i].answer.sum = co->sums + (size_t)i * co->words;
+		struct hd_co_worker_answer *a = &co->worker[i].answer;
+		a->sum = co->sums + (size_t)3 * i * co->words;
+		a->parm = a->sum + co->words;
+		a->slot = a->parm + co->words;
 		co->worker[i].guest = co->worker[i].donor = HD_NOBODY;
 	}
 	co->now_ns = co->start_ns = now_ns;

@@ -21,7 +21,9 @@
  *     Of too many local ones the youngest go, whatever remote ones there are; one place is kept from these while no local one has it.
  *     They learn from members alone, so they never begin a run, and a view of them alone holds until somebody is there who can save;
  *     the open step waits too, if the scribe might have halted before it (nobody holds the table).
- *  9. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
+ *  9. Sharded state: of those who hold a bucket's slots fewer than `copies` go in one planned change, the others in the next ones. If nobody is left
+ *     who holds them, the job begins again from disk, as in 7; the members are dead to it and come anew.
+ * 10. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -58,7 +60,7 @@ struct hd_co_record {
 
 struct hd_co_config {
 	struct hd_hash job, kernels;
-	uint32_t nvns, nbuckets, min, max, target;        /* min <= target <= max <= HD_MAX_MEMBERS */
+	uint32_t nvns, nbuckets, copies, min, max, target;        /* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	int64_t detect_ns, min_wait_ns;
 	uint64_t step;                    /* first step, if nothing is stored: that of the checkpoint, or 0 */
 	struct hd_co_record record;       /* as it was found; all 0: a new run. The caller holds the store's lock */

@@ -6,10 +6,10 @@
 #include "cluster/coordinator.h"
 
 struct hd_co_worker_answer {              /* its STATUS in the present epoch */
-	bool said, member, begun, halted, prev, table;
+	bool said, member, begun, halted, prev, table, updated;
 	uint64_t at;
 	struct hd_passes passes;
-	uint64_t *sum;                    /* owned by the coordinator: [words] */
+	uint64_t *sum, *parm, *slot;      /* owned by the coordinator: [words] each */
 };
 
 struct hd_co_worker {
@@ -82,7 +82,7 @@ struct hd_coordinator {
 	struct hd_msg_view open;
 	struct hd_passes open_passes;
 	uint64_t open_at[HD_MAX_MEMBERS];
-	struct hd_have *have;             /* owned: [nbuckets] */
+	struct hd_have *have, *parm, *chain;      /* owned: [nbuckets] each, one block */
 	uint32_t view_epoch;              /* of which it is; 0: none yet */
 
 	bool halting, done;

@@ -173,6 +173,22 @@ static void add_member(struct hd_view *view, uint32_t worker)
 	view->member[at] = worker;
 }
 
+/* Sharded state: each of a bucket's holders but one may go at a time. Of those who are to go the oldest stay for now. */
+static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
+{
+	uint32_t copies = co->config.copies < co->view.nmembers ? co->config.copies : co->view.nmembers, gone = 0;
+
+	for (uint32_t i = 0; i < co->view.nmembers; i++)
+		gone += !hd_view_has(next, co->view.member[i]);
+	for (uint32_t i = 0; i < co->view.nmembers && copies && gone >= copies && next->nmembers < HD_MAX_MEMBERS; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (hd_view_has(next, co->view.member[i]) || !w || w->state != HD_W_MEMBER)
+			continue;
+		add_member(next, co->view.member[i]);
+		gone--;
+	}
+}
+
 /* Members that stay, then those who are ready, as long as there is room; of too many the youngest go. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
@@ -234,6 +250,7 @@ static void open_change(struct hd_coordinator *co)
 		return;                                   /* leavers wait for whom takes their place */
 	if (!other && !co->replan)
 		return;
+	keep_holders(co, &next);
 	next.epoch = co->record.epoch + 1;
 	hd_co_fill_map(co, &next);
 	co->replan = false;

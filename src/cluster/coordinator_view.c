@@ -108,29 +108,59 @@ static void judge(struct hd_coordinator *co, struct verdict *v)
 		v->open |= v->member[i]->answer.at > v->step || v->member[i]->answer.begun;
 }
 
-static bool has_sum(const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+static bool bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
+
+/* Who has sealed the step has all sums; where state is sharded those of its chains, and all new parameters. */
+static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
 {
 	if (w->answer.at > step)
-		return w->answer.prev;
-	return w->answer.begun && w->answer.sum[bucket / 64] >> bucket % 64 & 1;
+		return w->answer.prev && (!co->config.copies || bit(w->answer.sum, bucket));
+	return w->answer.begun && bit(w->answer.sum, bucket);
 }
 
+static bool has_parm(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+{
+	(void)co;
+	return w->answer.at > step ? w->answer.prev : w->answer.begun && bit(w->answer.parm, bucket);
+}
+
+static bool has_slot(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+{
+	(void)co;
+	(void)step;
+	return bit(w->answer.slot, bucket);
+}
+
+typedef bool holds(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket);
+
 /* Holders of each bucket in runs; false: a bucket is held by nobody. */
-static bool find_holders(struct hd_coordinator *co, const struct verdict *v)
+static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds *has, struct hd_have *run, uint32_t *n)
 {
 	bool whole = true;
 
-	co->open.nhave = 0;
-	co->open.table = 0;
+	*n = 0;
 	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
 		uint64_t members = 0;
 		for (uint32_t i = 0; i < v->n; i++)
-			members |= (uint64_t)has_sum(v->member[i], v->step, b) << i;
+			members |= (uint64_t)has(co, v->member[i], v->step, b) << i;
 		whole &= members != 0;
-		if (!co->open.nhave || co->have[co->open.nhave - 1].members != members)
-			co->have[co->open.nhave++] = (struct hd_have){ b, members };
+		if (!*n || run[*n - 1].members != members)
+			run[(*n)++] = (struct hd_have){ b, members };
 	}
+	return whole;
+}
+
+/* False: the sum of a bucket, or the table, is held by nobody. */
+static bool find_holders(struct hd_coordinator *co, const struct verdict *v)
+{
+	bool whole = find_runs(co, v, has_sum, co->have, &co->open.nhave);
+
 	co->open.have = co->have;
+	co->open.table = 0;
+	if (co->config.copies) {
+		find_runs(co, v, has_parm, co->parm, &co->open.nparm);
+		co->open.parm = co->parm;
+	}
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct hd_co_worker_answer *a = &v->member[i]->answer;
 		co->open.table |= (uint64_t)(a->at > v->step ? a->prev : a->begun && a->table) << i;
@@ -232,7 +262,7 @@ static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 		ok = ok && deal(co, v) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
-		co->open.nhave = 0;
+		co->open.nhave = co->open.nparm = 0;
 		co->open.table = 0;
 		co->open_passes.npasses = co->open_passes.nranges = 0;
 		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s", (unsigned long long)v->step,
@@ -281,6 +311,33 @@ static void start_over(struct hd_coordinator *co)
 	hd_co_act(co, HD_CO_DO_RESTORE);
 }
 
+/* Sharded state. A bucket's slots are gone: nobody has them; or somebody has new parameters, which say that others may have brought theirs on,
+ * but none of those who have slots can be given the sum. So are those of a step that is begun again by some who cannot go back. */
+static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
+{
+	bool lost = !find_runs(co, v, has_slot, co->chain, &co->open.nchain);
+
+	co->open.chain = co->chain;
+	for (uint32_t b = 0; b < co->config.nbuckets && v->open; b++) {
+		bool sum = false, parm = false;
+		for (uint32_t i = 0; i < v->n; i++) {
+			sum |= has_sum(co, v->member[i], v->step, b);
+			parm |= has_parm(co, v->member[i], v->step, b);
+		}
+		lost |= parm && !sum;
+	}
+	for (uint32_t i = 0; i < v->n && co->open.afresh; i++)
+		lost |= v->member[i]->answer.updated;
+	return lost;
+}
+
+/* What they hold is not a state: they are dead to the job, and whoever comes begins from disk. */
+static void give_up(struct hd_coordinator *co, struct verdict *v)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		hd_co_dead(co, v->member[i], "all who held some of the optimizer's slots are gone");
+}
+
 static void in_force(struct hd_coordinator *co);
 
 static void decide(struct hd_coordinator *co)
@@ -304,6 +361,10 @@ static void decide(struct hd_coordinator *co)
 		let_in(co, &v);
 	if (!v.n) {
 		start_over(co);
+		return;
+	}
+	if (co->config.copies && slots_are_lost(co, &v)) {
+		give_up(co, &v);
 		return;
 	}
 	co->next = (struct hd_view){ .epoch = co->record.epoch, .nmembers = v.n };
@@ -385,6 +446,11 @@ static void in_force(struct hd_coordinator *co)
 		if (co->halting)
 			hd_co_change_again(co, w);        /* STOP, to those who are new */
 	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {           /* a donor that is no member has no boundaries */
+		struct hd_co_worker *w = &co->worker[i];
+		if ((w->state == HD_W_LEARNING || w->state == HD_W_READY) && w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
+			hd_co_unlearn(co, w);
+	}
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers, (unsigned long long)o->step,
 		o->hold ? ", too few: they wait" : "");
 	hd_co_commit(co);
@@ -408,6 +474,12 @@ void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
 	decide_if_all_said(co);
 }
 
+static void take_bits(const struct hd_coordinator *co, uint64_t *to, const uint64_t *from, uint32_t n)
+{
+	memset(to, 0, co->words * sizeof *to);
+	memcpy(to, from, (n < co->words ? n : co->words) * sizeof *to);
+}
+
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
 {
 	const struct hd_msg_status *s = &msg->status;
@@ -419,11 +491,12 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 	}
 	if (co->phase != HD_CO_ASKING || msg->epoch != co->record.epoch || !w->asked)
 		return;
-	uint64_t *sum = a->sum;
+	uint64_t *sum = a->sum, *parm = a->parm, *slot = a->slot;
 	*a = (struct hd_co_worker_answer){ .said = true, .member = s->member, .begun = s->begun, .halted = s->halted, .prev = s->prev, .table = s->table,
-					   .at = s->at, .sum = sum };
-	memset(sum, 0, co->words * sizeof *sum);
-	memcpy(sum, s->sum, (s->nsum < co->words ? s->nsum : co->words) * sizeof *sum);
+					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm, .slot = slot };
+	take_bits(co, sum, s->sum, s->nsum);
+	take_bits(co, parm, s->parm, s->nparm);
+	take_bits(co, slot, s->slot, s->nslot);
 	for (uint32_t p = 0; p < s->npass; p++)
 		if (hd_passes_add(&a->passes, w->worker, p, s->range + s->pass[p].first_range, s->pass[p].nranges))
 			return;

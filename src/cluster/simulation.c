@@ -252,7 +252,7 @@ static void start(struct sim *s, bool unasked)
 	p->nonce = sim_rnd(s, UINT64_MAX);
 	p->learns_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
-	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .nsteps = s->nsteps, .detect_ns = SIM_T,
+	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .nsteps = s->nsteps, .detect_ns = SIM_T,
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
@@ -313,8 +313,8 @@ static void co_step(struct sim *s, const struct hd_co_event *event)
 
 static void co_start(struct sim *s, bool by_member)
 {
-	struct hd_co_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .min = s->min, .max = s->max, .target = s->target, .detect_ns = SIM_T,
-		.min_wait_ns = 120 * SIM_T, .step = s->store.started ? s->committed : s->ckpt, .record = s->store };
+	struct hd_co_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
+		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
 	if (s->co || s->over)
 		return;
@@ -376,6 +376,34 @@ static void check_lost(struct sim *s)
 	}
 }
 
+static bool is_well(struct sim *s, uint32_t i)
+{
+	const struct sim_proc *p = &s->proc[i];
+
+	return p->alive && !p->paused && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) && !link_of(s, i, SIM_CO)->silent[0] &&
+		!link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T && s->now - p->paused_until > 2 * SIM_T;
+}
+
+/* Slots may be called lost when those of some bucket are with nobody who is well, or the sum that they want is not. */
+static void check_slots_lost(struct sim *s)
+{
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		bool slots = false, sum = false, parm = false;
+		for (uint32_t i = 0; i < SIM_PROCS; i++) {
+			slots |= is_well(s, i) && s->proc[i].slot[b];
+			sum |= is_well(s, i) && s->proc[i].sum_here[b];
+			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
+		}
+		if (!slots || (parm && !sum))
+			return;
+	}
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (is_well(s, i) && s->proc[i].epoch == s->store.epoch) {
+			sim_bad(s, "slots", "they are given up, and all of them are there");
+			return;
+		}
+}
+
 static uint32_t end_of_guest(const struct sim *s, uint32_t worker)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
@@ -426,14 +454,22 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		break;
 	case HD_CO_DO_END:    break;
 	case HD_CO_DO_RESTORE:
-		check_lost(s);
+		if (!s->gave_up)
+			check_lost(s);
+		s->gave_up = false;
 		s->result->restores++;
 		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
 		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
 	case HD_CO_DO_COMMIT: commit(s, a); break;
-	case HD_CO_DO_NOTE:   break;
+	case HD_CO_DO_NOTE:
+		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all who held", 12) && !s->gave_up) {
+			s->gave_up = true;
+			s->result->given_up++;
+			check_slots_lost(s);
+		}
+		break;
 	case HD_CO_DO_EXIT:   over(s, a); break;
 	case HD_CO_DO_NKINDS: break;
 	}
@@ -633,6 +669,9 @@ static void tick(struct sim *s, const struct sim_event *ev)
 
 	if (!p->alive || p->gen != ev->gen)
 		return;
+	sim_ask_again(s, ev->end);
+	if (!p->alive || p->gen != ev->gen)
+		return;
 	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq, .longest_ns = (uint64_t)s->step_ns, .busy = true });
 	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end, .gen = ev->gen });
 }
@@ -696,6 +735,7 @@ static void draw(struct sim *s, uint32_t only)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
 	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
+	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
 	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);
 	s->max = s->min + (uint32_t)sim_rnd(s, 6);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);

@@ -12,6 +12,8 @@
  *	lost       no committed step is lost while a member lives that was not cut off
  *	redo       no virtual node of a step is computed again whose maker is still a member
  *	roots      nothing is sent or added that is not there
+ *	slots      sharded state: what brings a bucket on are slots of that step, and whoever needs or saves them gets such; they are
+ *	           called lost only when they are
  *	remote     workers of other machines neither save nor load
  *	target     what the record wants is what was asked for, whoever came and went
  *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0
@@ -52,9 +54,12 @@ struct hd_sim_result {
 	bool ok;
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
-	uint32_t epochs, crashes, redone, joins, takeovers, restores;
+	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up;
 	int64_t end_ns;
 };
+
+/* Of a seed: state is sharded, two or three copies. */
+#define HD_SIM_SHARDED (UINT64_C(1) << 32)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -24,7 +24,7 @@ struct sim_val { uint64_t units, tag; };                  /* a digit of 4 bits p
 struct sim_root { bool here; struct sim_val val; };
 
 /* What the wire carries beside control messages. */
-enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_SNAP, SIM_WANT };
+enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
@@ -76,6 +76,13 @@ struct sim_proc {
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
+	/* sharded state */
+	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
+	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS];
+	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
+	uint64_t want_step;
+	bool saving;                      /* for `save`, at its boundary; else for a step */
+	struct sim_event save;
 };
 
 struct sim {
@@ -89,7 +96,7 @@ struct sim {
 	struct sim_proc proc[SIM_PROCS];
 	struct sim_link link[SIM_ENDS][SIM_ENDS];         /* [lower][higher] */
 
-	uint32_t nvns, nbuckets, min, max, target;
+	uint32_t nvns, nbuckets, copies, min, max, target;
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
@@ -108,7 +115,7 @@ struct sim {
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
 	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];   /* who computed that leaf of `making` last */
 	uint64_t making;
-	bool over, asked_to_halt;
+	bool over, asked_to_halt, gave_up;
 	uint32_t over_code;
 	bool drained;                     /* a worker was asked to leave: the last one ends the job with 75 */
 	struct hd_sim_result *result;
@@ -135,6 +142,7 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
 void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
+void sim_ask_again(struct sim *s, uint32_t slot);
 void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker);
 
 #endif

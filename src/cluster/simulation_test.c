@@ -39,6 +39,24 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 	assert_true(crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100);     /* something befell them */
 }
 
+/* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
+static void no_seed_of_sharded_state_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, fetches = 0, redone = 0, restores = 0, given_up = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_SHARDED, UINT32_MAX, &r);
+		fetches += r.fetches;
+		redone += r.redone;
+		restores += r.restores;
+		given_up += r.given_up;
+	}
+	assert_true(fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0);
+}
+
 static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 {
 	char path[1024], line[256];
@@ -66,8 +84,10 @@ static void an_undisturbed_run_does_nothing_twice(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct hd_sim_result r;
-		run(seed, 0, &r);
-		CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3, "seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
+		for (int sharded = 0; sharded < 2; sharded++) {
+			run(sharded ? seed | HD_SIM_SHARDED : seed, 0, &r);
+			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3, "seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
+		}
 	}
 }
 
@@ -91,6 +111,7 @@ int main(void)
 		cmocka_unit_test(an_undisturbed_run_does_nothing_twice),
 		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 /* The runtime's twin of one worker: carries out what its member machine asks for, with integers for gradients. */
 
-enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE, TASK_LOADED, TASK_FEED };
+enum task { TASK_WARM, TASK_FINAL, TASK_COMPUTED, TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE, TASK_LOADED, TASK_FEED, TASK_UPDATE };
 
 static uint64_t mix(uint64_t x)
 {
@@ -222,12 +222,128 @@ static void feed(struct sim *s, uint32_t slot)
 				.val = { 0, p->tag } });
 }
 
+/* ---- sharded state ---- */
+
+static void send_part(struct sim *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)
+{
+	struct sim_proc *p = &s->proc[slot];
+	const struct hd_view *view = hd_member_view(p->m);
+
+	if (!(kind == SIM_NORM ? p->sum_here : p->parm_here)[a->bucket])
+		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id, a->bucket, (unsigned long long)a->step);
+	for (uint32_t i = 0; i < view->nmembers; i++)
+		if (a->mask >> i & 1)
+			sim_send(s, slot, sim_slot(s, view->member[i]), &(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
+				.bucket = a->bucket, .step = a->step, .val = { s->full, tag_of(s, a->step) } });
+}
+
+static void ask_slots(struct sim *s, uint32_t slot)
+{
+	struct sim_proc *p = &s->proc[slot];
+	uint32_t worker[HD_MAX_MEMBERS];
+
+	for (uint32_t b = 0; p->alive && p->m && b < s->nbuckets; b++) {
+		uint32_t n = p->want >> b & 1 ? hd_member_holders(p->m, b, worker) : 0;
+		for (uint32_t i = 0; i < n; i++)
+			if (worker[i] != p->id)
+				sim_send(s, slot, sim_slot(s, worker[i]), &(struct sim_packet){ .kind = SIM_ASK_SLOT, .from = p->id, .bucket = b,
+					.step = p->want_step });
+	}
+}
+
+static void want_slots(struct sim *s, uint32_t slot, uint64_t step, bool all)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	p->want = 0;
+	p->want_step = step;
+	p->want_epoch = p->epoch;
+	p->saving = all;
+	for (uint32_t b = 0; b < s->nbuckets; b++)
+		if ((all || hd_exchange_chained(hd_member_exchange(p->m), b)) && !hd_member_has_slots(p->m, b)) {
+			p->want |= 1u << b;
+			s->result->fetches++;
+		}
+	ask_slots(s, slot);
+}
+
+static void give_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
+{
+	struct sim_proc *p = &s->proc[slot];
+	uint32_t to = sim_slot(s, k->from);
+
+	if (hd_member_at(p->m) != k->step || !hd_member_has_slots(p->m, k->bucket) || to >= SIM_PROCS)
+		return;
+	if (p->slot[k->bucket] != k->step + 1)
+		sim_bad(s, "slots", "worker %u is to have those of X_%llu of bucket %u, and has of %llu", p->id, (unsigned long long)k->step, k->bucket,
+			(unsigned long long)p->slot[k->bucket]);
+	sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SLOT, .from = p->id, .bucket = k->bucket, .step = k->step });
+}
+
+static void saved(struct sim *s, uint32_t slot);
+
+static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
+{
+	struct sim_proc *p = &s->proc[slot], *from = &s->proc[sim_slot(s, k->from) % SIM_PROCS];
+
+	if (!(p->want >> k->bucket & 1) || p->want_step != k->step)
+		return;
+	if (from->alive && from->id == k->from && from->epoch == p->epoch && from->slot[k->bucket] != k->step + 1)       /* it is read while it is sent */
+		sim_bad(s, "slots", "worker %u changes bucket %u of X_%llu while %u gets it", k->from, k->bucket, (unsigned long long)k->step, p->id);
+	p->want &= ~(1u << k->bucket);
+	if (!p->saving)
+		p->slot[k->bucket] = k->step + 1;
+	if (p->want)
+		return;
+	if (p->saving)
+		saved(s, slot);
+	else
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .step = p->want_step, .epoch = p->want_epoch });
+}
+
+static void update(struct sim *s, uint32_t slot, uint64_t step)
+{
+	struct sim_proc *p = &s->proc[slot];
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		if (!p->norm_here[b] && !(p->sum_here[b] && hd_exchange_source(x, b) == x->me))
+			sim_bad(s, "slots", "worker %u updates in step %llu without the sums of squares of %u", p->id, (unsigned long long)step, b);
+		if (!hd_exchange_chained(x, b)) {
+			p->slot[b] = 0;
+			continue;
+		}
+		if (!p->sum_here[b])
+			sim_bad(s, "slots", "worker %u updates bucket %u in step %llu without its sum", p->id, b, (unsigned long long)step);
+		check_sum(s, p, step, b, p->sum[b]);
+		if (p->slot[b] != step + 1)
+			sim_bad(s, "slots", "worker %u brings bucket %u of step %llu on from slots of %llu", p->id, b, (unsigned long long)step,
+				(unsigned long long)p->slot[b]);
+		p->slot[b] = step + 2;
+		p->parm_here[b] = true;
+	}
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = step });
+}
+
+static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
+{
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		bool chained = hd_exchange_chained(hd_member_exchange(p->m), b);
+		if (!p->parm_here[b] || (chained && p->slot[b] != step + 2))
+			sim_bad(s, "slots", "worker %u finishes step %llu without bucket %u", p->id, (unsigned long long)step, b);
+		if (!chained)
+			p->slot[b] = 0;
+	}
+}
+
 static void finish(struct sim *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_step_news news = { .loss_sum = (double)step };
 
-	for (uint32_t b = 0; b < s->nbuckets; b++) {
+	if (s->copies)
+		finish_sharded(s, p, step);
+	for (uint32_t b = 0; b < s->nbuckets && !s->copies; b++) {
 		if (!p->sum_here[b])
 			sim_bad(s, "once", "worker %u finishes step %llu without the sum of bucket %u", p->id, (unsigned long long)step, b);
 		check_sum(s, p, step, b, p->sum[b]);
@@ -254,10 +370,24 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 			(unsigned long long)p->version);
 	if (scribe && p->remote)
 		sim_bad(s, "remote", "worker %u is to save X_%llu, and cannot reach the disk", p->id, (unsigned long long)ev->step);
-	if (scribe && (last || ev->step % 5 == 0) && ev->step > s->ckpt)
-		s->ckpt = ev->step;
+	bool saves = scribe && (last || ev->step % 5 == 0) && ev->step > s->ckpt;
+	p->save = *ev;
+	if (saves && s->copies)
+		want_slots(s, slot, ev->step, true);
+	if (!saves || !s->copies || !p->want)
+		saved(s, slot);
+}
+
+static void saved(struct sim *s, uint32_t slot)
+{
+	struct sim_proc *p = &s->proc[slot];
+	const struct sim_event ev = p->save;
+	bool scribe = ev.pass, last = ev.bucket;
+
+	if (scribe && (last || ev.step % 5 == 0) && ev.step > s->ckpt)
+		s->ckpt = ev.step;
 	feed(s, slot);
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev->step, .halt = scribe && ev->step == s->halt_at });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe && ev.step == s->halt_at });
 }
 
 /* Two members of one epoch: nobody overwrites the sums that the other still needs. */
@@ -297,6 +427,9 @@ static void begin(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	p->posted = true;
 	p->posted_epoch = p->epoch;
 	p->posted_step = a->step;
+	memset(p->norm_here, 0, sizeof p->norm_here);
+	if (!p->saving)
+		p->want = 0;
 	if (again) {
 		if (!hd_member_exchange(p->m)->table)
 			p->table = 0;
@@ -306,6 +439,7 @@ static void begin(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	p->table = 0;
 	p->table_full = false;
 	memset(p->sum_here, 0, sizeof p->sum_here);
+	memset(p->parm_here, 0, sizeof p->parm_here);
 	memset(p->own_here, 0, sizeof p->own_here);
 	memset(p->own_roots, 1, sizeof p->own_roots);
 }
@@ -390,6 +524,10 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_FOLD:      fold(s, slot, a); break;
 	case HD_DO_PUBLISH:   publish(s, slot, a, SIM_SUM); break;
 	case HD_DO_TABLE:     publish(s, slot, a, SIM_TABLE); break;
+	case HD_DO_NORM:      send_part(s, slot, a, SIM_NORM); break;
+	case HD_DO_PARM:      send_part(s, slot, a, SIM_PARM); break;
+	case HD_DO_FETCH:     want_slots(s, slot, a->step, false); break;
+	case HD_DO_UPDATE:    task(s, slot, TASK_UPDATE, ms(s, 0, 10), true, (struct sim_event){ .step = a->step }); break;
 	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true, (struct sim_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
@@ -466,6 +604,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step, .bucket = ev->bucket });
 		break;
 	case TASK_FEED:       feed(s, slot); break;
+	case TASK_UPDATE:     update(s, slot, ev->step); break;
 	case TASK_FINISH:     finish(s, slot, ev->step); break;
 	case TASK_BOUNDARY:   boundary(s, slot, ev); break;
 	case TASK_PREPARE:
@@ -477,6 +616,8 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		p->has_state = true;
 		p->version = ev->step;
 		p->tag = tag_of(s, ev->step);
+		for (uint32_t b = 0; b < s->nbuckets; b++)
+			p->slot[b] = ev->step + 1;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = ev->step });
 		break;
 	}
@@ -487,7 +628,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 /* The wire's rules: of an earlier epoch nothing; of a later one, or for a step not begun, it waits. */
 static int admit(const struct sim_proc *p, const struct sim_packet *k)
 {
-	if (k->kind == SIM_SNAP || k->kind == SIM_WANT)
+	if (k->kind == SIM_SNAP || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT || k->kind == SIM_SLOT)
 		return 1;
 	if (k->kind == SIM_TELL)
 		return k->epoch <= p->epoch || k->epoch == p->decided;
@@ -508,6 +649,7 @@ static void snap(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	if (p->learns_from != k->from || hd_member_state(p->m) != HD_LEARNING || (p->has_state && k->step != p->version + 1))
 		return;                                           /* of another stream than the one that it asked for */
 	p->has_state = true;
+	memset(p->slot, 0, sizeof p->slot);
 	p->version = k->step;
 	p->tag = k->val.tag;
 	if (p->tag != tag_of(s, p->version))
@@ -559,6 +701,23 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		p->table_full = true;
 		ev.kind = HD_IN_TABLE;
 		break;
+	case SIM_NORM:
+		p->norm_here[k->bucket] = true;
+		ev.kind = HD_IN_NORM;
+		break;
+	case SIM_PARM:
+		if (hd_exchange_chained(hd_member_exchange(p->m), k->bucket))
+			sim_bad(s, "slots", "worker %u is sent bucket %u, which it makes", p->id, k->bucket);
+		p->parm_here[k->bucket] = true;
+		p->own_roots[k->bucket] = false;
+		ev.kind = HD_IN_PARM;
+		break;
+	case SIM_ASK_SLOT:
+		give_slot(s, slot, k);
+		return;
+	case SIM_SLOT:
+		take_slot(s, slot, k);
+		return;
 	case SIM_SNAP:
 		snap(s, slot, k);
 		return;
@@ -602,6 +761,16 @@ void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struc
 		p->waiting[p->nwaiting++] = k;
 	else if (go == 0)
 		sim_bad(s, "memory", "worker %u holds back more than %d packets", p->id, SIM_WAITING);
+}
+
+/* Now and then, as the runtime does: what is still wanted. */
+void sim_ask_again(struct sim *s, uint32_t slot)
+{
+	const struct sim_proc *p = &s->proc[slot];
+
+	if (p->alive && p->m && s->copies && p->learns_from < HD_NOBODY - 1 && hd_member_state(p->m) == HD_LEARNING && !p->has_state)
+		want(s, slot);
+	ask_slots(s, slot);
 }
 
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)

@@ -42,7 +42,7 @@ enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, str
 	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step }, { "steps", &live->steps }, { "membership", &live->epoch },
 		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "asked", &live->asked },
 		{ "target", &live->target },
-		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded } };
+		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded }, { "copies", &live->copies } };
 	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why },
 		{ "plan_why", &live->plan_why }, { "autoscale", &live->autoscale }, { "autoscale_why", &live->autoscale_why } };
 	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss }, { "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms },
@@ -74,6 +74,9 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 		"membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
 		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target, (long long)l->virtual_nodes,
 		(long long)l->epoch, (long long)l->plan, l->step_ms, *l->why ? "  " : "", l->why);
+	if (l->copies)
+		fprintf(to, "state sharded: each part of the optimizer's slots lies on %lld of the workers\n",
+			(long long)(l->copies < l->members ? l->copies : l->members));
 	if (l->unrecorded)
 		fprintf(to, "%lld steps have no line in metrics.ndjson: nobody coordinated them\n", (long long)l->unrecorded);
 	if (strcmp(l->autoscale, "off") != 0)

@@ -19,7 +19,7 @@ struct hd_live_worker {
 };
 struct hd_live {
 	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* state: starting, running, waiting, stopping; why the map is as it is */
-	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded;
+	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies;
 	int64_t asked, target;                           /* local workers; with those of other machines */
 	double loss, step_ms, wait_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
 	uint32_t nworkers;

@@ -128,6 +128,9 @@ static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 	if (p->ask.tensor_shards > 1)
 		printf("shards    %u, on %u device%s a rank: products, heads, vocabulary%s\n", p->ask.tensor_shards, p->plan.tensor ? p->plan.tensor : 1,
 			p->plan.tensor > 1 ? "s" : "", p->ask.sequence ? "; norms, dropout and sums between them along the sequence" : "");
+	if (hd_job_copies(&p->in.job))
+		printf("state     sharded: each part of the optimizer's slots on %u of the workers (heddle run --workers N); ranks below hold all\n",
+			hd_job_copies(&p->in.job));
 	printf("planner   %s\n", p->plan.planner);
 	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
 	for (uint32_t s = 0; s < p->plan.nstages; s++)

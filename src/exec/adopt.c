@@ -1,6 +1,7 @@
 #include "exec/worker_int.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "plan/check.h"
 
@@ -61,7 +62,7 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 			continue;
 		need_of(w, &s->work);
 		w->need_places = s->nplaces > w->need_places ? s->nplaces : w->need_places;
-		w->need_sum |= s->needs_sum;
+		w->need_sum |= s->needs_sum || s->needs_parm;
 		w->need_moments |= !s->alone;
 	}
 }
@@ -105,6 +106,20 @@ static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_d
 	return err;
 }
 
+/* New parameters of sharded state: whoever gets them has no more use for the root. Without one, a vector that is not that of the sums. */
+static enum hd_err find_parm(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+{
+	struct hd_device *first = w->rank[0].device;
+
+	s->parm = s->work.nroots ? s->work.item[s->work.root[0].item] : NULL;
+	if (!s->needs_parm)
+		return HD_OK;
+	assert(s->sum != w->sum || !w->sum);
+	enum hd_err err = w->sum ? HD_OK : first->ops->take(first, w->flat_bytes, (void **)&w->sum, diag);
+	s->parm = w->sum;
+	return err;
+}
+
 /* Are all gradient buffers roots' in the end? */
 static enum hd_err count_spare(const struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
 {
@@ -118,6 +133,7 @@ static enum hd_err count_spare(const struct hd_worker *w, struct hd_share *s, st
 	enum hd_err err = hd_tree_roots(nvns, s->work.has, root, nvns, &nroots);
 	assert(!err);
 	s->needs_sum = !s->alone && nroots == nbuffers;
+	s->needs_parm = w->sharded && s->plan && !s->alone && nroots == 0;
 	return err;
 }
 
@@ -146,6 +162,8 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint3
 	s->work.whole = !err && s->alone && s->work.nroots == 1;
 	if (!err)
 		err = find_sum(w, s, diag);
+	if (!err)
+		err = find_parm(w, s, diag);
 	if (!err)
 		err = own_chunks(w, s, rank, diag);
 	if (!err && !s->alone)
@@ -261,6 +279,8 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->torn, false);
+	memset(w->slot_here, 1, w->nbuckets);     /* they may take memory */
+	memset(w->own, 1, w->nbuckets);
 	hd_digest_frozen(w);
 	return hd_worker_reread(w, diag);
 }

@@ -31,7 +31,8 @@
 	X(COMPUTE,   "step, pass, range, round", "computes a pass")                                                \
 	X(FOLD,      "bucket, operand",     "joins the roots of a bucket")                                    \
 	X(ARRIVED,   "bucket",              "takes note of a sum that was received")                          \
-	X(FINISH,    "step",                "updates")                                                        \
+	X(UPDATE,    "step, own",           "sharded state: brings the own buckets on")                       \
+	X(FINISH,    "step",                "updates; sharded state: takes up the new parameters")                                                        \
 	X(BOUNDARY,  "step, flag, final",   "teaches, evaluates, saves")                                      \
 	X(CANCEL,    "step",                "leaves the step as it was before it began")                      \
 	X(RESTORE,   "step",                "takes the state from disk, or the initial one")                  \
@@ -51,8 +52,9 @@ struct hd_duty {
 	enum hd_duty_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
+	const uint8_t *own;               /* UPDATE: a byte for each bucket */
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
-	bool flag, final;
+	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
 	const void *bytes;                /* LESSON */
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
@@ -65,6 +67,7 @@ struct hd_duty_done {
 	struct hd_duty duty;
 	enum hd_err err;
 	bool halt;                        /* BOUNDARY: the target is reached */
+	bool lacks;                       /* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
 	bool learned;                     /* LESSON: all of X_step is here */
 	uint64_t step;                    /* LESSON, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */

@@ -105,7 +105,7 @@ static uint64_t last_step(const struct hd_elastic *e)
 static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 {
 	struct hd_member_config config = {
-		.nvns = e->task->job->nvns, .nbuckets = e->nbuckets, .nsteps = last_step(e), .detect_ns = e->detect_ns,
+		.nvns = e->task->job->nvns, .nbuckets = e->nbuckets, .copies = e->copies, .nsteps = last_step(e), .detect_ns = e->detect_ns,
 		.job = e->task->job_hash, .kernels = hd_worker_fingerprint(e->worker), .ndevices = hd_run_spec(e->run)->ndevices,
 		.takes_over = e->spec->take_over != NULL,
 	};
@@ -160,7 +160,8 @@ static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 		e->lesson[i].bytes = hd_alloc(HD_TEACH_PIECE);
 	if (!e->room || !e->lesson[HD_ELASTIC_LESSONS - 1].bytes)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
-	return hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns, diag);
+	enum hd_err err = hd_elastic_slots_init(e, diag);
+	return err ? err : hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns, diag);
 }
 
 static void give_back(struct hd_elastic *e)
@@ -171,6 +172,7 @@ static void give_back(struct hd_elastic *e)
 	hd_loop_finish(&e->loop);
 	hd_member_destroy(e->member);
 	hd_relay_finish(&e->relay);
+	hd_elastic_slots_finish(e);
 	hd_pupil_finish(&e->pupil);
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++) {
 		hd_teacher_finish(&e->taught[i].teacher);
@@ -209,6 +211,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run), .task = hd_run_task(spec->run),
 		.self = HD_NOBODY, .readmit = HD_NOBODY, .donor = HD_NOBODY };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
+	e->copies = hd_job_copies(e->task->job);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
 		e->taught[i].worker = HD_NOBODY;
@@ -231,6 +234,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval });
 		hd_share_watch(e->worker, on_final, &e->finals);
 		hd_run_begin(e->run);
+		e->relay.digest_every = hd_run_digest_every(e->run);
 		e->longest_ns = e->took[0] = (uint64_t)(hd_task_flops(e->task) / HD_ELASTIC_SLOW_MFLOPS * 1e3);
 		e->ntook = 1;
 		err = hd_thread_start(&e->wire, "wire", -1, hd_elastic_wire, e, diag);

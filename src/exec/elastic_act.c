@@ -167,6 +167,7 @@ ACT(begin)
 
 	(void)HD_FAILPOINT(GATE_PASSED);
 	hd_elastic_graduate(e);
+	hd_elastic_slots_void(e);
 	if (view)
 		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
 	e->begins_open++;
@@ -182,6 +183,7 @@ ACT(again)
 	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_FOLDS_MOST_NS;
 
 	(void)a;
+	hd_elastic_slots_void(e);
 	hd_elastic_results(e);
 	while (e->folds_open && hd_clock_now_ns(e->spec->clock) < until) {
 		hd_clock_wait_until(e->spec->clock, hd_clock_now_ns(e->spec->clock) + HD_FOLD_LOOK_NS);
@@ -261,6 +263,32 @@ ACT(table)
 	judge(e, hd_relay_table(&e->relay, a->mask, &diag), &diag);
 }
 
+ACT(norm)
+{
+	struct hd_diag diag = { "" };
+
+	judge(e, hd_relay_norm(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
+ACT(fetch) { hd_elastic_slots_fetch(e, a->step); }
+
+ACT(update)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+
+	for (uint32_t b = 0; b < e->nbuckets; b++)
+		e->slots.own[b] = hd_exchange_chained(x, b);
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_UPDATE, .step = a->step, .own = e->slots.own });
+}
+
+ACT(parm)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(EXCHANGE_SUM);
+	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
 ACT(finish) { give(e, &(struct hd_duty){ .kind = HD_DUTY_FINISH, .step = a->step }); }
 ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag, .final = a->final }); }
 
@@ -288,7 +316,8 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM] = do_warm, [HD_DO_LEARN] = do_learn, [HD_DO_DONATE] = do_donate, [HD_DO_PREPARE] = do_prepare,
 	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt, [HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
 	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves, [HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
-	[HD_DO_TABLE] = do_table, [HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel, [HD_DO_EXIT] = do_exit,
+	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch, [HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm,
+	[HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel, [HD_DO_EXIT] = do_exit,
 	[HD_DO_FENCED] = do_fenced,
 };
 
@@ -331,7 +360,7 @@ static struct hd_step_news news_of(const struct hd_duty_done *done)
 /* What a step could not be finished for is every worker's failure; all else is this process's own. */
 static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
 {
-	if (done->duty.kind == HD_DUTY_FINISH && done->err == HD_E_DIVERGED) {
+	if ((done->duty.kind == HD_DUTY_FINISH || done->duty.kind == HD_DUTY_UPDATE) && done->err == HD_E_DIVERGED) {
 		snprintf(e->text, sizeof e->text, "%s", done->diag.text);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step, .code = (uint32_t)hd_err_exit(done->err),
 			.text = e->text });
@@ -362,7 +391,14 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step, .news = news, .sum_digest = done->sum_digest,
 			.state_digest = done->state_digest });
 		break;
+	case HD_DUTY_UPDATE:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = d->step });
+		break;
 	case HD_DUTY_BOUNDARY:
+		if (done->lacks) {
+			hd_elastic_slots_gather(e, d);
+			break;
+		}
 		hd_elastic_answer(e);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step, .halt = done->halt });
 		break;

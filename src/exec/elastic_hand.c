@@ -165,13 +165,32 @@ static enum hd_err fold_rest(struct hd_elastic *e, struct hd_diag *diag)
 	return err;
 }
 
+/* Alone, a worker updates when it finishes. */
+DUTY(update)
+{
+	enum hd_err err = hd_share_sharded(e->worker) ? hd_relay_take(&e->relay, diag) : HD_OK;
+
+	(void)done;
+	if (err)
+		return err;
+	if (hd_share_sharded(e->worker))
+		hd_relay_take_norms(&e->relay);
+	err = hd_share_update(e->worker, d->own, diag);
+	if (!err && hd_share_sharded(e->worker))
+		hd_relay_own_digests(&e->relay, d->own);
+	e->owns = d->own;
+	return err;
+}
+
 DUTY(finish)
 {
-	bool digest = hd_run_digest_due(e->run);
-	enum hd_err err = hd_relay_take(&e->relay, diag);
+	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
+	enum hd_err err = sharded ? HD_OK : hd_relay_take(&e->relay, diag);
 
 	(void)d;
-	if (!err)
+	if (sharded)
+		hd_relay_take_digests(&e->relay, e->owns);
+	if (!err && !sharded)
 		err = fold_rest(e, diag);
 	if (!err && digest)
 		done->sum_digest = hd_share_sums_digest(e->worker);
@@ -209,10 +228,18 @@ static void teach_all(struct hd_elastic *e, uint64_t step, uint64_t budget)
 
 DUTY(boundary)
 {
-	(void)HD_FAILPOINT(GATE_BOUNDARY);
+	if (!d->gathered)
+		(void)HD_FAILPOINT(GATE_BOUNDARY);
 	e->between = true;
+	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) && hd_run_saves(e->run, d->final)) {
+		done->lacks = true;
+		return HD_OK;
+	}
 	teach_all(e, d->step, teaching_budget(e));
-	return d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
+	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
+	if (d->gathered)
+		hd_share_drop_slots(e->worker);
+	return err;
 }
 
 DUTY(cancel)
@@ -232,7 +259,7 @@ DUTY(restore)
 
 	done->step = d->step;
 	if (d->step == 0 && !e->touched)
-		return HD_OK;
+		return HD_OK;                             /* so far all slots are here */
 	e->touched = true;
 	if (d->step == 0)
 		return hd_fail(diag, HD_E_PEERLOST, "all members are gone before the first checkpoint: this worker begins anew");
@@ -271,6 +298,8 @@ DUTY(lesson)
 	(void)HD_FAILPOINT(LEARN_PIECE);
 	if (d->step == 0) {
 		hd_pupil_finish(&e->pupil);
+		hd_share_own(e->worker, NULL);            /* slots come when it is a member */
+		hd_share_drop_slots(e->worker);
 		e->adopted.epoch = e->prepared.epoch = 0;
 		err = hd_share_prepare(e->worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, diag);
 		if (!err)
@@ -326,7 +355,7 @@ static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum 
 }
 
 static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag) = {
-	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_FINISH] = do_finish,
+	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
 	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore, [HD_DUTY_TEACH] = do_teach,
 	[HD_DUTY_LESSON] = do_lesson,
 };
@@ -346,7 +375,7 @@ static void remember(struct hd_elastic *e)
 /* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation) standing still means nothing. */
 static bool moves(enum hd_duty_kind kind)
 {
-	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED || kind == HD_DUTY_FINISH;
+	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED || kind == HD_DUTY_UPDATE || kind == HD_DUTY_FINISH;
 }
 
 void hd_elastic_hand(struct hd_elastic *e)

@@ -13,6 +13,8 @@
 
 enum {
 	HD_ASK_ID = 64,                   /* a control message of the pupil: u64 number of the piece that it wants */
+	HD_ASK_SLOTS_ID = 65,             /* of one who lacks slots: step, request, bucket (elastic_slots.c) */
+	HD_ELASTIC_SLOTS = 8,             /* buckets' slots asked for at a time */
 	HD_ELASTIC_PUPILS = 4,            /* taught at a time */
 	HD_ELASTIC_ASKED = 2,             /* pieces asked for at a time */
 	HD_ELASTIC_LESSONS = 8,           /* buffers for them: those of earlier donors may be open */
@@ -41,12 +43,26 @@ struct hd_taught {                        /* a learner of ours */
  * donor changes stays so until it is filled or that link is lost. */
 struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, request, len; int64_t asked_ns; bool open, here, learning; };
 
+/* Slots of sharded state that are got from others. An ask of an earlier round stays open until its answer comes or its link is lost. */
+struct hd_slots_ask { uint8_t *bytes; uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns; bool open; };
+struct hd_slots_out { struct hd_slots_out *next; uint32_t worker; uint64_t request; uint8_t bytes[]; };
+struct hd_slots {
+	bool under_way, saving;           /* saving: for `boundary`, else for the step at hand */
+	uint64_t step;
+	uint32_t epoch, round, left, tries;
+	uint8_t *want;                    /* owned: [nbuckets] */
+	uint8_t *own;                     /* owned: [nbuckets] those that the UPDATE given last brings on; the hand's until its FINISH */
+	struct hd_duty boundary;
+	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];    /* bytes owned */
+	struct hd_slots_out *out;         /* owned: being sent */
+};
+
 struct hd_elastic {
 	const struct hd_elastic_spec *spec;
 	struct hd_run *run;
 	struct hd_worker *worker;
 	const struct hd_task *task;
-	uint32_t nbuckets;
+	uint32_t nbuckets, copies;        /* copies: of sharded state; 0: replicated */
 	int64_t detect_ns;                /* T */
 
 	/* the wire's */
@@ -80,6 +96,7 @@ struct hd_elastic {
 	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */
 	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
 	uint64_t next_request;
+	struct hd_slots slots;
 	uint32_t lessons;                 /* counts donors; results of an earlier one's pieces are void */
 	enum hd_err wire_err;
 	struct hd_diag wire_diag;
@@ -94,6 +111,7 @@ struct hd_elastic {
 	struct hd_pupil pupil;
 	bool touched;                     /* the state is not that of the run's beginning any more */
 	bool learnt;                      /* the state came from a donor: the reader must go there */
+	const uint8_t *owns;              /* of the last UPDATE */
 	bool computed;                    /* pass 0 of the share, in this step */
 	bool between;                     /* no step is begun: the state is X_at and nobody writes it */
 	int64_t began_ns, idle_ns, computed_ns;       /* computed: of pass 0 of the share */
@@ -133,5 +151,16 @@ void hd_elastic_ask(struct hd_elastic *e);            /* for what is missing; al
 void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival);
 void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done);      /* LESSON is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
+/* elastic_slots.c: slots of sharded state, from who holds to who lacks them; the wire's. */
+HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag);
+void hd_elastic_slots_finish(struct hd_elastic *e);
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);          /* of the own chains; then FETCHED */
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary);       /* all; then the duty again */
+void hd_elastic_slots_void(struct hd_elastic *e);
+void hd_elastic_slots_ask(struct hd_elastic *e);      /* now and then */
+void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len);
+bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival);       /* false: it is none of these */
+bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);
+void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker);
 
 #endif

@@ -306,6 +306,7 @@ void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker)
 {
 	struct hd_taught *t = pupil_of(e, worker);
 
+	hd_elastic_slots_lost(e, worker);
 	if (t)
 		end(e, t);
 	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++)

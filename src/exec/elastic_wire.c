@@ -59,6 +59,10 @@ static void on_message(void *self, const struct hd_message *m)
 	struct hd_diag diag = { "" };
 	struct hd_msg msg;
 
+	if (m->id == HD_ASK_SLOTS_ID) {
+		hd_elastic_slots_asked(e, m->worker, m->bytes, m->len);
+		return;
+	}
 	if (m->id == HD_ASK_ID) {
 		hd_elastic_asked(e, m->worker, m->bytes, m->len);
 		return;
@@ -97,7 +101,8 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	struct hd_diag diag = { "" };
 
 	if (a->kind == HD_KIND_BULK) {
-		hd_elastic_piece_here(e, a);
+		if (!hd_elastic_slots_here(e, a))
+			hd_elastic_piece_here(e, a);
 		return;
 	}
 	if (hd_relay_arrived(&e->relay, a, &news, &diag)) {
@@ -107,15 +112,21 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
 		return;
 	(void)HD_FAILPOINT_AT(here[news.kind]);
-	if (news.kind == HD_TRANSFER_SUM)
+	enum hd_member_event_kind what = kind[news.kind];
+	if (news.kind == HD_TRANSFER_SUM && news.ordinal == HD_PART_SUM)
 		sum_here(e, &news, a);
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = kind[news.kind], .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
+	else if (news.kind == HD_TRANSFER_SUM)
+		what = news.ordinal == HD_PART_NORM ? HD_IN_NORM : HD_IN_PARM;
+	if (what == HD_IN_PARM && !news.parm_done)
+		return;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
 		.pass = news.pass, .ordinal = news.ordinal, .bucket = news.bucket });
 }
 
 static void on_sent(void *self, const struct hd_sent *sent)
 {
-	hd_elastic_piece_sent(self, sent);
+	if (!hd_elastic_slots_sent(self, sent))
+		hd_elastic_piece_sent(self, sent);
 }
 
 static void on_stale(void *self, uint32_t worker, uint32_t epoch)
@@ -172,6 +183,7 @@ static void tick(struct hd_elastic *e)
 {
 	hd_failpoint_look();
 	hd_elastic_ask(e);
+	hd_elastic_slots_ask(e);
 	hd_elastic_teach_standing(e);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
 		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });

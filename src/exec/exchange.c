@@ -13,13 +13,13 @@ uint32_t hd_transfer_id(struct hd_transfer_name name)
 
 enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name, struct hd_diag *diag)
 {
-	static const struct { bool ordinal, bucket; } uses[] = {
-		[HD_TRANSFER_ROOT] = { true, true }, [HD_TRANSFER_SUM] = { false, true }, [HD_TRANSFER_LEAVES] = { true, false },
-		[HD_TRANSFER_TABLE] = { false, false },
+	static const struct { uint32_t ordinals; bool bucket; } uses[] = {
+		[HD_TRANSFER_ROOT] = { HD_VIEW_ROOTS, true }, [HD_TRANSFER_SUM] = { HD_NPARTS, true }, [HD_TRANSFER_LEAVES] = { HD_VIEW_ROOTS, false },
+		[HD_TRANSFER_TABLE] = { 1, false },
 	};
 	struct hd_transfer_name got = { (enum hd_transfer_kind)(id >> 30), id >> 20 & (HD_VIEW_ROOTS - 1), id & 0xfffff };
 
-	if ((!uses[got.kind].ordinal && got.ordinal) || got.bucket >= (uses[got.kind].bucket ? nbuckets : 1))
+	if (got.ordinal >= uses[got.kind].ordinals || got.bucket >= (uses[got.kind].bucket ? nbuckets : 1))
 		return hd_fail(diag, HD_E_PROTOCOL, "transfer %08x names nothing of a step with %u buckets", id, nbuckets);
 	*name = got;
 	return HD_OK;
@@ -27,22 +27,31 @@ enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_
 
 static bool get(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
+static void clear(uint64_t *bits, uint32_t n) { memset(bits, 0, (n + 63) / 64 * sizeof *bits); }
 static uint32_t words_of(uint32_t n) { return (n + 63) / 64; }
 
-enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, struct hd_diag *diag)
+enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies, struct hd_diag *diag)
 {
-	*x = (struct hd_exchange){ .nvns = nvns, .nbuckets = nbuckets };
+	*x = (struct hd_exchange){ .nvns = nvns, .nbuckets = nbuckets, .copies = copies };
 	if (nvns < 1 || nvns > HD_MAX_VNS || nbuckets < 1 || nbuckets > HD_MAX_BUCKETS)
 		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns, nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
 	x->sum     = hd_alloc(words_of(nbuckets) * sizeof *x->sum);
 	x->folding = hd_alloc(words_of(nbuckets) * sizeof *x->folding);
 	x->have    = hd_alloc(nbuckets * sizeof *x->have);
 	x->left    = hd_alloc(nbuckets * sizeof *x->left);
-	if (!x->sum || !x->folding || !x->have || !x->left) {
+	x->norm    = hd_alloc(words_of(nbuckets) * sizeof *x->norm);
+	x->parm    = hd_alloc(words_of(nbuckets) * sizeof *x->parm);
+	x->chain   = hd_alloc(nbuckets * sizeof *x->chain);
+	x->parm_have = hd_alloc(nbuckets * sizeof *x->parm_have);
+	if (!x->sum || !x->folding || !x->have || !x->left || !x->norm || !x->parm || !x->chain || !x->parm_have) {
 		hd_exchange_finish(x);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the exchange of %u buckets", nbuckets);
 	}
-	memset(x->sum, 0, words_of(nbuckets) * sizeof *x->sum);
+	clear(x->sum, nbuckets);
+	clear(x->norm, nbuckets);
+	clear(x->parm, nbuckets);
+	memset(x->chain, 0, nbuckets * sizeof *x->chain);
+	memset(x->parm_have, 0, nbuckets * sizeof *x->parm_have);
 	return HD_OK;
 }
 
@@ -53,6 +62,10 @@ void hd_exchange_finish(struct hd_exchange *x)
 	hd_free(x->have);
 	hd_free(x->left);
 	hd_free(x->root);
+	hd_free(x->norm);
+	hd_free(x->parm);
+	hd_free(x->chain);
+	hd_free(x->parm_have);
 	*x = (struct hd_exchange){ 0 };
 }
 
@@ -102,9 +115,11 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	x->nmembers = view->nmembers;
 	x->step = step;
 	x->passes = *passes;
-	x->nleaves = 0;
+	x->nleaves = x->nnorms = 0;
+	x->fetchers = x->done = 0;
 	memset(x->leaf, 0, sizeof x->leaf);
-	memset(x->folding, 0, words_of(x->nbuckets) * sizeof *x->folding);
+	clear(x->folding, x->nbuckets);
+	clear(x->norm, x->nbuckets);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
 }
@@ -118,8 +133,16 @@ static enum hd_err untiled(const struct hd_passes *passes, uint32_t nvns, uint64
 	return hd_fail(diag, HD_E_BADPLAN, "step %llu: virtual node %u is not computed exactly once", (unsigned long long)step, vn);
 }
 
+static void forget(struct hd_exchange *x)
+{
+	x->nsums = x->nparms = 0;
+	x->table = false;
+	clear(x->sum, x->nbuckets);
+	clear(x->parm, x->nbuckets);
+}
+
 enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
-	struct hd_diag *diag)
+	const uint64_t *slots, struct hd_diag *diag)
 {
 	enum hd_err err = untiled(passes, x->nvns, step, diag);
 
@@ -127,43 +150,51 @@ enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view,
 		err = start(x, view, worker, step, passes, diag);
 	if (err)
 		return err;
-	x->nsums = 0;
-	x->table = false;
+	forget(x);
 	x->table_have = 0;
-	memset(x->sum, 0, words_of(x->nbuckets) * sizeof *x->sum);
 	memset(x->have, 0, x->nbuckets * sizeof *x->have);
+	memset(x->parm_have, 0, x->nbuckets * sizeof *x->parm_have);
+	for (uint32_t b = 0; b < x->nbuckets && x->copies; b++) {
+		x->chain[b] = hd_bucket_chain(b, x->nbuckets, x->nmembers, x->copies);
+		x->fetchers |= x->chain[b] & ~slots[b];
+	}
 	return HD_OK;
 }
 
 /* Sums and table are there somewhere: the passes need not tile. */
-static bool nothing_missing(const struct hd_have *have, uint32_t nhave, uint64_t table)
+static bool nothing_missing(const struct hd_exchange_past *past)
 {
-	for (uint32_t i = 0; i < nhave; i++)
-		if (!have[i].members)
+	for (uint32_t i = 0; i < past->nhave; i++)
+		if (!past->have[i].members)
 			return false;
-	return nhave && table;
+	return past->nhave && past->table;
+}
+
+static void spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n)
+{
+	memset(members, 0, nbuckets * sizeof *members);
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t b = run[i].first; b < (i + 1 < n ? run[i + 1].first : nbuckets) && b < nbuckets; b++)
+			members[b] = run[i].members;
 }
 
 enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
-	const struct hd_have *have, uint32_t nhave, uint64_t table, struct hd_diag *diag)
+	const struct hd_exchange_past *past, struct hd_diag *diag)
 {
 	bool same = x->step == step;
-	enum hd_err err = nothing_missing(have, nhave, table) ? HD_OK : untiled(passes, x->nvns, step, diag);
+	enum hd_err err = nothing_missing(past) ? HD_OK : untiled(passes, x->nvns, step, diag);
 
 	if (!err)
 		err = start(x, view, worker, step, passes, diag);
 	if (err)
 		return err;
-	if (!same) {
-		x->nsums = 0;
-		x->table = false;
-		memset(x->sum, 0, words_of(x->nbuckets) * sizeof *x->sum);
-	}
-	x->table_have = table;
-	memset(x->have, 0, x->nbuckets * sizeof *x->have);
-	for (uint32_t i = 0; i < nhave; i++)
-		for (uint32_t b = have[i].first; b < (i + 1 < nhave ? have[i + 1].first : x->nbuckets); b++)
-			x->have[b] = have[i].members;
+	if (!same)
+		forget(x);
+	x->table_have = past->table;
+	x->done = past->done;
+	spread(x->have, x->nbuckets, past->have, past->nhave);
+	spread(x->parm_have, x->nbuckets, past->parm, past->nparm);
+	spread(x->chain, x->nbuckets, past->chain, past->nchain);
 	return HD_OK;
 }
 
@@ -175,21 +206,87 @@ static uint32_t nth(uint64_t bits, uint32_t n)
 	return (uint32_t)__builtin_ctzll(bits);
 }
 
+static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
+static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : bit(n) - 1; }
+
+/* The line of a bucket: those who had its sum, or its owner; then those of its chain who have none. Each part from the owner on, round. */
+struct line { uint32_t n, nhad, at[HD_MAX_MEMBERS]; };
+
+static void line_of(const struct hd_exchange *x, uint32_t bucket, struct line *l)
+{
+	uint32_t owner = hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
+	uint64_t had = x->have[bucket] ? x->have[bucket] : bit(owner);
+
+	l->n = 0;
+	for (uint32_t part = 0; part < 2; part++) {
+		for (uint32_t i = 0; i < x->nmembers; i++) {
+			uint32_t m = (owner + i) % x->nmembers;
+			if ((part ? x->chain[bucket] & ~had : had) >> m & 1)
+				l->at[l->n++] = m;
+		}
+		l->nhad = part ? l->nhad : l->n;
+	}
+}
+
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket)
 {
 	uint64_t have = x->have[bucket];
+	struct line l;
+
+	if (!have)
+		return hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
+	if (!x->copies)
+		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
+	line_of(x, bucket, &l);
+	return l.at[0];
+}
+
+uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct line l;
+
+	if (!x->copies)
+		return hd_exchange_source(x, bucket) == x->me ? everybody(x->nmembers) & ~x->have[bucket] & ~bit(x->me) : 0;
+	line_of(x, bucket, &l);
+	for (uint32_t i = l.nhad - 1; i + 1 < l.n; i++)
+		if (l.at[i] == x->me)
+			return bit(l.at[i + 1]);
+	return 0;
+}
+
+uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct line l;
+
+	if (!x->copies)
+		return hd_exchange_source(x, bucket);
+	line_of(x, bucket, &l);
+	for (uint32_t i = l.nhad; i < l.n; i++)
+		if (l.at[i] == x->me)
+			return l.at[i - 1];
+	return HD_NOBODY;
+}
+
+uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
+{
+	uint64_t have = x->parm_have[bucket];
+	struct line l;
 
 	if (have)
 		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
-	return hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
+	line_of(x, bucket, &l);
+	while (l.n && !(x->chain[bucket] >> l.at[l.n - 1] & 1))
+		l.n--;
+	return l.n ? l.at[l.n - 1] : HD_NOBODY;
 }
 
-static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1; }
-
-uint64_t hd_exchange_lacking(const struct hd_exchange *x, uint32_t bucket)
+/* Those of the chain make them. */
+uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket)
 {
-	return everybody(x->nmembers) & ~x->have[bucket] & ~(UINT64_C(1) << hd_exchange_source(x, bucket));
+	return everybody(x->nmembers) & ~x->parm_have[bucket] & ~x->chain[bucket];
 }
+
+uint64_t hd_exchange_norm_to(const struct hd_exchange *x) { return everybody(x->nmembers) & ~x->done & ~bit(x->me); }
 
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket) { return !x->have[bucket]; }
 
@@ -237,6 +334,34 @@ bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket)
 	return true;
 }
 
+bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->norm, bucket))
+		return false;
+	set(x->norm, bucket);
+	x->nnorms++;
+	return true;
+}
+
+bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->parm, bucket))
+		return false;
+	set(x->parm, bucket);
+	x->nparms++;
+	return true;
+}
+
+bool hd_exchange_may_update(const struct hd_exchange *x)
+{
+	if (x->nnorms < x->nbuckets || !x->table)
+		return false;
+	for (uint32_t b = 0; b < x->nbuckets; b++)
+		if (hd_exchange_chained(x, b) && !get(x->sum, b))
+			return false;
+	return true;
+}
+
 bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass)
 {
 	const struct hd_pass *p = hd_passes_find(&x->passes, worker, pass);
@@ -270,4 +395,4 @@ bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
 	return true;
 }
 
-bool hd_exchange_complete(const struct hd_exchange *x) { return x->nsums == x->nbuckets && x->table; }
+bool hd_exchange_complete(const struct hd_exchange *x) { return (x->copies ? x->nparms : x->nsums) == x->nbuckets && x->table; }

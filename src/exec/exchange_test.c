@@ -32,8 +32,8 @@ static void rig_open(struct rig *rig)
 	hd_view_even(&rig->view, 1, (uint32_t[]){ 4, 6, 9 }, (uint32_t[]){ 1, 1, 1 }, 3, 7);
 	assert_int_equal(hd_passes_of_view(&rig->passes, &rig->view), HD_OK);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(hd_exchange_init(&rig->x[i], 7, 5, NULL), HD_OK);
-		assert_int_equal(hd_exchange_begin(&rig->x[i], &rig->view, rig->view.member[i], 11, &rig->passes, NULL), HD_OK);
+		assert_int_equal(hd_exchange_init(&rig->x[i], 7, 5, 0, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&rig->x[i], &rig->view, rig->view.member[i], 11, &rig->passes, NULL, NULL), HD_OK);
 	}
 }
 
@@ -106,15 +106,16 @@ static void after_a_loss_holders_publish_and_the_rest_is_folded_anew(void **stat
 	assert_true(hd_exchange_sum(x, 0) && hd_exchange_sum(x, 3));
 	assert_true(hd_exchange_root(x, 9, 0, 4));
 	assert_true(hd_exchange_leaves(x, 6, 0));
-	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, have, 4, 0, NULL), HD_E_BADPLAN);       /* 3 and 4 are missing */
+	const struct hd_exchange_past past = { .have = have, .nhave = 4 };
+	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, &past, NULL), HD_E_BADPLAN);       /* 3 and 4 are missing */
 	assert_int_equal(hd_passes_add(&passes, 4, 1, &(struct hd_vrange){ 3, 1 }, 1), HD_OK);
 	assert_int_equal(hd_passes_add(&passes, 9, 1, &(struct hd_vrange){ 4, 1 }, 1), HD_OK);
-	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, have, 4, 0, NULL), HD_OK);
+	assert_int_equal(hd_exchange_again(x, &view, 9, 11, &passes, &past, NULL), HD_OK);
 	assert_true(hd_exchange_summed(x, 0) && hd_exchange_summed(x, 3) && x->nsums == 2 && x->nleaves == 0);
 	assert_int_equal(hd_exchange_source(x, 0), 1);
-	assert_int_equal(hd_exchange_lacking(x, 0), 1);
+	assert_int_equal(hd_exchange_sum_to(x, 0), 1);
 	assert_int_equal(hd_exchange_source(x, 1), 0);
-	assert_int_equal(hd_exchange_lacking(x, 4), 1);
+	assert_int_equal(hd_exchange_sum_to(x, 4), 1);
 	assert_false(hd_exchange_wants_roots(x, 3));
 	assert_false(hd_exchange_root(x, 4, 0, 3));
 	assert_true(hd_exchange_root(x, 4, 0, 4) && hd_exchange_root(x, 9, 0, 4) && hd_exchange_root(x, 4, 2, 4));
@@ -133,7 +134,8 @@ static void with_a_holder_of_the_table_entries_are_not_awaited(void **state)
 
 	(void)state;
 	rig_open(&rig);
-	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_have){ 0, 6 }, 1, 4, NULL), HD_OK);
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_exchange_past){ .have = &(struct hd_have){ 0, 6 }, .nhave = 1, .table = 4 },
+		NULL), HD_OK);
 	assert_int_equal(hd_exchange_table_source(x), 2);
 	assert_int_equal(hd_exchange_source(x, 0), 1);            /* dealt among the holders */
 	assert_int_equal(hd_exchange_source(x, 1), 2);
@@ -145,6 +147,81 @@ static void with_a_holder_of_the_table_entries_are_not_awaited(void **state)
 	rig_close(&rig);
 }
 
+/* Sharded state, 2 copies: bucket 0 is 4's and 6's, 2 is 6's and 9's, 4 is 9's and 4's. */
+static void a_sum_goes_along_its_chain_and_the_last_sends_the_parameters(void **state)
+{
+	static const uint64_t nowhere[5], all[5] = { 7, 7, 7, 7, 7 };
+	struct hd_exchange x[3];
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_exchange_init(&x[i], 7, 5, 2, NULL), HD_OK);
+		assert_int_equal(hd_exchange_begin(&x[i], &rig.view, rig.view.member[i], 11, &rig.passes, i ? all : nowhere, NULL), HD_OK);
+		assert_int_equal(x[i].fetchers, i ? 0 : 7);
+		assert_int_equal(hd_exchange_parm_source(&x[i], 4), 0);
+		assert_int_equal(hd_exchange_parm_to(&x[i], 4), 2);
+		assert_int_equal(hd_exchange_norm_to(&x[i]), 7 & ~(1u << i));
+	}
+	assert_true(hd_exchange_chained(&x[0], 0) && hd_exchange_chained(&x[1], 0) && !hd_exchange_chained(&x[2], 0));
+	assert_int_equal(hd_exchange_sum_to(&x[0], 0), 2);
+	assert_int_equal(hd_exchange_sum_to(&x[1], 0), 0);
+	assert_int_equal(hd_exchange_sum_from(&x[1], 0), 0);
+	assert_int_equal(hd_exchange_sum_from(&x[0], 0), HD_NOBODY);      /* folded here */
+	assert_int_equal(hd_exchange_sum_from(&x[2], 0), HD_NOBODY);
+	for (uint32_t b = 0; b < 5; b++) {
+		assert_false(hd_exchange_may_update(&x[1]));
+		assert_true(hd_exchange_norm(&x[1], b) && !hd_exchange_norm(&x[1], b));
+	}
+	assert_false(hd_exchange_may_update(&x[1]));
+	assert_true(hd_exchange_table(&x[1]));
+	for (uint32_t b = 0; b < 5; b++)
+		if (hd_exchange_chained(&x[1], b)) {
+			assert_false(hd_exchange_may_update(&x[1]));
+			assert_true(hd_exchange_sum(&x[1], b));
+		}
+	assert_true(hd_exchange_may_update(&x[1]) && !hd_exchange_complete(&x[1]));
+	for (uint32_t b = 0; b < 5; b++)
+		assert_true(hd_exchange_parm(&x[1], b) && !hd_exchange_parm(&x[1], b));
+	assert_true(hd_exchange_complete(&x[1]));
+	for (uint32_t i = 0; i < 3; i++)
+		hd_exchange_finish(&x[i]);
+	rig_close(&rig);
+}
+
+/* Taken up again by three: 0 holds the slots of all, 1 and 2 of none. Of bucket 0 member 2 has the sum, which is not of the chain; of 2 members 0 and 1
+ * have the parameters, and 1 the sum; of 4 nobody has anything: its owner, 2, folds. Member 1 has sealed the step. */
+static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
+{
+	static const struct hd_have have[] = { { 0, 4 }, { 2, 2 }, { 4, 0 } }, parm[] = { { 0, 0 }, { 2, 3 }, { 4, 0 } }, chain = { 0, 1 };
+	const struct hd_exchange_past past = { .have = have, .nhave = 3, .parm = parm, .nparm = 3, .chain = &chain, .nchain = 1, .done = 2 };
+	static const struct { uint32_t bucket, source, from; uint64_t to[3]; uint32_t parms; uint64_t parms_to; } lines[] = {
+		{ 0, 2, 2, { 0, 0, 1 }, 0, 6 }, { 2, 1, 1, { 0, 1, 0 }, 0, 4 }, { 4, 2, 2, { 0, 0, 1 }, 0, 6 },
+	};
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct hd_exchange x;
+		assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
+		assert_int_equal(hd_exchange_again(&x, &rig.view, rig.view.member[i], 11, &rig.passes, &past, NULL), HD_OK);
+		assert_int_equal(x.fetchers, 0);
+		assert_int_equal(hd_exchange_norm_to(&x), 5 & ~(1u << i));
+		for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+			uint32_t b = lines[k].bucket;
+			CHECK(hd_exchange_source(&x, b) == lines[k].source, "bucket %u from %u", b, hd_exchange_source(&x, b));
+			CHECK(hd_exchange_sum_to(&x, b) == lines[k].to[i], "bucket %u from %u to %llx", b, i, (unsigned long long)hd_exchange_sum_to(&x, b));
+			CHECK(hd_exchange_sum_from(&x, b) == (i ? HD_NOBODY : lines[k].from), "bucket %u to %u", b, i);
+			CHECK(hd_exchange_parm_source(&x, b) == lines[k].parms && hd_exchange_parm_to(&x, b) == lines[k].parms_to, "parameters of %u", b);
+		}
+		assert_true(hd_exchange_wants_roots(&x, 4) && !hd_exchange_wants_roots(&x, 0));
+		hd_exchange_finish(&x);
+	}
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -153,6 +230,8 @@ int main(void)
 		cmocka_unit_test(a_step_is_complete_with_all_sums_and_all_entries),
 		cmocka_unit_test(after_a_loss_holders_publish_and_the_rest_is_folded_anew),
 		cmocka_unit_test(with_a_holder_of_the_table_entries_are_not_awaited),
+		cmocka_unit_test(a_sum_goes_along_its_chain_and_the_last_sends_the_parameters),
+		cmocka_unit_test(taken_up_again_a_step_s_chain_is_who_holds_the_slots),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

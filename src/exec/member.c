@@ -44,17 +44,23 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	m->worker = HD_NOBODY;
 	m->switch_step = m->halt_step = HD_NO_STEP;
 	hd_arena_init(&m->out, 0);
-	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, diag);
+	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
 	if (!err) {
 		m->own.words = (config->nbuckets + 63) / 64;
 		m->own.final = hd_alloc(HD_MAX_PASSES * m->own.words * sizeof *m->own.final);
-		if (!m->own.final)
+		m->slots = hd_alloc(config->nbuckets * sizeof *m->slots);
+		m->mine = hd_alloc(m->own.words * sizeof *m->mine);
+		m->normed = hd_alloc(m->own.words * sizeof *m->normed);
+		if (!m->own.final || !m->slots || !m->mine || !m->normed)
 			err = hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets", config->nbuckets);
 	}
 	if (err) {
 		hd_member_destroy(m);
 		return err;
 	}
+	memset(m->slots, 0, config->nbuckets * sizeof *m->slots);
+	memset(m->mine, 0, m->own.words * sizeof *m->mine);
+	memset(m->normed, 0, m->own.words * sizeof *m->normed);
 	*member = m;
 	return HD_OK;
 }
@@ -65,6 +71,9 @@ void hd_member_destroy(struct hd_member *m)
 		return;
 	hd_exchange_finish(&m->x);
 	hd_free(m->own.final);
+	hd_free(m->slots);
+	hd_free(m->mine);
+	hd_free(m->normed);
 	hd_arena_finish(&m->out);
 	hd_free(m);
 }
@@ -448,6 +457,29 @@ static void on_halt(struct hd_member *m, const struct hd_msg *msg)
 	m->halt_step = msg->halt.step;
 }
 
+/* It may be ahead of this one, in an epoch that is yet to come here. */
+static void on_slotted(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
+{
+	struct hd_member_peer *peer = peer_of(m, from);
+
+	if (!peer || msg->epoch < peer->slotted_epoch)
+		return;
+	peer->slotted_epoch = msg->epoch;
+	peer->slotted = msg->halt.step + 1;
+}
+
+bool hd_member_all_slotted(const struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->x.nmembers; i++) {
+		if (!(m->x.fetchers >> i & 1) || (i == m->x.me && m->fetched))
+			continue;
+		const struct hd_member_peer *peer = i == m->x.me ? NULL : peer_of((struct hd_member *)(uintptr_t)m, m->view.member[i]);
+		if (!peer || peer->slotted_epoch != m->epoch || peer->slotted != m->at + 1)
+			return false;
+	}
+	return true;
+}
+
 static void on_message(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
 {
 	if (from == HD_COORDINATOR)
@@ -456,6 +488,8 @@ static void on_message(struct hd_member *m, uint32_t from, const struct hd_msg *
 		hd_member_on_seal(m, from, msg);
 	else if (msg->kind == HD_MSG_HALT)
 		on_halt(m, msg);
+	else if (msg->kind == HD_MSG_SLOTTED)
+		on_slotted(m, from, msg);
 }
 
 /* ---- time ---- */
@@ -473,7 +507,7 @@ static void orphan(struct hd_member *m)
 		hd_member_act(m, HD_DO_TAKE_OVER);
 		m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, t);
 	}
-	if (m->now_ns - m->co_lost_ns < HD_PATIENCE_NS(ORPHAN, t) || m->finishing)
+	if (m->now_ns - m->co_lost_ns < HD_PATIENCE_NS(ORPHAN, t) || m->finishing || hd_member_in_update(m))
 		return;
 	if (!member) {
 		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
@@ -488,7 +522,7 @@ static void orphan(struct hd_member *m)
 		if (first == m->worker || (peer && peer->up))
 			break;
 	}
-	if (first == m->worker && !m->done && !hd_is_remote(first)) {
+	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m)) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}
@@ -537,8 +571,10 @@ static void on_failed(struct hd_member *m, const struct hd_member_event *event)
 	m->done_code = event->code;
 	m->state = HD_HALTED;
 	m->halt_step = m->at;
-	m->finishing = false;
+	m->finishing = m->updating = false;
 	hd_member_done(m);
+	if (m->held && !m->status_said && !m->folding)
+		hd_member_status(m);
 	if (!m->co_up)
 		hd_member_exit(m, m->done_code, m->done_why);
 }
@@ -594,7 +630,11 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_SUM:
 	case HD_IN_LEAVES:
 	case HD_IN_TABLE:
-	case HD_IN_FOLDED:    hd_member_stepwork(m, event); break;
+	case HD_IN_FOLDED:
+	case HD_IN_NORM:
+	case HD_IN_PARM:
+	case HD_IN_FETCHED:
+	case HD_IN_UPDATED_OWN: hd_member_stepwork(m, event); break;
 	case HD_IN_UPDATED:   hd_member_seal(m, event); break;
 	case HD_IN_READY:     on_ready(m, event); break;
 	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;
@@ -640,3 +680,16 @@ bool hd_member_scribe(const struct hd_member *m) { return m->has_view && hd_view
 bool hd_member_holds(const struct hd_member *m) { return m->has_view && m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }
+
+uint32_t hd_member_holders(const struct hd_member *m, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS])
+{
+	const struct hd_view *view = m->has_view ? &m->view : &m->next.view;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < view->nmembers; i++)
+		if (m->slots[bucket] >> i & 1)
+			worker[n++] = view->member[i];
+	return n;
+}
+
+bool hd_member_has_slots(const struct hd_member *m, uint32_t bucket) { return m->mine[bucket / 64] >> bucket % 64 & 1 && !m->updating && !m->updated; }

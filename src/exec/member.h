@@ -19,9 +19,14 @@
  *     BOUNDARY again, before it contributes.
  *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others
  *     after them), TAKE_OVER each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
- *  7. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
+ *  7. Sharded state (config.copies above 0): an owner that has folded sends the sums of squares (NORM) to all and the sum along the chain
+ *     (exchange.h); who has all of the former, the table and the sums of its own chains: UPDATE; UPDATED_OWN: the last of a chain sends the new
+ *     parameters (PARM); all parameters here: FINISH. In the first step of a view a member that lacks slots of its chains does FETCH;
+ *     nobody does UPDATE before all of them said SLOTTED: until then slots are those of X_s, wherever they are. NORM waits as the table does
+ *     (rule 4), so slots stand still while a scribe works at a boundary.
+ *  8. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
  *     between members are mended by the coordinator's new epoch.
- *  8. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH and TABLE name the step that hd_member_exchange() is of while they are carried out: no
+ *  9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM name the step that hd_member_exchange() is of while they are carried out: no
  *     call asks for anything of a step and begins the next.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
@@ -43,6 +48,7 @@ enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a co
 
 struct hd_member_config {
 	uint32_t nvns, nbuckets;
+	uint32_t copies;                  /* of a bucket's slots; 0: all members hold all of the state */
 	uint64_t nsteps;                  /* step nsteps is not run */
 	int64_t detect_ns;                /* T */
 	struct hd_hash job, kernels;      /* as in JOIN */
@@ -67,6 +73,10 @@ struct hd_member_config {
 	X(LEAVES,    "epoch, worker, pass",          "the table entries of a pass came")                                        \
 	X(TABLE,     "epoch, worker",                "the whole table came")                                                    \
 	X(FOLDED,    "step, bucket",                 "FOLD is done: the sum is here")                                           \
+	X(NORM,      "epoch, worker, bucket",        "the sums of squares of a bucket came")                                    \
+	X(PARM,      "epoch, worker, bucket",        "its new parameters came (and in digest steps the digests of its slots)")  \
+	X(FETCHED,   "epoch, step",                  "FETCH is done")                                                           \
+	X(UPDATED_OWN, "step",                       "UPDATE is done: new parameters and slots of the own chains are here")     \
 	X(UPDATED,   "step, news, digests",          "FINISH is done: X_{step+1} is here; the sums still are")                  \
 	X(READY,     "step, halt",                   "the work of BOUNDARY(step) is done; halt: step must not be run (a function of X_step)")          \
 	X(PREPARED,  "epoch",                        "PREPARE of that view is done")                                            \
@@ -118,7 +128,11 @@ struct hd_member_event {
 	X(FOLD,      "step, bucket",             "add the roots in tree order; then FOLDED")                                     \
 	X(PUBLISH,   "step, bucket, mask",       "send the sum to those members (bits of indices)")                              \
 	X(TABLE,     "step, mask",               "send the whole table to those members")                                        \
-	X(FINISH,    "step",                     "scalars, update in place; then UPDATED")                                       \
+	X(NORM,      "step, bucket, mask",       "send its sums of squares to those members")                                    \
+	X(FETCH,     "step",                     "get the slots of the own chains that are not here from who has them; then FETCHED") \
+	X(UPDATE,    "step",                     "scalars; slots and new parameters of the own chains, beside the old ones; then UPDATED_OWN") \
+	X(PARM,      "step, bucket, mask",       "send its new parameters to those members")                                     \
+	X(FINISH,    "step",                     "scalars, update in place (sharded: take up the new parameters); then UPDATED")  \
 	X(BOUNDARY,  "step, flag, final",        "between steps: donate; flag: as scribe evaluate and save X_step, if it is here; final: nothing follows; then READY") \
 	X(CANCEL,    "step",                     "that step is not run: forget its passes and its exchange; the state is X_step; nothing more of it is reported") \
 	X(EXIT,      "code, text",               "leave, with this exit code; what was sent goes out first")                     \
@@ -131,8 +145,9 @@ enum hd_member_action_kind {
 	HD_DO_NKINDS
 };
 
-/* Bits: carried out from hd_member_exchange(), rule 8. */
-#define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | 1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | 1u << HD_DO_TABLE)
+/* Bits: carried out from hd_member_exchange(), rule 9. */
+#define HD_MEMBER_OF_EXCHANGE (1u << HD_DO_AGAIN | 1u << HD_DO_ROOTS | 1u << HD_DO_LEAVES | 1u << HD_DO_FOLD | 1u << HD_DO_PUBLISH | \
+	1u << HD_DO_TABLE | 1u << HD_DO_NORM | 1u << HD_DO_PARM)
 
 struct hd_member_action {
 	enum hd_member_action_kind kind;
@@ -165,6 +180,10 @@ bool hd_member_scribe(const struct hd_member *member);
 bool hd_member_holds(const struct hd_member *member);             /* between steps, told to begin none until there are more of them */
 const struct hd_view *hd_member_view(const struct hd_member *member);             /* in force; NULL: not a member */
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
+/* Sharded state: who holds a bucket's slots, of the view in force or of the one to come; how many. Is this one of them, and do they stand
+ * still, as X_at has them? */
+uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS]);
+bool hd_member_has_slots(const struct hd_member *member, uint32_t bucket);
 
 const char *hd_member_event_name(enum hd_member_event_kind kind);
 const char *hd_member_action_name(enum hd_member_action_kind kind);

@@ -7,13 +7,15 @@
 
 enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64 };
 
-struct hd_member_peer { uint32_t worker; bool up; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
+/* slotted: it has its slots for the step before, in that epoch */
+struct hd_member_peer { uint32_t worker, slotted_epoch; uint64_t slotted; bool up; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
 struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
 
 /* A view that is prepared or decided, and not in force. */
 struct hd_member_next {
 	bool open, prepared, said, decided;       /* prepared: the runtime is; said: PREPARED went out, all links being up */
 	struct hd_view view;
+	uint32_t old[HD_MAX_MEMBERS], nold;       /* members of the view before */
 };
 
 /* Own passes of step `at`. */
@@ -58,6 +60,10 @@ struct hd_member {
 	char done_why[HD_MSG_TEXT + 1];
 	bool joined_step;                 /* sealed s0 + 1 as a learner */
 	uint32_t folding;                 /* folds under way */
+	bool updating, updated, fetched;  /* sharded state, of step `at` */
+	bool norms_due;                   /* sums of squares wait to go out */
+	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
+	uint64_t *mine, *normed;          /* owned: [words] buckets whose slots are here; whose sums of squares went out */
 	struct hd_member_own own;
 	struct hd_exchange x;
 
@@ -91,6 +97,7 @@ void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
+bool hd_member_all_slotted(const struct hd_member *m);    /* all who fetch in this step have what they lacked */
 
 /* member_step.c */
 void hd_member_progress(struct hd_member *m);             /* begin, halt, finish: all that has become possible */
@@ -102,6 +109,8 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
 void hd_member_done(struct hd_member *m);
+static inline bool hd_member_in_update(const struct hd_member *m) { return m->updating && !m->updated; }
+bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
 
 /* member_view.c */
 void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg);

@@ -27,14 +27,48 @@ static void fold_if_ready(struct hd_member *m, uint32_t bucket)
 
 static void publish(struct hd_member *m, uint32_t bucket)
 {
-	uint64_t to = hd_exchange_lacking(&m->x, bucket);
+	uint64_t to = hd_exchange_summed(&m->x, bucket) ? hd_exchange_sum_to(&m->x, bucket) : 0;
 
-	if (hd_exchange_source(&m->x, bucket) != m->x.me || !hd_exchange_summed(&m->x, bucket) || !to)
+	if (!to)
 		return;
 	struct hd_member_action *a = hd_member_act(m, HD_DO_PUBLISH);
 	a->step = m->x.step;
 	a->bucket = bucket;
 	a->mask = to;
+}
+
+/* New parameters, to who does not make them. */
+static void hand_out(struct hd_member *m, uint32_t bucket)
+{
+	uint64_t to = hd_exchange_parm_to(&m->x, bucket);
+
+	if (!to || !hd_exchange_fresh(&m->x, bucket) || hd_exchange_parm_source(&m->x, bucket) != m->x.me)
+		return;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_PARM);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+/* Rule 4 of member.h for the sums of squares, which all need before they bring slots on. Who has sealed the step has contributed. */
+static void send_norm(struct hd_member *m, uint32_t bucket)
+{
+	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
+	uint64_t *word = &m->normed[bucket / 64], one = UINT64_C(1) << bucket % 64, to = hd_exchange_norm_to(&m->x);
+
+	if (*word & one || !hd_exchange_summed(&m->x, bucket) || hd_exchange_source(&m->x, bucket) != m->x.me)
+		return;
+	m->norms_due |= !may || m->held;
+	if (!may || m->held)
+		return;
+	*word |= one;
+	hd_exchange_norm(&m->x, bucket);
+	struct hd_member_action *a = to ? hd_member_act(m, HD_DO_NORM) : NULL;
+	if (a) {
+		a->step = m->x.step;
+		a->bucket = bucket;
+		a->mask = to;
+	}
 }
 
 /* How many roots each own pass has: ordinals run through the passes. */
@@ -97,12 +131,63 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 	}
 }
 
+/* What was lacking for the chains of this view comes in its first step. */
+static void begin_slots(struct hd_member *m)
+{
+	memset(m->normed, 0, m->own.words * sizeof *m->normed);
+	m->updating = m->updated = m->fetched = m->norms_due = false;
+	if (m->config.copies && m->x.fetchers >> m->x.me & 1)
+		hd_member_act(m, HD_DO_FETCH);
+}
+
+/* After a FENCE it still says what is here, until the view of that epoch. */
+static void fetched(struct hd_member *m, uint32_t epoch)
+{
+	struct hd_msg *msg = m->fetched || m->held ? NULL : hd_member_msg(m, HD_MSG_SLOTTED);
+
+	if (epoch != m->view.epoch || m->updating)
+		return;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
+	m->fetched = true;
+	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
+		msg->halt.step = m->at;
+		if (m->view.member[i] != m->worker)
+			hd_member_send(m, m->view.member[i], msg);
+	}
+}
+
+/* Slots and parameters of the own chains are of the next step; the last of each chain tells. */
+static void updated_own(struct hd_member *m)
+{
+	if (!hd_member_in_update(m))
+		return;
+	m->updated = true;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
+		if (!hd_exchange_chained(&m->x, b))
+			continue;
+		hd_exchange_parm(&m->x, b);
+		if (!m->held)
+			hand_out(m, b);
+	}
+	if (m->held && !m->folding && !m->status_said)
+		hd_member_status(m);
+}
+
+bool hd_member_whole(const struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++)
+		if (m->updating || !(m->mine[b / 64] >> b % 64 & 1))
+			return false;
+	return true;
+}
+
 static void begin(struct hd_member *m)
 {
 	struct hd_passes passes;
 	struct hd_diag diag = { "" };
 
-	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at, &passes, &diag)) {
+	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at, &passes, m->slots, &diag)) {
 		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
 		return;
 	}
@@ -113,6 +198,7 @@ static void begin(struct hd_member *m)
 	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range, mine->nranges))
 		hd_member_break(m, 1, "a share of too many ranges");
 	hd_member_act(m, HD_DO_BEGIN);
+	begin_slots(m);
 	hd_member_compute(m, 0);
 }
 
@@ -133,8 +219,12 @@ void hd_member_boundary(struct hd_member *m)
 
 void hd_member_offer_all(struct hd_member *m)
 {
+	memset(m->normed, 0, m->own.words * sizeof *m->normed);
+	m->norms_due = true;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
+		if (m->config.copies)
+			hand_out(m, b);
 		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
 			if (is_final(&m->own, p, b))
 				offer(m, p, b);
@@ -176,10 +266,20 @@ static void on_folded(struct hd_member *m, uint32_t bucket)
 	m->folding--;
 	if (!hd_exchange_sum(&m->x, bucket))
 		return;
-	if (!m->held)
+	if (!m->held) {
 		publish(m, bucket);
-	else if (!m->folding && !m->status_said)
+		if (m->config.copies)
+			send_norm(m, bucket);
+	} else if (!m->folding && !hd_member_in_update(m) && !m->status_said) {
 		hd_member_status(m);
+	}
+}
+
+/* One of the chain hands it on. */
+static void on_sum(struct hd_member *m, uint32_t bucket)
+{
+	if (hd_exchange_sum(&m->x, bucket) && m->config.copies)
+		publish(m, bucket);
 }
 
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event)
@@ -190,6 +290,8 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 	case HD_IN_FINAL:    on_final(m, event->pass, event->bucket); return;
 	case HD_IN_COMPUTED: on_computed(m, event->pass); return;
 	case HD_IN_FOLDED:   on_folded(m, event->bucket); return;
+	case HD_IN_UPDATED_OWN: updated_own(m); return;
+	case HD_IN_FETCHED:  fetched(m, event->epoch); return;
 	default: break;
 	}
 	if (event->epoch != m->epoch || m->held)
@@ -199,7 +301,9 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 		if (hd_exchange_root(&m->x, event->worker, event->ordinal, event->bucket))
 			fold_if_ready(m, event->bucket);
 		break;
-	case HD_IN_SUM:    hd_exchange_sum(&m->x, event->bucket); break;
+	case HD_IN_SUM:    on_sum(m, event->bucket); break;
+	case HD_IN_NORM:   hd_exchange_norm(&m->x, event->bucket); break;
+	case HD_IN_PARM:   hd_exchange_parm(&m->x, event->bucket); break;
 	case HD_IN_LEAVES: hd_exchange_leaves(&m->x, event->worker, event->pass); break;
 	case HD_IN_TABLE:  hd_exchange_table(&m->x); break;
 	default: break;
@@ -264,7 +368,9 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_say(m, msg);
 	m->at++;
 	m->asked = 0;
-	m->begun = m->finishing = false;
+	m->begun = m->finishing = m->updating = m->updated = false;
+	if (m->config.copies)
+		memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
 	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest, seal.knows });
 	hd_member_boundary(m);
 }
@@ -332,6 +438,27 @@ static bool may_begin(const struct hd_member *m)
 	return m->ready && !m->begun && !m->diverged && hd_seals_gate(&m->seals, m->at) && !m->hold;
 }
 
+static void send_norms(struct hd_member *m)
+{
+	if (!m->norms_due || !m->config.copies || (m->x.step >= m->at && !m->begun))
+		return;
+	m->norms_due = false;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		send_norm(m, b);
+}
+
+/* Sharded state: with all that it takes the own buckets are brought on. */
+static void update(struct hd_member *m)
+{
+	if (!m->begun || m->updating || !m->ready || m->halt_step == m->at || !hd_exchange_may_update(&m->x) || !hd_member_all_slotted(m))
+		return;
+	m->updating = true;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)      /* others would stay behind, and their chains have theirs */
+		if (!hd_exchange_chained(&m->x, b))
+			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
+	hd_member_act(m, HD_DO_UPDATE);
+}
+
 void hd_member_progress(struct hd_member *m)
 {
 	if (m->held)
@@ -341,14 +468,17 @@ void hd_member_progress(struct hd_member *m)
 	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)
 		return;
 	stop_here(m);
-	if (m->halt_step == m->at && !m->finishing) {
+	send_norms(m);
+	if (m->halt_step == m->at && !m->finishing && !m->updating) {
 		halt_here(m);
 		return;
 	}
 	send_leaves(m);
 	if (may_begin(m))
 		begin(m);
-	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x)) {
+	if (m->config.copies)
+		update(m);
+	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) && (m->updated || !m->config.copies)) {
 		m->finishing = true;
 		hd_member_act(m, HD_DO_FINISH);
 	}

@@ -43,6 +43,8 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 		return;
 	}
 	struct hd_view *view = &m->next.view;
+	m->next.nold = p->nold;
+	memcpy(m->next.old, p->old, p->nold * sizeof *p->old);
 	*view = (struct hd_view){ .epoch = p->next, .nmembers = p->nmember, .nranks = p->nrank };
 	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
 	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
@@ -84,6 +86,19 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 	hd_member_watch(m);
 }
 
+/* The last step before was run by the old view, begun under it: its chains hold the slots. */
+static void carry_slots(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++) {
+		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
+		m->slots[b] = 0;
+		for (uint32_t i = 0; i < m->next.nold; i++) {
+			uint32_t at = chain >> i & 1 ? hd_view_index(&m->next.view, m->next.old[i]) : HD_NOBODY;
+			m->slots[b] |= at == HD_NOBODY ? 0 : UINT64_C(1) << at;
+		}
+	}
+}
+
 /* A learner has no part in the steps before; its seal says that it holds X_{s0+2}. */
 static void seal_as_learner(struct hd_member *m)
 {
@@ -100,6 +115,7 @@ static void seal_as_learner(struct hd_member *m)
 			hd_member_send(m, m->seals.by[i].worker, msg);
 	hd_member_say(m, msg);
 	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 }, &committed, NULL);
+	carry_slots(m);                                   /* it may have to save them all */
 	hd_member_boundary(m);
 }
 
@@ -120,6 +136,7 @@ bool hd_member_switch(struct hd_member *m)
 	}
 	m->epoch = m->next.view.epoch;
 	hd_member_act(m, HD_DO_EPOCH);
+	carry_slots(m);
 	adopt(m, &m->next.view);
 	hd_seals_of(&m->seals, m->epoch, m->view.member, NULL, m->at, m->view.nmembers);
 	return true;
@@ -131,6 +148,7 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 		return;
 	bool first = !m->learned;
 	m->learned = true;
+	memset(m->mine, m->from.donor == HD_NOBODY ? 0xff : 0, m->own.words * sizeof *m->mine);
 	if (m->joined_step && step > m->at) {             /* the members went on without this worker: the view it prepared for is void */
 		m->joined_step = m->next.open = false;
 		m->switch_step = HD_NO_STEP;
@@ -152,6 +170,20 @@ void hd_member_status(struct hd_member *m)
 	if (!msg)
 		return;
 	msg->status = (struct hd_msg_status){ .at = m->at, .member = member, .begun = m->begun, .halted = m->halt_step == m->at };
+	bool prev = member && !m->begun && m->at > 0 && m->x.step == m->at - 1 && hd_exchange_complete(&m->x);
+	if (m->config.copies) {
+		msg->status.updated = m->updated;
+		msg->status.nslot = m->own.words;
+		msg->status.slot = m->mine;
+	}
+	if (m->config.copies && member && (m->begun || prev)) {
+		msg->status.nparm = m->own.words;
+		msg->status.parm = m->x.parm;
+	}
+	if (m->config.copies && prev) {
+		msg->status.nsum = m->own.words;
+		msg->status.sum = m->x.sum;
+	}
 	if (member && m->begun) {
 		msg->status.table = m->x.table;
 		msg->status.npass = m->own.passes.npasses;
@@ -160,8 +192,8 @@ void hd_member_status(struct hd_member *m)
 		msg->status.range = m->own.passes.range;
 		msg->status.nsum = (m->x.nbuckets + 63) / 64;
 		msg->status.sum = m->x.sum;
-	} else if (member) {
-		msg->status.prev = m->at > 0 && m->x.step == m->at - 1 && hd_exchange_complete(&m->x);
+	} else {
+		msg->status.prev = prev;
 	}
 	hd_member_say(m, msg);
 }
@@ -182,7 +214,7 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);
 	}
-	if (m->held && !m->folding)
+	if (m->held && !m->folding && !hd_member_in_update(m))
 		hd_member_status(m);
 }
 
@@ -210,7 +242,13 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	memcpy(passes.range, v->range, v->nrange * sizeof *v->range);
 	if (anew)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
-	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, v->have, v->nhave, v->table, &diag)) {
+	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain, .nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
+		.table = v->table };
+	for (uint32_t i = 0; i < v->nmember; i++)
+		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
+	if (anew)
+		m->updating = m->updated = m->fetched = false;
+	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, &past, &diag)) {
 		hd_member_break(m, 1, diag.text);
 		return;
 	}
@@ -283,13 +321,16 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	adopt(m, &view);
 	m->done = false;                                  /* it is said again, to whoever decided this view */
 	m->hold = v->hold;
+	for (uint32_t i = 0; i < v->nchain && m->config.copies; i++)
+		for (uint32_t b = v->chain[i].first; b < m->x.nbuckets && b < (i + 1 < v->nchain ? v->chain[i + 1].first : m->x.nbuckets); b++)
+			m->slots[b] = v->chain[i].members;
 	count_from(m, v);
 	m->joined_step = false;
 	if (v->halt != HD_NO_STEP)
 		m->halt_step = v->halt;
 	if (v->afresh && m->begun && m->at == v->step) {
 		hd_member_act(m, HD_DO_CANCEL);
-		m->begun = false;
+		m->begun = m->updating = m->updated = false;
 	}
 	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
 	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);

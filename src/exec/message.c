@@ -207,6 +207,14 @@ HD_KINDS_OF_FIELDS(X)
 #undef F
 #undef A
 
+static bool runs(const struct hd_have *run, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (run[i].first >= HD_MAX_BUCKETS || (i ? run[i].first <= run[i - 1].first : run[i].first != 0))
+			return false;
+	return true;
+}
+
 static bool sound(const struct hd_msg *msg)
 {
 	/* the arrays lie in the reader's arena: first_range is not on the wire, it is filled in here */
@@ -217,10 +225,8 @@ static bool sound(const struct hd_msg *msg)
 	if (msg->kind != HD_MSG_VIEW)
 		return true;
 	const struct hd_msg_view *v = &msg->view;
-	for (uint32_t i = 0; i < v->nhave; i++)
-		if (v->have[i].first >= HD_MAX_BUCKETS || (i ? v->have[i].first <= v->have[i - 1].first : v->have[i].first != 0))
-			return false;
-	return v->nat == v->nmember && link_passes((struct hd_pass *)(uintptr_t)v->pass, v->npass, v->nrange);
+	return runs(v->have, v->nhave) && runs(v->parm, v->nparm) && runs(v->chain, v->nchain) && v->nat == v->nmember &&
+		link_passes((struct hd_pass *)(uintptr_t)v->pass, v->npass, v->nrange);
 }
 
 struct row {

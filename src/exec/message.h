@@ -11,7 +11,7 @@
  *
  * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or 1, text without
  *    control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
- * 2. Numbers of kinds are never reused; retired rows stay, marked. Fields are added by a new kind.
+ * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW, both without sharded state.
  * 3. Whether a message makes sense in the receiver's state is the machines' to judge (member.h, cluster/coordinator.h); an unexpected
  *    one is ignored there.
  *
@@ -56,8 +56,8 @@ enum {
 	X(SEAL,     27, seal,     "M>MC", "I hold the complete result of this step")                               \
 	X(SUSPECT,  28, suspect,  "M>C", "I lost that worker, or hear it again")                                   \
 	X(FENCE,    29, fence,    "C>W", "a new epoch: drop the exchange, tell your status")                       \
-	X(STATUS,   30, status,   "W>C", "what I have of the step that I have not sealed")                         \
-	X(VIEW,     31, view,     "C>W", "who goes on, with what, and how the open step is finished")              \
+	X(STATUS,   43, status,   "W>C", "what I have of the step that I have not sealed")                         \
+	X(VIEW,     44, view,     "C>W", "who goes on, with what, and how the open step is finished")              \
 	X(STALE,    32, none,     ">W",  "you are not in this epoch any more")                                     \
 	X(LEAVE,    33, leave,    "W>C", "I want to go; gone: I went")                                              \
 	X(RELEASE,  34, release,  "C>W", "go, with this exit code")                                                \
@@ -68,13 +68,14 @@ enum {
 	X(PROGRESS, 39, progress, "M>C", "how far I am: a heart that beats does not say that hands move")          \
 	X(ENTERED,  40, none,     "C>L", "the members are in this epoch now")                                      \
 	X(ASK,      41, none,     "W>C", "which job is this?")                                                     \
-	X(OFFER,    42, offer,    "C>W", "this one")
+	X(OFFER,    42, offer,    "C>W", "this one")                                                                \
+	X(SLOTTED,  45, halt,     "M>M", "the slots that I lacked for this step are here")
 
 enum hd_msg_kind {
 #define X(id, no, fields, who, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 43
+	HD_MSG_NKINDS = 46
 };
 
 /* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends does not. */
@@ -111,14 +112,18 @@ struct hd_step_news {
 #define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
 /* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be run;
  * passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose sum of step `at` it holds;
- * prev: it still holds all sums and the table of at - 1 */
+ * prev: it still holds all sums and the table of at - 1 (sharded: `sum` says which of them, and it holds all parameters);
+ * sharded state: parm: buckets of step `at` whose new parameters it holds; slot: those whose slots of X_at are here; updated: its own
+ * are those of X_{at+1}, and cannot go back */
 #define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
-	F(flag, halted) F(flag, prev) F(flag, table) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS)
+	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
+	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
 /* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin no step;
- * halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks count from k on); table: holders of k's table */
+ * halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks count from k on); table: holders of k's table;
+ * sharded state: parm: holders of new parameters; chain: of slots */
 #define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
 	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
-	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS)
+	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
 #define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)

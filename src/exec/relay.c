@@ -25,6 +25,13 @@ static void *grown(void *old, uint64_t *cap, uint64_t need, size_t size)
 	return new;
 }
 
+static uint64_t digest_at(const struct hd_relay *r, uint32_t bucket)
+{
+	uint64_t one = bucket < r->nbuckets || r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments : 0;
+
+	return one * (bucket < r->nbuckets ? hd_layout_bucket(r->layout, bucket).first_segment : r->layout->nsegments);
+}
+
 enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_worker *worker, const struct hd_layout *layout,
 	uint32_t nvns, struct hd_diag *diag)
 {
@@ -34,7 +41,10 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 	r->table = hd_alloc(hd_share_leaves_bytes(worker, nvns));
 	r->own = hd_alloc(hd_share_leaves_bytes(worker, nvns));
 	r->leaf_here = hd_alloc(nvns);
-	if (!r->leaf || !r->table || !r->own || !r->leaf_here)
+	r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm);
+	r->digest = hd_alloc(digest_at(r, r->nbuckets) + 1);
+	r->parts = hd_alloc(r->nbuckets);
+	if (!r->leaf || !r->table || !r->own || !r->leaf_here || !r->norm || !r->digest || !r->parts)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes say", nvns);
 	return HD_OK;
 }
@@ -45,6 +55,9 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->table);
 	hd_free(r->own);
 	hd_free(r->leaf_here);
+	hd_free(r->norm);
+	hd_free(r->digest);
+	hd_free(r->parts);
 	hd_free(r->operand);
 	hd_free(r->room);
 	hd_free(r->rows);
@@ -169,6 +182,33 @@ static void mark_leaves(const struct hd_relay *r, uint32_t worker, uint8_t *has)
 
 static uint64_t bucket_bytes(const struct hd_relay *r, uint32_t b) { return hd_layout_bucket(r->layout, b).len * sizeof(float); }
 
+/* The transfers of one part of a bucket between two members: those of the view's steps, and of the step at hand if it is another chain's. */
+static bool part_goes(const struct hd_relay *r, enum hd_sum_part part, uint32_t b, uint32_t from, uint32_t to)
+{
+	uint32_t n = r->view.nmembers, copies = r->x->copies, owner = hd_bucket_owner(b, r->nbuckets, n);
+	uint64_t line = hd_bucket_chain(b, r->nbuckets, n, copies) | r->x->chain[b] | r->x->have[b] | UINT64_C(1) << owner;
+
+	if (!copies)
+		return part == HD_PART_SUM && (owner == from || hd_exchange_source(r->x, b) == from);
+	if (part == HD_PART_SUM)
+		return line >> from & 1 && line >> to & 1;
+	if (part == HD_PART_NORM)
+		return owner == from || hd_exchange_source(r->x, b) == from;
+	if (part == HD_PART_DIGEST && !hd_share_digest_bytes(r->worker, b))
+		return false;
+	return from == (owner + (copies < n ? copies : n) - 1) % n || hd_exchange_parm_source(r->x, b) == from;
+}
+
+static uint64_t part_bytes(const struct hd_relay *r, enum hd_sum_part part, uint32_t b)
+{
+	switch (part) {
+	case HD_PART_NORM:   return hd_share_norm_bytes(r->worker, b);
+	case HD_PART_DIGEST: return hd_share_digest_bytes(r->worker, b);
+	case HD_PART_SUM: case HD_PART_PARM: case HD_NPARTS: break;
+	}
+	return bucket_bytes(r, b);
+}
+
 /* Rows of what `from` may send to `to`, indices of members; ids rise. The table's row is there always: whoever needs it. */
 static size_t rows_of(struct hd_relay *r, uint32_t from, uint32_t to, struct hd_transfer *row, uint8_t *has)
 {
@@ -178,9 +218,11 @@ static size_t rows_of(struct hd_relay *r, uint32_t from, uint32_t to, struct hd_
 	for (uint32_t o = 0; o < most; o++)
 		for (uint32_t b = hd_bucket_first(to, r->nbuckets, n); b < hd_bucket_first(to + 1, r->nbuckets, n); b++)
 			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_ROOT, o, b), .bytes = bucket_bytes(r, b) };
-	for (uint32_t b = 0; b < r->nbuckets; b++)
-		if (hd_bucket_owner(b, r->nbuckets, n) == from || hd_exchange_source(r->x, b) == from)
-			row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_SUM, 0, b), .bytes = bucket_bytes(r, b) };
+	for (uint32_t part = 0; part < (r->x->copies ? (uint32_t)HD_NPARTS : 1); part++)
+		for (uint32_t b = 0; b < r->nbuckets; b++)
+			if (part_goes(r, (enum hd_sum_part)part, b, from, to))
+				row[at++] = (struct hd_transfer){ .id = id_of(HD_TRANSFER_SUM, part, b),
+					.bytes = part_bytes(r, (enum hd_sum_part)part, b) };
 	mark_leaves(r, r->view.member[from], has);
 	for (uint32_t v = 0; v < r->nvns; v++)
 		if (has[v])
@@ -192,7 +234,7 @@ static size_t rows_of(struct hd_relay *r, uint32_t from, uint32_t to, struct hd_
 static enum hd_err open_channel(struct hd_relay *r, uint32_t member, struct hd_diag *diag)
 {
 	uint32_t me = hd_view_index(&r->view, r->self), worker = r->view.member[member];
-	uint64_t cap = r->rows_cap, one = (uint64_t)r->nbuckets + r->nvns + 1;
+	uint64_t cap = r->rows_cap, one = (uint64_t)r->nbuckets * (r->x->copies ? HD_NPARTS : 1) + r->nvns + 1;
 	uint32_t most = most_roots(r, worker) > most_roots(r, r->self) ? most_roots(r, worker) : most_roots(r, r->self);
 
 	one += (uint64_t)most * r->nbuckets;
@@ -246,6 +288,27 @@ static enum hd_err post_leaves(struct hd_relay *r, uint32_t worker, struct hd_di
 	return err;
 }
 
+static bool has_digest(const struct hd_relay *r, uint32_t b)
+{
+	return r->digest_every && (r->x->step + 1) % r->digest_every == 0 && hd_share_digest_bytes(r->worker, b);
+}
+
+/* Of sharded state: what a member sends of a bucket. */
+static enum hd_err post_parts(struct hd_relay *r, uint32_t worker, uint32_t member, uint32_t b, struct hd_diag *diag)
+{
+	uint64_t mine = UINT64_C(1) << r->x->me;
+	bool parm = hd_exchange_parm_source(r->x, b) == member && hd_exchange_parm_to(r->x, b) & mine && !hd_exchange_fresh(r->x, b);
+	enum hd_err err = HD_OK;
+
+	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine))
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_NORM, b), r->norm + hd_layout_bucket(r->layout, b).first_segment, diag);
+	if (parm && !err)
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_PARM, b), hd_share_parm_at(r->worker, b), diag);
+	if (parm && !err && has_digest(r, b))
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_DIGEST, b), r->digest + digest_at(r, b), diag);
+	return err;
+}
+
 /* What the step will bring from one member. */
 static enum hd_err post_from(struct hd_relay *r, uint32_t member, struct hd_diag *diag)
 {
@@ -253,8 +316,10 @@ static enum hd_err post_from(struct hd_relay *r, uint32_t member, struct hd_diag
 	enum hd_err err = post_roots(r, worker, diag);
 
 	for (uint32_t b = 0; b < r->nbuckets && !err; b++)
-		if (hd_exchange_source(r->x, b) == member && !hd_exchange_summed(r->x, b))
+		if (hd_exchange_sum_from(r->x, b) == member && !hd_exchange_summed(r->x, b))
 			err = post(r, worker, id_of(HD_TRANSFER_SUM, 0, b), hd_share_sum_at(r->worker, b), diag);
+	for (uint32_t b = 0; b < r->nbuckets && !err && r->x->copies; b++)
+		err = post_parts(r, worker, member, b, diag);
 	if (!err && source == member && !r->x->table)
 		err = post(r, worker, id_of(HD_TRANSFER_TABLE, 0, 0), r->table, diag);
 	if (!err && source == HD_NOBODY && !r->x->table)
@@ -282,6 +347,7 @@ enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struc
 		return HD_OK;             /* a step that was begun just before: it begins again under that view */
 	if (!r->opened || r->step != x->step)     /* a step that begins again: what leaves said stays, as sums do */
 		memset(r->leaf_here, 0, r->nvns);
+	memset(r->parts, 0, r->nbuckets);         /* of parameters half of whose parts came, both come again */
 	r->opened = true;
 	r->step = x->step;
 	r->x = x;
@@ -334,6 +400,30 @@ enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, 
 			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, 0, bucket), (int32_t)bucket, hd_share_sum_at(r->worker, bucket),
 				bucket_bytes(r, bucket), diag);
 	return err;
+}
+
+static enum hd_err send_part(struct hd_relay *r, enum hd_sum_part part, uint32_t bucket, uint64_t members, int32_t priority, const void *bytes,
+	struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
+		if (members >> m & 1 && r->view.member[m] != r->self)
+			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, part, bucket), priority, bytes, part_bytes(r, part, bucket), diag);
+	return err;
+}
+
+/* All wait for them. */
+enum hd_err hd_relay_norm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	return send_part(r, HD_PART_NORM, bucket, members, INT32_MIN, hd_share_norm_at(r->worker, bucket), diag);
+}
+
+enum hd_err hd_relay_parm(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	enum hd_err err = send_part(r, HD_PART_PARM, bucket, members, (int32_t)bucket, hd_share_parm_at(r->worker, bucket), diag);
+
+	return err || !has_digest(r, bucket) ? err : send_part(r, HD_PART_DIGEST, bucket, members, (int32_t)bucket, r->digest + digest_at(r, bucket), diag);
 }
 
 enum hd_err hd_relay_leaves_out(struct hd_relay *r, uint32_t pass, struct hd_diag *diag)
@@ -418,7 +508,11 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 	case HD_TRANSFER_TABLE:
 		split_table(r);
 		break;
-	case HD_TRANSFER_ROOT: case HD_TRANSFER_SUM:
+	case HD_TRANSFER_SUM:
+		r->parts[number] |= (uint8_t)(1u << news->ordinal);
+		news->parm_done = r->parts[number] & 1u << HD_PART_PARM && (!has_digest(r, number) || r->parts[number] & 1u << HD_PART_DIGEST);
+		break;
+	case HD_TRANSFER_ROOT:
 		break;
 	}
 	return HD_OK;
@@ -450,4 +544,25 @@ enum hd_err hd_relay_take(struct hd_relay *r, struct hd_diag *diag)
 		if (r->leaf_here[v])
 			err = hd_share_leaves_put(r->worker, r->leaf + v * r->leaf_len, r->leaf_len, diag);
 	return err;
+}
+
+void hd_relay_take_norms(struct hd_relay *r)
+{
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		if (!hd_share_summed(r->worker, b))
+			memcpy(hd_share_norm_at(r->worker, b), r->norm + hd_layout_bucket(r->layout, b).first_segment, hd_share_norm_bytes(r->worker, b));
+}
+
+void hd_relay_own_digests(struct hd_relay *r, const uint8_t *own)
+{
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		if (own[b] && has_digest(r, b))
+			hd_share_digest_get(r->worker, b, r->digest + digest_at(r, b));
+}
+
+void hd_relay_take_digests(struct hd_relay *r, const uint8_t *own)
+{
+	for (uint32_t b = 0; b < r->nbuckets; b++)
+		if (!own[b] && has_digest(r, b))
+			hd_share_digest_put(r->worker, b, r->digest + digest_at(r, b));
 }

@@ -7,6 +7,8 @@
  * Transfers of an epoch, by id (bits 31..30, 29..20, 19..0):
  *	0 ROOT  ordinal of the sender's root, bucket      1 SUM   0, bucket
  *	2 LEAF  0, virtual node                           3 TABLE 0, 0
+ * Of sharded state a SUM's ordinal says what of the bucket it is (exchange.h): parameters and, in steps that have one, the digests of their
+ * slots are two transfers, and one piece of news when both are here.
  * What leaves say travels leaf by leaf: a transfer's length is fixed for an epoch, the number of leaves of a pass is not.
  *
  * 1. Rows of a channel follow from the view and the exchange alone, so both ends name the same ones.
@@ -30,9 +32,12 @@ struct hd_relay {
 	struct hd_worker *worker;
 	const struct hd_layout *layout;
 	uint32_t nvns, nbuckets, self;    /* self: own worker id */
+	uint64_t digest_every;            /* steps between two that have a digest; 0: none has */
 	uint64_t leaf_len;                /* bytes of a leaf's message */
 	uint8_t *leaf, *table, *own;      /* owned: [nvns][leaf_len]; the whole table as a message; what a pass says, at the hand's */
 	uint8_t *leaf_here;               /* owned: [nvns] that came from others in this step */
+	double *norm;                     /* owned, of sharded state: [nsegments] sums of squares as they came */
+	uint8_t *digest, *parts;          /* owned: digests of slots, bucket by bucket; [nbuckets] bits of parts that came in this step */
 	bool has_view, opened;
 	uint64_t step;                    /* opened last */
 	struct hd_view view;              /* in force */
@@ -70,8 +75,11 @@ HD_MUST_USE enum hd_err hd_relay_sum(struct hd_relay *relay, uint32_t bucket, ui
 HD_MUST_USE enum hd_err hd_relay_leaves_out(struct hd_relay *relay, uint32_t pass, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_relay_table(struct hd_relay *relay, uint64_t members, struct hd_diag *diag);
 
+HD_MUST_USE enum hd_err hd_relay_norm(struct hd_relay *relay, uint32_t bucket, uint64_t members, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, uint64_t members, struct hd_diag *diag);
+
 /* What a transfer that arrived was. HD_E_PROTOCOL: nothing of this step. A LEAF completes a pass when `pass_done`. */
-struct hd_relay_news { enum hd_transfer_kind kind; uint32_t ordinal, bucket, pass; bool pass_done; };
+struct hd_relay_news { enum hd_transfer_kind kind; uint32_t ordinal, bucket, pass; bool pass_done, parm_done; };
 HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival, struct hd_relay_news *news, struct hd_diag *diag);
 
 /* Addresses of the operands of a fold, in the order of relay->root; own ones are filled in as their passes are computed. */
@@ -81,5 +89,10 @@ uint64_t hd_relay_bytes(const struct hd_relay *relay);       /* of its memory */
 /* The hand's: entries of a pass it has computed; entries of the others, before it finishes. */
 void hd_relay_leaves(struct hd_relay *relay, uint32_t pass);
 HD_MUST_USE enum hd_err hd_relay_take(struct hd_relay *relay, struct hd_diag *diag);
+/* Of sharded state: sums of squares of the others, before an update; after it the digests of the own buckets' slots; before finishing those of the
+ * others. */
+void hd_relay_take_norms(struct hd_relay *relay);
+void hd_relay_own_digests(struct hd_relay *relay, const uint8_t *own);
+void hd_relay_take_digests(struct hd_relay *relay, const uint8_t *own);
 
 #endif

@@ -19,6 +19,8 @@ enum {
 };
 
 struct hd_run {
+	uint64_t asked_at;                /* the step after that of which hd_run_saves() was asked; 0: of none */
+	bool asked_saves;
 	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
 	struct hd_fs *fs;
 	struct hd_clock *clock;
@@ -507,10 +509,21 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	*reached = run->target_reached;
 	if (!err && end)
 		err = checkpoint(run, diag);
-	else if (!err && checkpoint_due(run))
+	else if (!err && hd_run_saves(run, false))
 		try_checkpoint(run);
+	run->asked_at = 0;
 	return err;
 }
+
+bool hd_run_saves(struct hd_run *run, bool end)
+{
+	if (run->asked_at != hd_worker_at(run->worker) + 1)
+		run->asked_saves = checkpoint_due(run);
+	run->asked_at = hd_worker_at(run->worker) + 1;
+	return end || run->asked_saves;
+}
+
+uint64_t hd_run_digest_every(const struct hd_run *run) { return run->digest_every; }
 
 static enum hd_err wants_stop(const struct hd_run *run)
 {

@@ -65,6 +65,9 @@ HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag);
 void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch);      /* in place of the one it was made with */
 void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count (checkpoint.every) */
+/* Would a boundary of the step of the state save? The boundary then does what was answered, whatever the clock says. */
+bool hd_run_saves(struct hd_run *run, bool end);
+uint64_t hd_run_digest_every(const struct hd_run *run);       /* steps; 0: none has a digest. Since hd_run_begin() */
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
 void hd_run_destroy(struct hd_run *run);

@@ -27,6 +27,14 @@
  *    and hd_share_places().
  * 6. A worker that no rank of the plan names, or that has no share at all, learns or only folds: it has no roots.
  *
+ * Sharded state (comm.sync: sharded): a worker brings only some buckets on, its own, and gets the new parameters of the others:
+ *
+ *	... owner: operands, fold    others of a bucket's chain: sum put, arrived      sums of squares of all buckets put at hd_share_norm_at()
+ *	-> update: NORM, slots and new parameters of the own buckets, at hd_share_parm_at()     those of the others put there
+ *	-> finish: seal, parameters taken up, counters
+ *
+ *  7. New parameters may be put at hd_share_parm_at() once somebody has them: then roots of that bucket are not needed any more, which lie there.
+ *
  * Norms over the global batch (model.bn: global) meet at every norm: a view of several workers is HD_E_REFUSED.
  *
  * Ownership: everything is the worker's; addresses of roots, sums and places hold until adopt().
@@ -133,9 +141,31 @@ HD_MUST_USE enum hd_err hd_share_finish(struct hd_worker *worker, struct hd_step
 /* A step that was begun ends without a change: the state is that of its beginning, the step may be begun again. */
 void hd_share_abandon(struct hd_worker *worker);
 
+/* ---- sharded state ---- */
+
+/* Is the share in use one of several workers, in a job whose state is sharded? Else all below does nothing. */
+bool hd_share_sharded(const struct hd_worker *worker);
+/* Whose slots are here, and are brought on: a byte for each bucket. All, until it is said; NULL: none. */
+void hd_share_own(struct hd_worker *worker, const uint8_t *own);
+bool hd_share_whole(const struct hd_worker *worker);                    /* all slots are own ones, or there are none */
+/* All own sums are here, all leaves, all sums of squares. HD_E_INVAL: they are not. HD_E_DIVERGED: nothing was changed. */
+HD_MUST_USE enum hd_err hd_share_update(struct hd_worker *worker, const uint8_t *own, struct hd_diag *diag);
+float *hd_share_parm_at(const struct hd_worker *worker, uint32_t bucket);
+double *hd_share_norm_at(const struct hd_worker *worker, uint32_t bucket);
+uint64_t hd_share_norm_bytes(const struct hd_worker *worker, uint32_t bucket);
+/* Digests of a bucket's slots, after update() of a step that has one; those of others are put before finish(). 0 bytes: it has no slots. */
+uint64_t hd_share_digest_bytes(const struct hd_worker *worker, uint32_t bucket);
+void hd_share_digest_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
+void hd_share_digest_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes);
+/* Slots, from one worker to another; between begin() and update(), or two steps. Those that are not own ones are here until drop or finish(). */
+uint64_t hd_share_slot_bytes(const struct hd_worker *worker, uint32_t bucket);
+void hd_share_slot_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
+HD_MUST_USE enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len, struct hd_diag *diag);
+void hd_share_drop_slots(struct hd_worker *worker);
+
 /* ---- the state, handed to who learns; between two steps ---- */
 
-/* Snaps are numbered: those of the buckets (parameters and slots), then those of the frozen parameters, which no step changes. */
+/* Snaps are numbered: those of the buckets (parameters, and slots unless they are sharded), then those of the frozen parameters, which no step changes. */
 uint32_t hd_share_nsnaps(const struct hd_worker *worker);
 uint64_t hd_share_snap_bytes(const struct hd_worker *worker, uint32_t snap);
 /* Snaps [snap, end) change together: take them at one boundary. Ask in order: snap 0, then its end, ... By element each
@@ -153,6 +183,8 @@ HD_MUST_USE enum hd_err hd_share_rest_put(struct hd_worker *worker, const uint8_
 enum { HD_SHARE_SCALARS_BYTES = 40 };
 void hd_share_scalars_get(const struct hd_worker *worker, uint8_t bytes[HD_SHARE_SCALARS_BYTES]);
 HD_MUST_USE enum hd_err hd_share_scalars_step(const uint8_t bytes[HD_SHARE_SCALARS_BYTES], uint64_t *step, struct hd_diag *diag);
+/* What a learner needs of a bucket that it has, after a step: its sum, or where state is sharded its parameters. It puts them at hd_share_sum_at(). */
+float *hd_share_follow_at(const struct hd_worker *worker, uint32_t bucket);
 /* A learner: the sums of these snaps, put at hd_share_sum_at(), update their parameters and slots by the scalars of that step.
  * HD_E_INVAL: only a part of what changes together. Counters come by rest_put(). */
 HD_MUST_USE enum hd_err hd_share_apply(struct hd_worker *worker, const uint32_t *bucket, uint32_t n,

@@ -25,7 +25,7 @@ static struct hd_chunk run_of(const struct hd_worker *w, uint32_t snap)
 	return (struct hd_chunk){ .at = w->task->layout.elems + from, .len = left < PIECE_ELEMS ? left : PIECE_ELEMS };
 }
 
-static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->nbuckets ? nslots(w) : 0); }
+static uint32_t nflat(const struct hd_worker *w, uint32_t snap) { return 1 + (snap < w->nbuckets && !w->sharded ? nslots(w) : 0); }
 
 uint64_t hd_share_snap_bytes(const struct hd_worker *w, uint32_t snap) { return run_of(w, snap).len * sizeof(float) * nflat(w, snap); }
 uint32_t hd_share_snap_end(const struct hd_worker *w, uint32_t snap) { return by_tensor(w) && snap < w->nbuckets ? w->nbuckets : snap + 1; }
@@ -150,6 +150,16 @@ static enum hd_err check_buckets(struct hd_worker *w, const uint32_t *bucket, ui
 	return HD_OK;
 }
 
+/* Of sharded state the teacher gives parameters in place of sums. */
+static enum hd_err take_params(struct hd_worker *w)
+{
+	for (uint32_t i = 0; i < w->nfolds; i++) {
+		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
+		memcpy(w->params + run.at, w->share->sum + run.at, run.len * sizeof(float));
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t n, const uint8_t scalars[HD_SHARE_SCALARS_BYTES],
 	struct hd_diag *diag)
 {
@@ -170,7 +180,7 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 		w->rank[r].scalars = s;
 	w->arrived = bucket;
 	w->nfolds = n;
-	err = hd_worker_all(w, hd_update_buckets, diag);
+	err = w->sharded ? take_params(w) : hd_worker_all(w, hd_update_buckets, diag);
 	w->arrived = NULL;
 	if (err)
 		atomic_store(&w->torn, true);
@@ -180,5 +190,8 @@ enum hd_err hd_share_apply(struct hd_worker *w, const uint32_t *bucket, uint32_t
 enum hd_err hd_share_learned(struct hd_worker *w, struct hd_diag *diag)
 {
 	assert(!w->begun);
-	return hd_worker_rewind(w, diag);
+	enum hd_err err = hd_worker_rewind(w, diag);
+	if (w->sharded)                   /* no slots were taught */
+		hd_share_own(w, NULL);
+	return err;
 }

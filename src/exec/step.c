@@ -18,13 +18,18 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 
 	w->nbuckets = hd_layout_nbuckets(layout);
 	w->summed = hd_arena_take(&w->arena, w->nbuckets, 1);
+	w->own = hd_arena_take(&w->arena, w->nbuckets, 1);
+	w->slot_here = hd_arena_take(&w->arena, w->nbuckets, 1);
+	w->sharded = hd_job_int(w->task->job, HD_JOB_SYNC) == HD_SYNC_SHARDED;
 	w->bucket_digest = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_digest);
 	w->bucket_params = hd_arena_take(&w->arena, w->nbuckets, sizeof *w->bucket_params);
 	w->bucket_segment = hd_arena_take(&w->arena, layout->nsegments, sizeof *w->bucket_segment);
 	w->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->leaf);
 	w->known = hd_arena_take(&w->arena, nvns, 1);
-	if (!w->summed || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known)
+	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
+	memset(w->own, 1, w->nbuckets);
+	memset(w->slot_here, 1, w->nbuckets);
 	for (uint32_t b = 0; b < w->nbuckets; b++) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
 		for (uint32_t i = run.first_segment; i < run.first_segment + run.nsegments; i++) {
@@ -354,7 +359,7 @@ static void digest_buckets(struct hd_rank *rank)
 	for (uint32_t b = rank->id; b < w->nbuckets; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(&w->task->layout, b);
 		uint8_t bytes[8];
-		hd_put64(bytes, hd_hash64(w->share->sum + run.at, run.len * sizeof(float)));
+		hd_put64(bytes, hd_hash64((hd_share_sharded(w) ? w->share->parm : w->share->sum) + run.at, run.len * sizeof(float)));
 		memcpy(&w->bucket_digest[b], bytes, sizeof bytes);
 	}
 }
@@ -363,7 +368,7 @@ uint64_t hd_share_sums_digest(struct hd_worker *w)
 {
 	enum hd_err err = hd_worker_all(w, digest_buckets, NULL);
 
-	assert(!err && w->nsummed == w->nbuckets);
+	assert(!err && (w->nsummed == w->nbuckets || hd_share_sharded(w)));
 	(void)err;
 	return hd_hash64(w->bucket_digest, w->nbuckets * sizeof *w->bucket_digest);
 }
@@ -371,15 +376,15 @@ uint64_t hd_share_sums_digest(struct hd_worker *w)
 enum hd_err hd_share_finish(struct hd_worker *w, struct hd_step_record *record, struct hd_diag *diag)
 {
 	struct hd_work *work = &w->share->work;
-	const bool untaken = !work->computed && work->nleaves;
+	const bool untaken = !work->computed && work->nleaves, sharded = hd_share_sharded(w);
 
 	assert(w->begun);
-	if (hd_share_unsummed(w) || hd_share_leaves_missing(w))
+	if ((!sharded && hd_share_unsummed(w)) || hd_share_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL, "step %lld: %u buckets have no sum, %u virtual nodes have said nothing", (long long)w->step,
 			hd_share_unsummed(w), hd_share_leaves_missing(w));
 	hd_step_work(w, work);
 	w->section = HD_SECTION_FINISH;
-	enum hd_err err = hd_step_end(w, hd_worker_all(w, hd_interp_run, diag), record, diag);
+	enum hd_err err = hd_step_end(w, sharded ? hd_sharded_finish(w, diag) : hd_worker_all(w, hd_interp_run, diag), record, diag);
 	if (!err && untaken)              /* others computed it: its rows were not taken */
 		hd_prefetch_want(w->prefetch, (uint64_t)w->step, work->has);
 	return err;

@@ -132,7 +132,7 @@ static void follow_step(struct hd_teacher *t, uint64_t step)
 
 	for (uint32_t b = 0; b < follow && !t->over; b++) {
 		put_head(t, HD_RECORD_SUM, b, step - 1, sum_bytes(t->layout, b));
-		put(t, hd_share_sum_at(t->worker, b), sum_bytes(t->layout, b));
+		put(t, hd_share_follow_at(t->worker, b), sum_bytes(t->layout, b));
 	}
 	put_rest(t, t->given ? HD_RECORD_STEP : HD_RECORD_REST, t->given ? step - 1 : step);
 }

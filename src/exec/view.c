@@ -12,6 +12,16 @@ uint32_t hd_view_index(const struct hd_view *view, uint32_t worker)
 	return HD_NOBODY;
 }
 
+uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies)
+{
+	uint32_t owner = hd_bucket_owner(bucket, nbuckets, nmembers);
+	uint64_t chain = 0;
+
+	for (uint32_t i = 0; i < copies && i < nmembers; i++)
+		chain |= UINT64_C(1) << (owner + i) % nmembers;
+	return chain;
+}
+
 enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag)
 {
 	uint64_t total = 0;

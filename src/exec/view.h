@@ -86,6 +86,8 @@ static inline uint32_t hd_bucket_first(uint32_t member, uint32_t nbuckets, uint3
 {
 	return (uint32_t)(((uint64_t)member * nbuckets + nmembers - 1) / nmembers);
 }
+/* Sharded state: where a bucket's optimizer slots lie: at its owner and the `copies` - 1 members after it, round. Bits of indices. */
+uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies);
 
 /* Pass 0 of all members under the view. Members without leaves have none. HD_E_NOSPACE: more than HD_VIEW_RANGES. */
 HD_MUST_USE enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view);

@@ -60,7 +60,9 @@ struct hd_share {
 	struct hd_work work;              /* number 0 */
 	uint32_t *owner;                  /* [nchunks] the device that joins, updates and hashes it */
 	float *sum;                       /* flat: where sums come to lie. The root itself when the pass is whole */
+	float *parm;                      /* flat: where new parameters come to lie, of sharded state; a root's buffer */
 	bool alone;                       /* no rank of another worker */
+	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
 	uint64_t nplaces;
 };
@@ -137,6 +139,8 @@ struct hd_worker {
 	/* shares: the adopted one, and the one made beside it */
 	struct hd_share shares[2];
 	struct hd_share *share, *next;    /* NULL: none */
+	bool sharded;                     /* the job's state */
+	uint8_t *own, *slot_here;         /* [nbuckets] slots that are brought on here; that take memory */
 	float *sum;                       /* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
 	float *places; uint64_t nplaces;  /* for roots of other workers */
 	uint64_t need_places; bool need_sum, need_moments;        /* by the shares at hand */
@@ -241,6 +245,7 @@ void hd_scalars_make(struct hd_rank *rank);                        /* scalars.c:
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
 void hd_update_buckets(struct hd_rank *rank);                      /* of a learner: w->arrived, by the rank's scalars */
+HD_MUST_USE enum hd_err hd_sharded_finish(struct hd_worker *worker, struct hd_diag *diag);        /* sharded.c: new parameters are taken up */
 enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag);   /* reduce.c: one, whole */
 void hd_step_mark(struct hd_worker *worker, uint32_t bucket);      /* step.c: it is summed */
 void hd_aside_computing(struct hd_worker *worker, bool computing); /* aside.c: waits for the bucket at hand */

@@ -53,6 +53,7 @@ enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
 enum hd_log_level  { HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG };
 enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
 
+enum hd_comm_sync  { HD_SYNC_ALLREDUCE, HD_SYNC_SHARDED };
 enum hd_par_mode   { HD_PAR_AUTO, HD_PAR_DATA, HD_PAR_PIPELINE, HD_PAR_TENSOR, HD_PAR_EXPLICIT };
 enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_PLANNER_PTDP };
 enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE };
@@ -125,6 +126,11 @@ void hd_job_template(struct hd_text *text);               /* a commented job fil
 HD_MUST_USE enum hd_err hd_job_trains(const struct hd_job *job, struct hd_diag *diag);
 
 static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
+/* Of sharded state, of each part of the optimizer's slots; 0: every worker has all. */
+static inline uint32_t hd_job_copies(const struct hd_job *job)
+{
+	return job->value[HD_JOB_SYNC].i == HD_SYNC_SHARDED ? (uint32_t)job->value[HD_JOB_COPIES].i : 0;
+}
 static inline double hd_job_num(const struct hd_job *job, enum hd_job_key key) { return job->value[key].f; }
 static inline const char *hd_job_text(const struct hd_job *job, enum hd_job_key key) { return job->value[key].text; }
 

@@ -114,6 +114,7 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_i64(w, "target", s.target);
 	hd_json_put_i64(w, "asked", s.asked);
 	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_put_i64(w, "copies", c->config.copies);
 	hd_json_put_text(w, "autoscale", c->scaler.policy ? c->scaler.policy : "off");
 	hd_json_put_text(w, "autoscale_why", c->scaler.why);
 	hd_json_put_text(w, "plan_why", c->reshape.used.why);

@@ -98,6 +98,7 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
+		.copies = hd_job_copies(job),
 		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,

@@ -136,6 +136,14 @@ void hd_memory_give(struct hd_memory *memory)
 	*memory = (struct hd_memory){ 0 };
 }
 
+void hd_memory_drop(void *at, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)at + page - 1) / page * page, end = ((uintptr_t)at + bytes) / page * page;
+
+	if (first < end)
+		(void)madvise((void *)first, end - first, MADV_DONTNEED);       /* a kernel that refuses it keeps them, to no harm */
+}
+
 uint64_t hd_memory_limit_parse(const char *text)
 {
 	char *rest;

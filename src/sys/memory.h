@@ -36,6 +36,8 @@ HD_MUST_USE enum hd_err hd_memory_pair(size_t bytes, struct hd_memory *memory, i
 HD_MUST_USE enum hd_err hd_memory_pair_map(int id, size_t bytes, struct hd_memory *memory, struct hd_diag *diag);
 void hd_memory_id_close(int id);
 void hd_memory_give(struct hd_memory *memory);             /* takes zeroed and given ones */
+/* The whole pages of a part of a block go back to the system, and are zero when they are touched again; what lies beside them stays. */
+void hd_memory_drop(void *at, size_t bytes);
 
 struct hd_memory_info {
 	uint64_t machine_bytes;           /* physical */

@@ -70,6 +70,9 @@ X(MIN_WAIT,   "workers", "min_wait", SPAN, 0, "10 min", "", 0, 31536000000, "how
 X(DEVICES,    "workers", "devices", TEXT, 0, "auto",   "auto", 0, 0, "auto (chosen by predicted time and memory), auto:8 (of 8 cores), 2, cores:2x2 (two of two threads), reference:1 or null:4")
 X(MEMORY,     "workers", "memory",  SIZE, 0, "auto",   "auto", 1, 0x1p50, "limit per device")
 
+X(SYNC,       "comm",  "sync",      WORD, 0, "allreduce", "allreduce|sharded", 0, 0, "allreduce: every worker holds the optimizer's slots and updates; sharded: those of comm.copies workers do, who give the others the new parameters; same bits")
+X(COPIES,     "comm",  "copies",    INT,  0, "2",      "", 2, 64, "sharded: workers that hold each part of the slots; the loss of all of them falls back to the newest checkpoint")
+
 X(PAR_MODE,   "parallel", "mode",   WORD, 0, "auto",   "auto|data|pipeline|tensor|explicit", 0, 0, "how the model is spread over devices; explicit: by parallel.plan")
 X(PAR_PLAN,   "parallel", "plan",   TEXT, 0, "none",   "none", 0, 0, "a plan file, for mode explicit")
 X(PAR_PLANNER, "parallel", "planner", WORD, 0, "auto", "auto|pipedream|2bw|ptdp", 0, 0, "who makes the plan (heddle plan)")

@@ -1,0 +1,108 @@
+#!/bin/bash
+# comm.sync: sharded: optimizer slots on some workers only; the bits of one device whatever comes, goes and dies.
+. "$(dirname "$0")/program.sh"
+write_jobs 6
+
+for job in mlp lenet gpt; do
+	for kind in adamw momentum; do
+		expect 0 heddle run $job.yaml --out $job-$kind --devices 1 -s optim.kind=$kind -s trace.digest=1 -q
+		for n in 1 2 3 4 7; do
+			expect 0 heddle run $job.yaml --out $job-$kind-$n --workers $n --devices 1 -s optim.kind=$kind -s trace.digest=1 -s comm.sync=sharded -q
+			expect 0 heddle ckpt diff $job-$kind $job-$kind-$n
+			says IDENTICAL
+			says 'digest logs agree'
+		done
+	done
+done
+expect 0 heddle run lenet.yaml --out three --workers 4 --devices 2 -s comm.sync=sharded -s comm.copies=3 -q
+expect 0 heddle ckpt digest three
+digest=$(cat out)
+expect 0 heddle run lenet.yaml --out whole --devices 1 -q
+expect 0 heddle ckpt digest whole
+same "$digest" "$(cat out)" "three copies"
+passed "mlp, lenet and gpt with adamw and momentum: equal bits on 1 to 7 workers"
+
+expect 2 heddle run mlp.yaml -s optim.kind=lamb -s comm.sync=sharded
+says 'comm.sync: allreduce'
+expect 2 heddle run mlp.yaml -s comm.sync=parameter-server
+expect 2 heddle run mlp.yaml -s comm.sync=sharded -s comm.copies=1
+expect 0 heddle plan mlp.yaml -s comm.sync=sharded
+says 'sharded: each part'
+passed "what it cannot do is refused, plan shows it"
+
+cat >long.yaml <<END
+job: {name: long, seed: 3, steps: 3000}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [400, 300], classes: 4}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 48, virtual_nodes: 12}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 250 steps, keep: 2}
+eval: {every: 0}
+trace: {digest: 1}
+workers: {detect: 500 ms}
+comm: {sync: sharded}
+END
+expect 0 heddle run long.yaml --out twin --devices 1 -q
+
+step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
+reach() { for _ in $(seq 600); do [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null && return; sleep 0.05; done; failed "$1 did not reach step $2"; }
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+over() { for _ in $(seq 1200); do [ -f "$1/ckpt/step-000003000/MANIFEST.json" ] && return; sleep 0.05; done; failed "$1 did not end"; }
+ends_well()
+{
+	over "$1"
+	expect 0 heddle ckpt diff "$1" twin
+	says IDENTICAL
+	says 'digest logs agree'
+}
+
+"$HEDDLE_BIN" run long.yaml --out moves --workers 2 --devices 1 -q 2>log &
+run=$!
+reach moves 30
+expect 0 heddle scale moves 4 --wait
+expect 0 heddle status moves
+says "on 2 of the workers"
+expect 0 heddle status moves --json
+says '"copies":2'
+reach moves 600
+kill -9 "$(pids moves | head -n 1)"
+reach moves 900
+kill -9 "$(pids moves | tail -n 1)"
+reach moves 1200
+expect 0 heddle scale moves -3               # one of a bucket's holders after the other
+reach moves 1800
+expect 0 heddle scale moves 3
+wait $run || failed "moves ended with $?"
+ends_well moves
+grep -q '"kind":"lost"' moves/events.ndjson || failed "no event of a loss"
+if grep -q '"kind":"restore"' moves/events.ndjson; then failed "one loss at a time was too many"; fi
+passed "workers come, go and die one by one: slots move, and nothing is loaded from disk"
+
+"$HEDDLE_BIN" run long.yaml --out orphan --workers 3 --devices 1 -q 2>log &
+reach orphan 300
+kill -9 $!
+wait $! 2>/dev/null
+ends_well orphan
+passed "a coordinator that is killed is replaced by a member"
+
+# both holders of some slots at once: the others give up and begin again from the newest checkpoint
+"$HEDDLE_BIN" run long.yaml --out lost --workers 4 --devices 1 -q 2>log &
+run=$!
+reach lost 300
+two=$(pids lost | tail -n 2)
+kill -STOP $two
+kill -9 $two
+wait $run || failed "lost ended with $?"
+ends_well lost
+grep -q "all who held some of the optimizer's slots are gone" lost/events.ndjson || failed "slots were not lost"
+passed "when all who hold some slots are lost, the newest checkpoint goes on"
+
+"$HEDDLE_BIN" run long.yaml --out halted --workers 4 --devices 1 -q 2>log &
+reach halted 300
+expect 0 heddle stop halted
+status=0
+wait $! || status=$?
+[ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
+expect 0 heddle resume halted --workers 3 --devices 1 -q
+ends_well halted
+passed "stop gathers all slots into a checkpoint; resume goes on with other workers"
