@@ -30,13 +30,16 @@ static double summed(const struct hd_sched_state *s, uint32_t a, uint32_t b, uin
 	return (s->jobs[a].rate[type] > 0 ? rate[0] / s->jobs[a].rate[type] : 0) + (s->jobs[b].rate[type] > 0 ? rate[1] / s->jobs[b].rate[type] : 0);
 }
 
-/* Over all types: a pair is judged by what it gains anywhere. */
+/* Over all types: a pair is judged by what it gains anywhere, but is worth nothing if there is a type where it cannot run. */
 static double summed_everywhere(const struct hd_sched_state *s, uint32_t a, uint32_t b)
 {
-	double sum = 0;
+	double sum = 0, rate[2];
 
-	for (uint32_t j = 0; j < s->ntypes; j++)
+	for (uint32_t j = 0; j < s->ntypes; j++) {
+		if (s->types[j].n && !hd_sched_pair_rate(s, a, b, j, rate))
+			return 0;
 		sum += summed(s, a, b, j);
+	}
 	return sum;
 }
 

@@ -125,11 +125,20 @@ static enum hd_err published_plain(struct walk *w)
 	return err;
 }
 
+static bool any_free(const struct walk *w)
+{
+	for (uint32_t j = 0; j < w->s->ntypes; j++)
+		if (w->free[j] > 0)
+			return true;
+	return false;
+}
+
+/* The head that finds no room is lost, but only where some type has devices left at all. */
 static enum hd_err published_hetero(struct walk *w)
 {
 	enum hd_err err = HD_OK;
 
-	while (!err && w->head < w->n) {
+	while (!err && w->head < w->n && any_free(w)) {
 		uint32_t job = w->queue[w->head++], type = fastest(w, job);
 		if (type == HD_SCHED_NONE)
 			break;

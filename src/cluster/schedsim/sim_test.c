@@ -99,6 +99,8 @@ static void make_world(struct world *w, const struct hd_json *run)
 	w->policy.seed = w->set.seed;
 	if (!strcmp(policy, "fifo"))
 		w->policy.variant = HD_VARIANT_PLAIN;
+	if (!strcmp(policy, "gandiva"))
+		w->policy.variant = HD_VARIANT_PACKED;
 	open_source(w, run);
 }
 
@@ -130,7 +132,8 @@ static void check_run(const char *key, const struct hd_json *run, double jct_wit
 static void published_runs_without_a_solver_are_repeated_to_their_digits(void **state)
 {
 	static const char *const keys[] = { "trace_minimize_makespan_fifo", "trace_max_min_fairness_fifo_perf", "trace_artifact_evaluation_fifo_perf",
-		"trace_max_min_fairness_isolated", "trace_artifact_evaluation_isolated", "static_100_fifo", "cont_small_fifo", "cont_small_allox" };
+		"trace_max_min_fairness_isolated", "trace_artifact_evaluation_isolated", "static_100_fifo", "cont_small_fifo", "cont_small_allox",
+		"trace_max_min_fairness_fifo_packed", "trace_minimize_makespan_gandiva", "ptrace_minimize_makespan_gandiva", "static_200_gandiva" };
 	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
 	(void)state;
 
@@ -144,8 +147,15 @@ static void published_runs_without_a_solver_are_repeated_to_their_digits(void **
 /* Optima are not unique; within these the reference's own solvers differ. */
 static void published_runs_of_linear_programs_are_repeated_within_their_ties(void **state)
 {
+	/* Most rows are as early as the reference or earlier in the mean; later are ftf-plain 4.3 %, ftf 4.0 %, sum 2.3 %, las-plain 0.9 %. */
 	static const char *const keys[] = { "trace_max_min_fairness_max_min_fairness_perf", "trace_minimize_makespan_max_min_fairness",
-		"trace_minimize_makespan_min_total_duration_perf", "ptrace_max_min_fairness_max_min_fairness" };
+		"trace_minimize_makespan_min_total_duration_perf", "ptrace_max_min_fairness_max_min_fairness",
+		"trace_max_min_fairness_finish_time_fairness", "trace_max_min_fairness_min_total_duration",
+		"trace_minimize_makespan_finish_time_fairness_perf", "trace_minimize_makespan_max_sum_throughput_perf",
+		"trace_small_test_max_min_fairness", "trace_small_test_max_min_fairness_perf", "trace_small_test_min_total_duration_perf",
+		"static_100_max_min_fairness_perf", "static_100_min_total_duration_perf", "static_200_min_total_duration",
+		"ptrace_max_min_fairness_max_min_fairness_perf", "ptrace_minimize_makespan_min_total_duration_perf",
+		"trace_max_min_fairness_max_min_fairness_water_filling_perf" };
 	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
 	(void)state;
 
