@@ -52,6 +52,7 @@ struct hd_shares {
 	const double *short_by;                   /* [njobs] steps/s missing for the deadline; NULL: policy knows none */
 	bool work_conserving;                     /* idle devices may be filled with whoever waits */
 	bool kept;                                /* rule 5 */
+	bool cut;                                 /* columns that might help were still to be had when the turns ran out */
 	bool degenerate;                          /* the prices are some of several */
 	uint32_t nlps, iterations;
 	double gap;                               /* the worst certificate: relative residual or gap */
@@ -85,6 +86,7 @@ struct hd_policy_setting {
 	uint32_t npops;                           /* above 1: jobs and devices are dealt into so many problems (POP) */
 	double pack_threshold;                    /* pairs worth less are left out; 0: 1.0 */
 	double beta, phi;                         /* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
+	double delay_usd_h;                       /* heddle: what an hour less until one job ends is worth; 0: prices decide between equals alone */
 	double alpha;                             /* allox: how many of the oldest jobs are looked at; 0: 1 */
 	bool published;                           /* sum, cost: the published objective, in steps, instead of ours */
 	bool deadlines;                           /* cost: keep them */

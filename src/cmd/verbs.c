@@ -312,7 +312,7 @@ const struct hd_verb hd_verbs[] = {
 	{ "sched simulate", "", 0, 0, "run a cluster's jobs under a policy, without the cluster",
 	  "Jobs come from --trace or --generate; a table of another cluster's jobs needs --map where its columns have other names. Rounds,\n"
 	  "leases and switching costs are those of the live scheduler; with --faithful the published scheduler is repeated to its digits.\n"
-	  "Policies that resize jobs (wfs, wfs-2020) take a job's number of devices for what it wants; --elastic says how fast fewer are.",
+	  "Policies that resize jobs (heddle, wfs, wfs-2020) take a job's number of devices for what it wants; --elastic says how fast fewer are.",
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML), hd_cmd_sched_simulate, "program_sched_sim.sh" },
 	{ "sched compare", "", 0, 0, "the same jobs under several policies, one line each",
 	  "--policy A,B,C names them.", OPTS(SCHED_OPTS, HD_OPT_HTML), hd_cmd_sched_compare, "program_sched_sim.sh" },

@@ -39,6 +39,14 @@ bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t t
 /* One shape of one job on `scale` devices of a type. */
 struct hd_shape hd_way_single(const struct hd_sched_state *state, uint32_t job, uint32_t type);
 struct hd_shape hd_way_pair(const struct hd_sched_state *state, uint32_t a, uint32_t b, uint32_t type);
+/* Steps/s of a job alone on these devices; 0 where it cannot. Of several types: what whole virtual nodes allow (ways.c). */
+double hd_way_rate(const struct hd_sched_job *job, const struct hd_need *need, uint8_t nneeds);
+/* The part of its speed that revocations of these devices leave to a job: 1 - min(0.95, sum n lambda L). */
+double hd_way_risk(const struct hd_sched_state *state, uint32_t job, const struct hd_need *need, uint8_t nneeds);
+uint32_t hd_way_next(uint32_t n);                                     /* the count that is tried after n: all to 8, then 12, 16, 24, 32... */
+/* Every way to run of a job alone, by types and counts; of an elastic one its counts, of a mixed one pairs of types in powers of two. */
+typedef enum hd_err hd_way_visit(void *context, const struct hd_shape *shape);
+HD_MUST_USE enum hd_err hd_ways_each(const struct hd_sched_state *state, uint32_t job, hd_way_visit *visit, void *context);
 /* Shapes with shares, collected one by one into out->shape and out->x. */
 struct hd_collect { struct hd_shares *out; struct hd_shape *shape; double *x; uint32_t cap; struct hd_arena *arena; };
 HD_MUST_USE enum hd_err hd_collect(struct hd_collect *c, const struct hd_shape *shape, double x);
@@ -126,7 +134,7 @@ HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_
 double hd_max_min(const struct hd_seen *seen, const double *z);
 
 #define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva) \
-	X(priority) X(priority_backfill) X(wfs) X(wfs_2020)
+	X(priority) X(priority_backfill) X(wfs) X(wfs_2020) X(heddle)
 #define X(name) \
 	enum hd_err hd_##name##_init(struct hd_policy *policy, struct hd_diag *diag); \
 	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, \

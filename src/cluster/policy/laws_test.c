@@ -6,7 +6,7 @@
 
 static const char *const all[] = { "las", "las-plain", "las-packed", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain", "makespan-packed", "sum",
 	"sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain", "fifo-packed", "sjf",
-	"gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
+	"gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "heddle", "heddle-packed", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
 enum { NALL = sizeof all / sizeof *all };
 
 static struct hd_arena arena;

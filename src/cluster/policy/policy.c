@@ -27,6 +27,9 @@ const struct hd_sched_policy hd_sched_policies[] = {
 	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
 	{ "allox", "jobs of one device, least sum of completion times", "", PUB | WHOLE | QUEUE, H, sizeof(struct hd_ledger), CALLS(allox) },
 	{ "gandiva", "pairs found by trying", "", PUB, K | H, sizeof(struct hd_gandiva), CALLS(gandiva) },
+	{ "heddle", "a plan for early ends of each and all: resizes, several types at once, prices, risks", "job-seconds to the ends", LP | ELASTIC | WHOLE,
+		H | K,
+		0, CALLS(heddle) },
 	{ "priority", "whole devices, heaviest first; the head of the queue holds back all others", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(priority) },
 	{ "priority-backfill", "priority, and others may start where they do not delay the head", "", WHOLE | QUEUE, H, sizeof(struct hd_queue),
 		CALLS(priority_backfill) },
@@ -190,6 +193,7 @@ static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_
 
 /* ---- memory of the last answer ---- */
 
+/* In the order of the answer (by_rule): ids ascend with numbers of jobs. */
 static int by_ids(const struct hd_kept_share *x, const struct hd_kept_share *y)
 {
 	if (x->nmembers != y->nmembers)
@@ -198,9 +202,13 @@ static int by_ids(const struct hd_kept_share *x, const struct hd_kept_share *y)
 		return x->a < y->a ? -1 : 1;
 	if (x->b != y->b)
 		return x->b < y->b ? -1 : 1;
-	if (x->nneeds != y->nneeds)
-		return x->nneeds < y->nneeds ? -1 : 1;
-	return x->need[0].type != y->need[0].type ? (x->need[0].type < y->need[0].type ? -1 : 1) : 0;
+	for (int d = 0; d < x->nneeds && d < y->nneeds; d++) {
+		if (x->need[d].type != y->need[d].type)
+			return x->need[d].type < y->need[d].type ? -1 : 1;
+		if (x->need[d].n != y->need[d].n)
+			return x->need[d].n < y->need[d].n ? -1 : 1;
+	}
+	return (x->nneeds > y->nneeds) - (x->nneeds < y->nneeds);
 }
 
 static struct hd_kept_share kept_of(const struct hd_sched_state *s, const struct hd_shape *shape, double x)
@@ -243,6 +251,26 @@ static enum hd_err keep(struct hd_policy *policy, const struct hd_sched_state *s
 	return HD_OK;
 }
 
+/* The shape of a share of the last answer, if all its members and types still are. */
+static bool still_there(const struct hd_sched_state *s, const struct hd_kept_share *was, struct hd_shape *shape)
+{
+	uint32_t a = hd_sched_find(s, was->a), b = was->nmembers == 2 ? hd_sched_find(s, was->b) : a;
+
+	if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b))
+		return false;
+	for (int d = 0; d < was->nneeds; d++)
+		if (was->need[d].type >= s->ntypes || s->types[was->need[d].type].n == 0)
+			return false;
+	if (was->nmembers == 2) {
+		*shape = hd_way_pair(s, a, b, was->need[0].type);
+		return shape->rate[0] > 0 && shape->rate[1] > 0;
+	}
+	*shape = (struct hd_shape){ .nmembers = 1, .nneeds = was->nneeds, .member = { a, HD_SCHED_NONE } };
+	memcpy(shape->need, was->need, sizeof shape->need);
+	shape->rate[0] = hd_way_rate(&s->jobs[a], shape->need, shape->nneeds);
+	return shape->rate[0] > 0;
+}
+
 /* Rule 5: the last shares of jobs that are still there, isolated ones of the others, scaled down where types have become too small. */
 static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_arena *arena, struct hd_shares *out)
 {
@@ -254,16 +282,12 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 
 	*out = (struct hd_shares){ .objective = NAN, .work_conserving = true, .kept = true };
 	for (uint32_t k = 0; !err && k < policy->nkept; k++) {
-		const struct hd_kept_share *was = &policy->kept[k];
-		uint32_t a = hd_sched_find(s, was->a), b = was->nmembers == 2 ? hd_sched_find(s, was->b) : a;
-		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b) || was->need[0].type >= s->ntypes ||
-			s->types[was->need[0].type].n == 0)
+		struct hd_shape shape;
+		if (!still_there(s, &policy->kept[k], &shape))
 			continue;
-		struct hd_shape shape = was->nmembers == 2 ? hd_way_pair(s, a, b, was->need[0].type) : hd_way_single(s, a, was->need[0].type);
-		if (!(shape.rate[0] > 0) || (was->nmembers == 2 && !(shape.rate[1] > 0)))
-			continue;
-		known[a] = known[b] = true;
-		err = hd_collect(&c, &shape, was->x);
+		for (int m = 0; m < shape.nmembers; m++)
+			known[shape.member[m]] = true;
+		err = hd_collect(&c, &shape, policy->kept[k].x);
 	}
 	for (uint32_t i = 0; i < s->njobs; i++)
 		present += !hd_sched_absent(s, i);
@@ -278,7 +302,8 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 		}
 	}
 	for (uint32_t k = 0; !err && k < out->nshapes; k++)
-		used[out->shape[k].need[0].type] += out->shape[k].need[0].n * out->x[k];
+		for (int d = 0; d < out->shape[k].nneeds; d++)
+			used[out->shape[k].need[d].type] += out->shape[k].need[d].n * out->x[k];
 	for (uint32_t j = 0; j < s->ntypes; j++)
 		most = s->types[j].n ? fmax(most, used[j] / s->types[j].n) : most;
 	scaled = c.x;

@@ -19,6 +19,7 @@ const struct log_field log_setting_fields[] = {
 #define POLICY(name, kind) { #name, kind, offsetof(struct hd_policy_setting, name) }
 const struct log_field log_policy_fields[] = {
 	POLICY(seed, LOG_U32), POLICY(npops, LOG_U32), POLICY(pack_threshold, LOG_F64), POLICY(beta, LOG_F64), POLICY(phi, LOG_F64),
+	POLICY(delay_usd_h, LOG_F64),
 	POLICY(alpha, LOG_F64), POLICY(published, LOG_BOOL), POLICY(deadlines, LOG_BOOL), POLICY(slo_factor, LOG_F64), POLICY(backfill, LOG_BOOL),
 	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT), { NULL, LOG_F64, 0 },
 };
