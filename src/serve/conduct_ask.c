@@ -148,13 +148,13 @@ static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, str
 	enum hd_err err = hd_json_find(ask, "now") ? hd_json_get_bool(ask, "now", &now, diag) : HD_OK;
 
 	(void)w;
+	if (!err && c->machine)           /* stored: whoever follows this coordinator knows that the run ends */
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED),
+			.text = "somebody asked it to stop" });
 	if (!err && (now || !c->machine)) {
 		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
 		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu", (unsigned long long)c->end.step);
 		c->over = true;
-	} else if (!err) {
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED),
-			.text = "somebody asked it to stop" });
 	}
 	return err;
 }
