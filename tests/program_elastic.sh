@@ -91,6 +91,26 @@ lost=$(grep -o '"text":"[0-9]* steps have no line' orphan/events.ndjson | tr -dc
 same "$(($(cut -d, -f2 orphan/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" 3000 "steps recorded and steps told to be lost"
 passed "a coordinator that is killed is replaced by a member"
 
+# one of two workers is slow: whoever coordinates next knows it from the store, and gives it no even share
+"$HEDDLE_BIN" run long.yaml --out known --workers 1 --devices 1 -s job.steps=1000000 -s 'checkpoint.every=100000 steps' -q 2>log &
+run=$!
+reach known 30
+"$HEDDLE_BIN" worker --join known --devices 1 --slow 4 -q 2>slow.log &
+slow=$!
+share() { heddle status known --json 2>/dev/null | grep -o '"id":0,[^}]*' | grep -o '"virtual_nodes":[0-9]*' | cut -d: -f2; }
+sleep 1
+expect 0 heddle scale known 2
+for _ in $(seq 600); do grep -q '"kind":"plan"' known/events.ndjson && [ "$(share || true)" ] && [ "$(share)" -ge 9 ] && break; sleep 0.05; done
+[ "$(share)" -ge 9 ] || failed "the fast worker has $(share) of 12 virtual nodes"
+kill -9 $run
+wait $run 2>/dev/null
+for _ in $(seq 600); do [ "$(share || true)" ] && break; sleep 0.05; done
+[ "$(share)" -ge 9 ] || failed "after another coordinator came the fast worker has $(share) of 12 virtual nodes"
+expect 0 heddle stop known --now
+wait $slow || true
+gone known                        # nor does a coordinator stay that waits for workers
+passed "a coordinator that follows knows the workers' paces; stop --now leaves nobody behind"
+
 "$HEDDLE_BIN" run long.yaml --out paused --workers 2 --devices 1 -q 2>log &
 reach paused 30
 stopped=$(pids paused | tail -n 1)

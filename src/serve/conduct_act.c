@@ -165,6 +165,8 @@ static void tell_unrecorded(struct conduct *c)
 	conduct_note(c, "unrecorded", HD_NOBODY, text);
 }
 
+#define CONDUCT_PACES_NS INT64_C(10000000000)     /* paces are stored at most so often, and when shares change */
+
 static void reshape(struct conduct *c, uint64_t step)
 {
 	struct hd_reshape_said said;
@@ -172,6 +174,11 @@ static void reshape(struct conduct *c, uint64_t step)
 
 	if (said.kind[0])
 		conduct_note(c, said.kind, HD_NOBODY, said.text);
+	int64_t now = hd_clock_now_ns(c->spec->clock);
+	if (said.kind[0] || now - c->paces_ns > CONDUCT_PACES_NS) {
+		c->paces_ns = now;
+		conduct_keep_paces(c);
+	}
 	if (asks)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }

@@ -31,6 +31,7 @@ struct conduct {
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_reshape reshape;
+	int64_t paces_ns;                 /* when its paces were stored last */
 	struct hd_scaler scaler;
 	struct hd_arena messages;
 	uint8_t *room;
@@ -67,6 +68,7 @@ HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *dia
 HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag);
 HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
+void conduct_keep_paces(struct conduct *c);
 HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/le.h"
 #include "sys/thread.h"
 
-enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY,
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
        RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
 
 static void record_put(const struct hd_co_record *r, uint8_t bytes[RECORD_BYTES])
@@ -68,6 +68,28 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 	return err;
 }
 
+/* How fast workers were under the coordinator before: shares need not be even until they are measured again. */
+static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
+{
+	uint8_t bytes[HD_PACE_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_PACES, bytes, sizeof bytes, &len, diag);
+
+	if (!err)
+		hd_pace_take(&c->reshape.pace, bytes, len);
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+/* Not for safety: a store that fails is told by what must be stored. */
+void conduct_keep_paces(struct conduct *c)
+{
+	uint8_t bytes[HD_PACE_BYTES];
+	size_t len = hd_pace_put(&c->reshape.pace, bytes);
+
+	if (len)
+		(void)!hd_store_put(c->store, RECORD_PACES, bytes, len, NULL);
+}
+
 /* The job's policy, or what a user said since. */
 static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
 {
@@ -110,6 +132,8 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 	enum hd_err err = read_store(c, diag);
 	if (!err)
 		err = set_began(c, diag);
+	if (!err)
+		err = set_paces(c, diag);
 	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
 	c->config.record.target = c->config.target;
 	if (!err)

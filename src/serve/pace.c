@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
+
 enum { HD_PACE_KEEP = 10 };               /* EWMA 0.1: a tenth is new */
 
 static struct hd_pace_worker *find(struct hd_pace *p, uint32_t worker)
@@ -62,6 +64,30 @@ const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *w) { return
 const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *w, uint64_t step)
 {
 	return w->step[step % 2].next == step + 1 ? &w->step[step % 2] : NULL;
+}
+
+size_t hd_pace_put(const struct hd_pace *p, uint8_t bytes[HD_PACE_BYTES])
+{
+	uint8_t *at = bytes;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->worker[i].vn_ps) {
+			hd_put32(at, p->worker[i].worker);
+			hd_put64(at + 4, p->worker[i].vn_ps);
+			at += HD_PACE_ENTRY;
+		}
+	return (size_t)(at - bytes);
+}
+
+void hd_pace_take(struct hd_pace *p, const uint8_t *bytes, size_t len)
+{
+	if (len % HD_PACE_ENTRY || len > HD_PACE_BYTES)
+		return;
+	for (size_t at = 0; at < len; at += HD_PACE_ENTRY) {
+		struct hd_pace_worker *w = find(p, hd_get32(bytes + at));
+		w->vn_ps = hd_get64(bytes + at + 4);
+		w->steps = w->vn_ps > 0;
+	}
 }
 
 static int ascending(const void *a, const void *b)

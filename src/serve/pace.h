@@ -38,6 +38,11 @@ const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *worker);
 const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *worker, uint64_t step);   /* NULL: not kept */
 /* How fast a worker is: 1 is the median of those of the view. 0: not measured. */
 double hd_pace_speed(const struct hd_pace *pace, uint32_t worker, const struct hd_view *view);
+/* Paces as bytes, for a coordinator that follows: u32 worker, u64 picoseconds each, little end. What is not such is not taken; a pace that
+ * was taken counts as one step. */
+enum { HD_PACE_ENTRY = 12, HD_PACE_BYTES = HD_PACE_ENTRY * HD_MAX_WORKERS };
+size_t hd_pace_put(const struct hd_pace *pace, uint8_t bytes[HD_PACE_BYTES]);
+void hd_pace_take(struct hd_pace *pace, const uint8_t *bytes, size_t len);
 /* Of those that were measured; even: the mean of the middle two. 0: none was. */
 uint64_t hd_pace_median(const struct hd_pace *pace, const uint32_t *worker, uint32_t n);
 

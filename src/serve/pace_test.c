@@ -1,5 +1,7 @@
 #include "serve/pace.h"
 
+#include <string.h>
+
 #include "tests/check.h"
 
 static struct hd_view even(uint32_t epoch, uint32_t n, uint32_t nvns)
@@ -102,6 +104,30 @@ static void the_median_of_two_is_their_mean(void **state)
 	assert_int_equal(hd_pace_median(&p, strange, 1), 0);
 }
 
+/* A coordinator that follows knows what the one before it measured, and goes on from there. */
+static void paces_outlive_a_coordinator(void **state)
+{
+	const double ms[] = { 2, 6, 4 };
+	struct hd_view view = even(1, 3, 12);
+	static struct hd_pace before, after;
+	uint8_t bytes[HD_PACE_BYTES];
+
+	(void)state;
+	memset(&before, 0, sizeof before);
+	memset(&after, 0, sizeof after);
+	run(&before, &view, ms, 0, 10);
+	size_t len = hd_pace_put(&before, bytes);
+	assert_int_equal(len, 3 * HD_PACE_ENTRY);
+	hd_pace_take(&after, bytes, len - 1);
+	assert_null(hd_pace_of(&after, 10));
+	hd_pace_take(&after, bytes, len);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(hd_pace_of(&after, 10 + i)->vn_ps == hd_pace_of(&before, 10 + i)->vn_ps);
+	assert_true(hd_pace_speed(&after, 11, &view) < 0.7);
+	run(&after, &view, (const double[]){ 2, 2, 2 }, 10, 10);
+	assert_true(hd_pace_speed(&after, 11, &view) < 1);       /* an average over what was taken */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +135,7 @@ int main(void)
 		cmocka_unit_test(two_steps_are_kept),
 		cmocka_unit_test(odd_steps_repairs_and_the_first_of_a_view_count_little),
 		cmocka_unit_test(the_median_of_two_is_their_mean),
+		cmocka_unit_test(paces_outlive_a_coordinator),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
