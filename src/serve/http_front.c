@@ -1,6 +1,7 @@
 #include "serve/http_front.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "serve/control.h"
 #include "serve/http_client.h"
@@ -20,12 +21,18 @@ static enum hd_err draw_token(struct hd_http_front *f, struct hd_diag *diag)
 
 static enum hd_err open_port(struct hd_http_front *f, struct hd_loop *loop, struct hd_diag *diag)
 {
-	char addr[HD_ADDR_CAP];
+	char addr[HD_ADDR_CAP], url[HD_ADDR_CAP + 8];
 	enum hd_err err = hd_http_where(f->where, addr, diag);
 
 	if (!err)
 		err = draw_token(f, diag);
-	return err ? err : hd_http_open(&f->port, addr, loop, &f->net, diag);
+	if (!err)
+		err = hd_http_open(&f->port, addr, loop, &f->net, diag);
+	if (!err && f->opened) {
+		snprintf(url, sizeof url, "http://%s", f->port.listener.addr + strlen("tcp:"));
+		f->opened(f->user, url);
+	}
+	return err;
 }
 
 static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_loop *loop, uint64_t tag, struct hd_diag *diag)

@@ -13,11 +13,13 @@
 struct hd_http_front {
 	const char *dir;                          /* set by the caller, borrowed */
 	const char *where;                        /* set by the caller: "127.0.0.1:PORT", or NULL */
+	void (*opened)(void *user, const char *url);      /* set by the caller, or NULL: the port is served, as "http://127.0.0.1:PORT" */
+	void *user;
 	struct hd_fs fs;
 	struct hd_net net;
 	struct hd_key token;
 	struct hd_file audit;
-	struct hd_http local, port;               /* port.listener.addr: what to tell the user */
+	struct hd_http local, port;
 };
 
 extern const struct hd_front_ops hd_http_front_ops;       /* self: struct hd_http_front */

@@ -516,6 +516,8 @@ static void read_token(char to[2 * HD_KEY_BYTES + 2])
 	fclose(f);
 }
 
+static void take_url(void *user, const char *url) { snprintf(user, HD_ADDR_CAP, "%s", url); }
+
 static void the_front_serves_both_with_a_token_that_no_start_before_knew(void **state)
 {
 	static struct hd_http_front front;
@@ -526,9 +528,11 @@ static void the_front_serves_both_with_a_token_that_no_start_before_knew(void **
 
 	for (int i = 0; i < 2; i++) {
 		struct hd_diag diag = { "" };
-		front = (struct hd_http_front){ .dir = dir, .where = "127.0.0.1:0" };
+		char url[HD_ADDR_CAP] = "";
+		front = (struct hd_http_front){ .dir = dir, .where = "127.0.0.1:0", .opened = take_url, .user = url };
 		assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
 		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
+		CHECK(!strncmp(url, "http://127.0.0.1:", 17) && strtol(url + 17, NULL, 10) == front.port.gate.port, "%s", url);
 		read_token(text[i]);
 		assert_true(front.local.gate.token == NULL && front.port.gate.token && front.port.gate.port);
 		ops->changed(&front, 1);

@@ -292,6 +292,28 @@ static void the_schema_has_every_route_and_member(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void the_document_has_every_route(void **state)
+{
+	const char *root = getenv("SOURCE_DIR");
+	char path[4096], *text = calloc(1, 1 << 16);
+	(void)state;
+
+	if (!root) {
+		free(text);
+		SKIP("SOURCE_DIR does not say where the document is");
+	}
+	snprintf(path, sizeof path, "%s/docs/rest.md", root);
+	FILE *f = fopen(path, "r");
+	CHECK(f && text && fread(text, 1, (1 << 16) - 1, f) > 0, "no %s", path);
+	fclose(f);
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++) {
+		char name[120];
+		snprintf(name, sizeof name, "`%s %s`", r->method, r->path);
+		CHECK(strstr(text, name), "docs/rest.md does not tell of %s", name);
+	}
+	free(text);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -301,6 +323,7 @@ int main(void)
 		cmocka_unit_test(a_port_asks_for_the_token_and_its_own_name),
 		cmocka_unit_test(what_the_door_says_becomes_a_status),
 		cmocka_unit_test(the_schema_has_every_route_and_member),
+		cmocka_unit_test(the_document_has_every_route),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
