@@ -186,12 +186,7 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch,
 /* Why a job is where it is: those of sched_why.h, and
  *        id            name                                                                */
 #define HD_DISPATCH_WHYS(X)                                                                  \
-	X(QUEUED_NEW,   "QUEUED_NEW")     /* it came after the last shares were made */      \
-	X(SHARE_PAID,   "SHARE_PAID")     /* it has received more than it is due so far */   \
-	X(OUTRANKED,    "OUTRANKED")      /* others with higher priority took the devices */ \
-	X(GANG_NO_FIT,  "GANG_NO_FIT")    /* not as many devices free as it needs at once */ \
-	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */ \
-	X(DRAINING,     "DRAINING")       /* it commits and leaves */
+	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */
 
 struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s, priority; };
 struct hd_dispatch_why {

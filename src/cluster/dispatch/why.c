@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cluster/dispatch/int.h"
-#include "cluster/sched_why.h"
+#include "cluster/rounds_why.h"
 
 /* Why a job is where it is: first what a lease says, then the shares, then the walk. */
 
@@ -38,84 +38,31 @@ static void fill_types(const struct hd_dispatch *d, const struct live *j, double
 	}
 }
 
-static const char *name_of(const struct hd_dispatch *d, uint32_t type) { return d->type[type].name; }
+enum { ASK_JOBS = 500 };                  /* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
 
-/* Of the types with a share the one on which it leads most. */
-static uint32_t best_type(const struct hd_dispatch_why *why)
+/* Shares and walk: the rounds tell. */
+static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if, struct hd_dispatch_why *why, struct hd_diag *diag)
 {
-	uint32_t best = HD_SCHED_NONE;
-
-	for (uint32_t t = 0; t < why->ntypes; t++)
-		if (why->type[t].share > 0 && (best == HD_SCHED_NONE || why->type[t].priority > why->type[best].priority))
-			best = t;
-	return best;
-}
-
-static void holders(const struct hd_dispatch *d, uint32_t type, struct hd_text *text)
-{
-	uint32_t n = 0;
-	uint64_t last = 0;
-
-	for (uint32_t v = d->first_device[type]; v < d->first_device[type + 1] && n < 3; v++)
-		if (d->device[v].job && d->device[v].job != last) {
-			struct hd_cell_view cell = { 0 };
-			last = d->device[v].job;
-			(void)hd_rounds_view(d->rounds, last, type, &cell);
-			hd_text_addf(text, "%sjob %llu (priority %.3g)", n++ ? ", " : "", (unsigned long long)last, cell.priority);
-		}
-}
-
-/* It has a share, and no devices in this round. */
-static void explain_walk(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why)
-{
-	uint32_t t = best_type(why);
-	struct hd_text text;
-	const struct hd_dispatch_why_type *of = &why->type[t];
-
-	hd_text_fixed(&text, why->text, sizeof why->text);
-	if (of->free && of->free < j->row.scale) {
-		why->code = codes[WHY_GANG_NO_FIT];
-		hd_text_addf(&text, "it needs %u devices at once; %u of %s are free", j->row.scale, of->free, name_of(d, t));
-	} else if (of->received_s > of->due_s) {
-		why->code = codes[WHY_SHARE_PAID];
-		hd_text_addf(&text, "its share of %s is %.3g of the time; it has received %.3g s there and was due %.3g s", name_of(d, t), of->share,
-			of->received_s, of->due_s);
-	} else {
-		why->code = codes[WHY_OUTRANKED];
-		hd_text_addf(&text, "its priority on %s is %.3g; the devices went to ", name_of(d, t), of->priority);
-		holders(d, t, &text);
-	}
-}
-
-static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, bool what_if, struct hd_dispatch_why *why, struct hd_diag *diag)
-{
-	uint32_t at = hd_sched_find(&d->state, j->row.id);
+	const struct hd_explain explain = { &d->policy_set, &d->state, &d->shares, d->rounds, now_s, d->boundary_s,
+		what_if && d->state.njobs <= ASK_JOBS };
 	struct hd_arena arena;
 	struct hd_why said;
 
-	if (at == HD_SCHED_NONE || j->row.id > d->solved) {
-		why->code = codes[WHY_QUEUED_NEW];
+	if (hd_sched_find(&d->state, j->row.id) == HD_SCHED_NONE || j->row.id > d->solved) {
+		why->code = hd_why_name(HD_WHY_QUEUED_NEW);
 		snprintf(why->text, sizeof why->text, "it came after the last shares were made; the next are made at %.1f s", d->boundary_s);
 		return HD_OK;
 	}
-	if (best_type(why) != HD_SCHED_NONE) {
-		explain_walk(d, j, why);
-		return HD_OK;
-	}
 	hd_arena_init(&arena, 0);
-	enum hd_err err = HD_OK;
-	if (hd_sched_blocked(&d->state, at) || !what_if) {
-		why->code = hd_why_name(hd_sched_blocked(&d->state, at) ? HD_WHY_UNRUNNABLE : HD_WHY_NO_SHARE);
-		snprintf(why->text, sizeof why->text, hd_sched_blocked(&d->state, at) ? "no type of device can run it, or none has %u of them" :
-			"the policy gives it no share for now (%u devices at once)", j->row.scale);
-	} else {
-		err = hd_sched_why(&d->policy_set, &d->state, &d->shares, at, &arena, &said, diag);
-		if (!err) {
-			why->code = hd_why_name(said.code);
-			snprintf(why->text, sizeof why->text, "%.300s", said.text);
-			if (said.weight > 0)
-				snprintf(why->more, sizeof why->more, "with priority %.3g it would have a share now", said.weight);
-		}
+	enum hd_err err = hd_rounds_explain(&explain, j->row.id, &arena, &said, diag);
+	if (!err) {
+		why->code = hd_why_name(said.code);
+		snprintf(why->text, sizeof why->text, "%s", said.text);
+		snprintf(why->more, sizeof why->more, "%s", said.help);
+	}
+	if (!err && said.code == HD_WHY_RUNS) {
+		why->code = codes[WHY_VACATING];
+		snprintf(why->text, sizeof why->text, "the round gives it devices, and they are not free yet");
 	}
 	hd_arena_finish(&arena);
 	return err;
@@ -135,7 +82,7 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 	}
 	fill_types(d, j, now_s, why);
 	if (dispatch_leased(j) && j->lease.state >= HD_LEASE_DRAIN) {
-		why->code = codes[WHY_DRAINING];
+		why->code = hd_why_name(HD_WHY_DRAINING);
 		snprintf(why->text, sizeof why->text, "it commits and leaves its %u devices by %.1f s%s", j->lease.n, j->lease.until_s,
 			j->again ? ", to go on elsewhere" : "");
 		return HD_OK;
@@ -151,5 +98,5 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 		snprintf(why->text, sizeof why->text, "%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
-	return explain_share(d, j, what_if, why, diag);
+	return explain_share(d, j, now_s, what_if, why, diag);
 }

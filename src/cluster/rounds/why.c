@@ -356,7 +356,10 @@ static void say_walk(const struct hd_explain *e, uint64_t id, const struct hd_wa
 		snprintf(to, cap, "job %llu waits: it needs %u %s at once, %u are in service", job, w->need, type, w->free);
 		break;
 	case HD_WHY_QUEUED_NEW:
-		snprintf(to, cap, "job %llu is new to the round: devices are given out again in %.3g s", job, fmax(0, e->boundary_s - e->now_s));
+		if (isfinite(e->boundary_s))
+			snprintf(to, cap, "job %llu is new to the round: devices are given out again in %.3g s", job, fmax(0, e->boundary_s - e->now_s));
+		else
+			snprintf(to, cap, "job %llu is new to the round", job);
 		break;
 	case HD_WHY_HELD_BACK:
 		snprintf(to, cap, "job %llu leads on %s by its share (priority %.3g), and %s keep what they have: a change would cost more than it brings", job,
