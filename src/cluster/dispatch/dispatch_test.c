@@ -612,6 +612,26 @@ static void a_job_that_goes_elsewhere_never_stops_if_the_place_is_free(void **st
 	finish(&w);
 }
 
+static void a_job_whose_type_goes_runs_on_another(void **state)
+{
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 3);
+	submit(&w, 4000, 2);
+	for (int i = 0; i < 4; i++)
+		pass(&w, 0.5);
+	for (uint32_t v = 0; v < 3; v++) {
+		w.device_out[v] = true;
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v });
+	}
+	pass_a_boundary(&w);
+	for (int i = 0; i < 10; i++)
+		pass(&w, 0.5);
+	CHECK(w.worker[3] == 1 && w.worker[4] == 1 && w.run[1].alive, "it waits for ever: %s", hd_lease_name(w.lease[1].state));
+	finish(&w);
+}
+
 static void why_has_a_code_for_everybody(void **state)
 {
 	struct hd_dispatch_why why;
@@ -670,6 +690,7 @@ int main(void)
 		cmocka_unit_test(an_error_of_the_job_is_not_tried_again),
 		cmocka_unit_test(measured_speed_takes_half_and_the_impossible_waits),
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),
+		cmocka_unit_test(a_job_whose_type_goes_runs_on_another),
 		cmocka_unit_test(why_has_a_code_for_everybody),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 	};

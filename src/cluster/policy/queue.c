@@ -99,6 +99,25 @@ static enum hd_err stay(struct walk *w, bool inherit)
 	return err;
 }
 
+/* exact: whose devices went waits again, in its turn. */
+static void forget_homeless(const struct walk *w)
+{
+	struct hd_ledger *ledger = &memory(w)->placed;
+	int64_t free[HD_SCHED_TYPES];
+
+	memcpy(free, w->free, w->s->ntypes * sizeof *free);
+	for (uint32_t k = 0; k < ledger->n;) {
+		const struct placed *p = (const struct placed *)ledger->at + k;
+		uint32_t i = hd_sched_find(w->s, p->id);
+		if (i != HD_SCHED_NONE && free[p->type] < w->s->jobs[i].scale) {
+			hd_ledger_drop(ledger, p->id);
+			continue;
+		}
+		free[p->type] -= i != HD_SCHED_NONE && !hd_sched_absent(w->s, i) ? w->s->jobs[i].scale : 0;
+		k++;
+	}
+}
+
 static enum hd_err published_plain(struct walk *w)
 {
 	bool listed[HD_SCHED_TYPES];
@@ -331,6 +350,8 @@ static enum hd_err run(struct hd_policy *policy, const struct hd_sched_state *st
 	bool afresh = (theirs && !plain) || packed || (by == BY_TIME && policy->set.preempt);
 	enum hd_err err = open_walk(&w);
 
+	if (!err && !theirs)
+		forget_homeless(&w);
 	if (!err)
 		err = line_up(&w, afresh);
 	if (!err && afresh)
