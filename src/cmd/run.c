@@ -72,7 +72,7 @@ static enum hd_err conduct(struct hd_cmd *cmd, const struct hd_job *job, struct 
 	if (n < 1 || n > HD_TEAM_WORKERS)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
 	if (!err)
-		err = hd_team_conduct(cmd, job, dir, (uint32_t)n, step);
+		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = (uint32_t)n, .step = step }, NULL);
 	hd_rundir_close(dir);
 	return err;
 }

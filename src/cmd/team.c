@@ -156,13 +156,21 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 }
 
 /* The state is the members'; what is left of it here is the last checkpoint. */
-static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, enum hd_err err)
+static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_conduct_end *end)
 {
+	struct hd_team_end reached = { .step = end->step };
 	struct hd_ckpt_info info;
-	char hex[HD_HASH_HEX] = "";
 
 	if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, NULL, NULL, NULL) && info.step == end->step)
-		hd_hash_hex(info.digest, hex);
+		hd_hash_hex(info.digest, reached.digest);
+	return reached;
+}
+
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, enum hd_err err)
+{
+	const struct hd_team_end reached = end_of(cmd, dir, end);
+	const char *hex = reached.digest;
+
 	hd_ui_end(ui);
 	if (cmd->args.has[HD_OPT_JSON]) {
 		print_json(cmd, ui, dir, end, hex, err);
@@ -199,8 +207,10 @@ static enum hd_err check_alone(const struct hd_task *task, uint32_t target, stru
 		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", target) : HD_OK;
 }
 
-enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step)
+enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, const struct hd_team_order *order,
+	struct hd_team_end *reached)
 {
+	uint32_t target = order->target;
 	char address[HD_MSG_ADDR + 1];
 	const char *text = "", *folder = "";
 	struct hd_conduct_end end = { 0 };
@@ -234,11 +244,11 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_task_drop_weights(task);
 	team.task = task;
 	struct hd_conduct_spec spec = {
-		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = step,
+		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = order->step,
 		.listen = { address, net.listens ? net.coordinator : NULL },
 		.job_text = text, .job_folder = folder, .realm = net.realm,
 		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte, .plaintext = net.plaintext,
-		.worker_argv = worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
+		.worker_argv = order->others_start ? NULL : worker_line(cmd, dir->path, target ? target : 1), .wish = wish,
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
 	hd_team_take_orders(dir->path);
@@ -249,6 +259,8 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 			hd_ui_say(&ui, "!! no report: %s", why.text);
 		print_end(cmd, &ui, dir, &end, err);
 	}
+	if (reached)
+		*reached = end_of(cmd, dir, &end);
 	hd_network_give(&net);
 	hd_arena_finish(&team.arena);
 	hd_task_destroy(task);

@@ -4,12 +4,21 @@
 #ifndef HD_CMD_TEAM_H
 #define HD_CMD_TEAM_H
 
+#include "base/hash.h"
 #include "exec/rundir.h"
 #include "cmd/session.h"
 
-/* Conducts the run in `dir` to its end. `target` 0: as its store says. `step`: of the checkpoint that a new store begins with, or 0.
- * Prints lines as a run of one process does, the state's digest at the end, and writes the report. */
-HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint32_t target, uint64_t step);
+struct hd_team_order {
+	uint32_t target;                  /* workers; 0: as the run's store says */
+	uint64_t step;                    /* of the checkpoint that a new store begins with, or 0 */
+	bool others_start;                /* workers are started by somebody else (a scheduler), none here */
+};
+struct hd_team_end { uint64_t step; char digest[HD_HASH_HEX]; };      /* digest "": no checkpoint of that step */
+
+/* Conducts the run in `dir` to its end; prints lines as a run of one process does, the state's digest at the end, and writes the report.
+ * `end` may be NULL. */
+HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, const struct hd_team_order *order,
+	struct hd_team_end *end);
 
 enum { HD_TEAM_WORKERS = 64 };
 

@@ -6,6 +6,8 @@
 #include "exec/elastic.h"
 #include "exec/offer.h"
 #include "serve/conduct.h"
+#include "serve/daemon.h"
+#include "serve/seat.h"
 #include "cmd/network.h"
 #include "cmd/team.h"
 
@@ -178,12 +180,26 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 	return err;
 }
 
+/* The seat of a scheduler's device: until this process ends nobody else can work there. */
+static enum hd_err hold(const struct post *p, struct hd_file *seat)
+{
+	struct hd_cmd *cmd = p->cmd;
+	uint64_t job = 0;
+	uint32_t lease = 0;
+
+	if (p->where)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--hold goes with --join RUN");
+	enum hd_err err = hd_run_lease(&cmd->fs, p->dir, &job, &lease, &cmd->diag);
+	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], job, lease, &cmd->diag);
+}
+
 enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	struct hd_run_options options = { 0 };
 	struct post *post = hd_arena_take(&cmd->arena, 1, sizeof *post);
 	struct hd_rundir dir = { 0 };
+	struct hd_file seat = { 0 };
 	bool fenced = true;
 
 	if (!job || !post)
@@ -202,45 +218,14 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	options.shared = true;
 	options.quiet_disk = post->where != NULL;
 	options.worker.path = cmd->args.has[HD_OPT_ISA] ? cmd->args.text[HD_OPT_ISA] : NULL;
+	if (!err && cmd->args.has[HD_OPT_HOLD])
+		err = hold(post, &seat);
 	if (!post->where)
 		hd_team_take_orders(post->dir);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
 	hd_network_give(&post->net);
 	hd_rundir_close(&dir);
-	return err;
-}
-
-static enum hd_err new_key(struct hd_cmd *cmd)
-{
-	enum hd_err err = hd_key_make(cmd->args.text[HD_OPT_NEW_KEY], &cmd->diag);
-
-	if (!err)
-		printf("%s\n", cmd->args.text[HD_OPT_NEW_KEY]);
-	return err;
-}
-
-enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
-{
-	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_rundir dir = { 0 };
-	char path[HD_PATH_CAP];
-
-	if (!job)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	if (cmd->args.has[HD_OPT_NEW_KEY])
-		return new_key(cmd);
-	if (!cmd->args.has[HD_OPT_JOB])
-		return hd_fail(&cmd->diag, HD_E_INVAL, "--job names the folder of the run to coordinate");
-	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
-	if (!err) {
-		hd_rundir_path(&dir, "job.resolved.json", path, sizeof path);
-		err = hd_session_job(cmd, path, job, NULL, NULL);
-	}
-	if (!err)
-		err = hd_signal_install(&cmd->diag);
-	if (!err)
-		err = hd_team_conduct(cmd, job, &dir, 0, 0);
-	hd_rundir_close(&dir);
+	(void)!hd_file_close(&seat, NULL);
 	return err;
 }

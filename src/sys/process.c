@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,6 +26,18 @@ static const int signal_of[] = {
 enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what)
 {
 	return pid > 1 && kill(pid, signal_of[what]) == 0 ? HD_OK : HD_E_NOTFOUND;
+}
+
+/* The 22nd field; the second may hold anything, but ends with the last bracket. */
+uint64_t hd_pid_began(int pid)
+{
+	char path[40], text[1024], *at;
+	unsigned long long began = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (pid < 1 || !hd_proc_text(path, text, sizeof text) || !(at = strrchr(text, ')')))
+		return 0;
+	return sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &began) == 1 ? began : 0;
 }
 
 /* ---- the system ---- */

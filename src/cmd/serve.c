@@ -1,0 +1,171 @@
+#include <string.h>
+
+#include "base/num.h"
+#include "sys/process.h"
+#include "sys/signal.h"
+#include "exec/ckpt.h"
+#include "serve/daemon.h"
+#include "serve/http_front.h"
+#include "serve/seat.h"
+#include "cmd/network.h"
+#include "cmd/team.h"
+
+/* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave devices; the scheduler itself. */
+
+static enum hd_err new_key(struct hd_cmd *cmd)
+{
+	enum hd_err err = hd_key_make(cmd->args.text[HD_OPT_NEW_KEY], &cmd->diag);
+
+	if (!err)
+		printf("%s\n", cmd->args.text[HD_OPT_NEW_KEY]);
+	return err;
+}
+
+/* ---- one run ---- */
+
+static void bad_checkpoint(void *user, const char *folder, const char *why)
+{
+	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
+	hd_rundir_event(user, "checkpoint_bad", 0, "");
+}
+
+/* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken over as it stands. */
+static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, bool others_start, struct hd_team_end *end)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_team_order order = { .others_start = others_start };
+	struct hd_ckpt_info info = { 0 };
+	char path[HD_PATH_CAP];
+
+	if (!job)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
+	if (cmd->args.has[HD_OPT_WORKERS] && (cmd->args.count[HD_OPT_WORKERS] < 1 || cmd->args.count[HD_OPT_WORKERS] > HD_TEAM_WORKERS))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
+	hd_rundir_path(dir, "job.resolved.json", path, sizeof path);
+	enum hd_err err = hd_session_job(cmd, path, job, NULL, NULL);
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_WORKERS]) {
+		order.target = (uint32_t)cmd->args.count[HD_OPT_WORKERS];
+		if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, bad_checkpoint, dir, NULL))
+			order.step = info.step;
+	}
+	return err ? err : hd_team_conduct(cmd, job, dir, &order, end);
+}
+
+static enum hd_err serve_run(struct hd_cmd *cmd)
+{
+	struct hd_run_end end = { 0 };
+	struct hd_team_end reached = { 0 };
+	struct hd_rundir dir = { 0 };
+	struct hd_file seat = { 0 };
+	char path[HD_PATH_CAP];
+	uint64_t job = 0;
+
+	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
+	if (err)
+		return err;
+	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, NULL);
+	if (leased && leased != HD_E_NOTFOUND)
+		err = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, &cmd->diag);
+	hd_rundir_path(&dir, HD_RUN_SEAT, path, sizeof path);
+	if (!leased)
+		err = hd_seat_take(&seat, &cmd->fs, &cmd->clock, path, job, end.lease, &cmd->diag);
+	if (!err)
+		err = conduct(cmd, &dir, !leased, &reached);
+	if (!leased && err != HD_E_AGAIN) {       /* the scheduler learns here how it ended, whenever it looks */
+		end.exit = hd_err_exit(err);
+		end.step = reached.step;
+		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
+		snprintf(end.error, sizeof end.error, "%s", err ? cmd->diag.text : "");
+		enum hd_err put = hd_run_end_put(&cmd->fs, dir.path, &end, NULL);
+		err = err ? err : put;
+	}
+	hd_rundir_close(&dir);
+	(void)!hd_file_close(&seat, NULL);
+	return err;
+}
+
+/* ---- the scheduler ---- */
+
+static enum hd_err wish(void *user)
+{
+	(void)user;
+	return hd_wish_err(hd_signal_wish());
+}
+
+static void say(void *user, const char *kind, uint64_t job, const char *text)
+{
+	struct hd_cmd *cmd = user;
+
+	if (cmd->args.has[HD_OPT_QUIET])
+		return;
+	if (job)
+		fprintf(stderr, ">> %s  job %llu  %s\n", kind, (unsigned long long)job, text);
+	else
+		fprintf(stderr, ">> %s  %s\n", kind, text);
+}
+
+static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
+{
+	const char *text = cmd->args.has[HD_OPT_POOLS] ? cmd->args.text[HD_OPT_POOLS] : "";
+	enum hd_err err = HD_OK;
+
+	while (*text && !err) {
+		size_t len = strcspn(text, ",");
+		const char *one = hd_arena_text(&cmd->arena, text, len);
+		err = one ? hd_pools_add(pools, one, &cmd->diag) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for pools");
+		text += len + (text[len] == ',');
+	}
+	return err;
+}
+
+static enum hd_err serve_folder(struct hd_cmd *cmd)
+{
+	struct hd_pools *pools = hd_arena_take(&cmd->arena, 1, sizeof *pools);
+	struct hd_http_front *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
+	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP], tag[HD_HASH_HEX];
+	const char *asked = cmd->args.text[HD_OPT_DIR];
+	double round_s = 0;
+
+	if (!pools || !http || !dir)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a scheduler");
+	enum hd_err err = hd_proc_folder(here, sizeof here, &cmd->diag);         /* jobs are started from anywhere: their paths are absolute */
+	if (!err && (size_t)snprintf(dir, HD_PATH_CAP, "%s%s%s", asked[0] == '/' ? "" : here, asked[0] == '/' ? "" : "/", asked) >= HD_PATH_CAP / 2)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path of %.80s is too long", asked);
+	if (!err)
+		err = add_pools(cmd, pools);
+	if (!err && cmd->args.has[HD_OPT_ROUND])
+		err = hd_num_f64(cmd->args.text[HD_OPT_ROUND], 0.5, 86400, &round_s, &cmd->diag);
+	hd_hash_hex(hd_hash(dir, strlen(dir)), tag);
+	tag[12] = 0;
+	if (!err)
+		err = hd_pools_open(pools, &cmd->fs, tag, &cmd->diag);
+	if (!err)
+		err = hd_signal_install(&cmd->diag);
+	http->dir = dir;
+	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
+	const struct hd_front front = { &hd_http_front_ops, http };
+	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
+		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] : hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
+		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish, .user = cmd, .say = say };
+	if (!err)
+		say(cmd, "serve", 0, dir);
+	if (!err)
+		say(cmd, "devices differ by", 0, hd_pool_means_text(pools->means));
+	if (!err)
+		err = hd_daemon(&spec, &cmd->diag);
+	hd_pools_close(pools);
+	return err;
+}
+
+enum hd_err hd_cmd_serve(struct hd_cmd *cmd)
+{
+	if (cmd->args.has[HD_OPT_NEW_KEY])
+		return new_key(cmd);
+	if (cmd->args.has[HD_OPT_JOB])
+		return serve_run(cmd);
+	if (cmd->args.has[HD_OPT_DIR])
+		return serve_folder(cmd);
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--dir DIR names the folder of a scheduler, --job RUN that of the run to coordinate");
+}

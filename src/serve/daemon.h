@@ -1,0 +1,65 @@
+/* daemon.h -- the scheduler of a cluster as a process: jobs that were submitted, pools of devices, a policy, rounds.
+ *
+ * `heddle serve --dir DIR --policy NAME --pool ...` runs it. Decisions are cluster/dispatch.h's, what must not be forgotten is
+ * serve/jobs.h's, devices are serve/pool.h's; users come through fronts (serve/front.h says what can be asked). The folder:
+ *
+ *	DIR/jobs.sqlite           jobs, leases, events; who holds it schedules
+ *	DIR/runs/<id>-<name>/     one run a job, as of `heddle run`; besides: lease (whose it is), seat (its coordinator's), end.json
+ *	DIR/devices/<name>        seats of workers (serve/seat.h)
+ *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay)
+ *
+ * 1. A second daemon of the same folder ends at once with HD_E_AGAIN and changes nothing.
+ * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it. If the disk takes no more, the daemon ends
+ *    with the error, and jobs go on.
+ * 3. Jobs outlive the daemon: coordinators and workers are processes of their own. A daemon that starts finds them by the seats they
+ *    hold, and starts none twice.
+ * 4. A job's coordinator starts no workers; the daemon starts one a device. Who takes over from a coordinator that died does likewise: the
+ *    file `lease` in the run's folder says so.
+ * 5. How a run ended is what its coordinator wrote into end.json for this lease; a run without a coordinator and without that file for
+ *    HD_DAEMON_ORPHAN_NS is over too, as a failed one.
+ * 6. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later.
+ *
+ * Threads: one. */
+#ifndef HD_SERVE_DAEMON_H
+#define HD_SERVE_DAEMON_H
+
+#include "sys/clock.h"
+#include "serve/front.h"
+#include "serve/pool.h"
+
+#define HD_DAEMON_LOOK_NS   INT64_C(200000000)
+#define HD_DAEMON_ASK_NS    INT64_C(300000000)
+#define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* members that would take over have T x 2, then it starts */
+enum { HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
+
+/* Files of a run that belongs to a scheduler. */
+#define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2}: its workers are started by a scheduler */
+#define HD_RUN_SEAT  "seat"               /* of its coordinator */
+#define HD_RUN_END   "end.json"           /* {"lease":2,"exit":0,"step":100,"digest":"...","error":""} */
+
+struct hd_daemon_spec {
+	struct hd_fs *fs;                 /* borrowed, as all of these */
+	struct hd_clock *clock;
+	const char *dir;
+	struct hd_pools *pools;           /* open */
+	const char *policy;
+	double round_s;                   /* 0: the standard of rounds.h */
+	bool drain;                       /* at the end jobs commit and leave */
+	const struct hd_front *front;
+	uint32_t nfronts;
+	enum hd_err (*wish)(void *user);  /* not HD_OK: end */
+	void *user;
+	void (*say)(void *user, const char *kind, uint64_t job, const char *text);    /* events, for a log; may be NULL */
+};
+
+/* Serves until it is told to stop. HD_OK: by `stop` or a wish. */
+HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag);
+
+/* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. */
+HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, uint64_t *job, uint32_t *lease, struct hd_diag *diag);
+/* How a run ended, for whoever gave the lease. */
+struct hd_run_end { uint32_t lease; int exit; uint64_t step; char digest[40], error[200]; };
+HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end *end, struct hd_diag *diag);        /* HD_E_NOTFOUND */
+
+#endif

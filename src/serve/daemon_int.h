@@ -1,0 +1,75 @@
+/* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out, daemon_look.c sees what is there,
+ * daemon_answer.c answers, submit.c takes jobs in. */
+#ifndef HD_SERVE_DAEMON_INT_H
+#define HD_SERVE_DAEMON_INT_H
+
+#include "sys/process.h"
+#include "sys/socket.h"
+#include "serve/daemon.h"
+#include "serve/jobs.h"
+#include "serve/seat.h"
+
+enum { HD_DAEMON_EVENTS = 1024 };
+
+/* A run with a lease, as far as this daemon watches it. */
+struct watch {
+	uint64_t job;
+	uint32_t lease;
+	char run[HD_JOBS_RUN];
+	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
+	bool told;                        /* SEEN was */
+	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
+	uint64_t step;
+	double told_s, asked_s, alone_s;  /* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
+};
+
+struct seat { struct hd_proc proc; uint64_t job; bool there; };      /* of a device; proc: a worker that this daemon started */
+
+struct hd_daemon {
+	const struct hd_daemon_spec *spec;
+	struct hd_fs *fs;
+	struct hd_clock *clock;
+	struct hd_host host;
+	struct hd_net net;
+	struct hd_loop loop;
+	struct hd_door door;
+	struct hd_jobs *jobs;
+	struct hd_dispatch *dispatch;
+	char policy[128];
+	struct hd_arena log_arena, scratch;       /* scratch: of one look or answer */
+	struct hd_text log;
+	struct hd_file log_file;
+	int64_t zero_ns;                  /* of the clock, at zero_s */
+	double zero_s, since_s, began_s;
+	struct watch *watch;              /* owned */
+	uint32_t nwatches, watches_cap;
+	struct seat seat[HD_POOL_DEVICES];
+	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
+	uint32_t nqueued;
+	uint64_t told_event;              /* fronts know of */
+	bool open, feeding, stopping, draining;
+	enum hd_err broken;               /* the store or the machine is of no use any more */
+	struct hd_diag why;
+};
+
+double daemon_now_s(const struct hd_daemon *d);
+/* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event itself change nothing; others break. */
+HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest,
+	struct hd_diag *diag);
+void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
+struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);        /* made if need be; NULL: no memory, or no such job */
+HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);
+void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char *text);
+
+void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *out);
+void daemon_look(struct hd_daemon *d, bool all);              /* all: runs are asked now, whenever they were asked last */
+bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
+void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
+HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, const char *run, const char *ask, const struct hd_json **answer);
+
+HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+/* Reads the job, makes its run's folder, fills card and row (submit.c). */
+HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,170 @@
+#!/bin/bash
+# A scheduler over two pools: jobs are started, moved, preempted and resumed, and the scheduler itself is killed at any instant; every job
+# ends once, with the bits of its undisturbed run.
+#
+# HD_CLUSTER_KILLS (20): how many times the scheduler is killed; HD_CLUSTER_SEED: of the instants.
+. "$(dirname "$0")/program.sh"
+command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }
+kills=${HD_CLUSTER_KILLS:-20} RANDOM=${HD_CLUSTER_SEED:-1}
+dir=$work/D pid=
+
+# What a scheduler started outlives it: the seats say who is there.
+failed() { echo "FAILED: $*"; tail -n 15 out err serve.err 2>/dev/null; exit 1; }
+
+clear_out()
+{
+	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
+	for seat in "$dir"/devices/* "$dir"/runs/*/seat; do
+		[ -s "$seat" ] && read -r _ _ who _ <"$seat" && [ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] && kill -9 "$who"
+	done 2>/dev/null
+	true
+}
+trap 'clear_out; kill $(jobs -p) 2>/dev/null; wait 2>/dev/null; rm -rf "$work"' EXIT
+
+ask() { curl -sS --max-time 20 --unix-socket "$dir/heddle.sock" "http://localhost$1" "${@:2}" >out 2>err; }
+post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2"; }
+text() { sed 's/\\/\\\\/g; s/"/\\"/g; s/$/\\n/' "$1" | tr -d '\n'; }
+submit() { post /v1/jobs "{\"job\":\"$(text "$1")\",\"folder\":\"$work\",\"key\":\"$2\"${3:+,$3}}"; }
+serve() { "$HEDDLE_BIN" serve --dir "$dir" --pool fast:1:2,slow:1:1 "$@" >>serve.out 2>>serve.err & pid=$!; disown; up; }
+up() { for _ in $(seq 200); do ask /v1/status && [ -s out ] && return; sleep 0.05; done; failed "the scheduler does not answer: $(tail -n 3 serve.err)"; }
+state() { ask "/v1/jobs/$1" && number state; }
+reach() { for _ in $(seq "${3:-600}"); do [ "$(state "$1")" = "$2" ] && return; sleep 0.1; done; failed "job $1 is $(state "$1"), not $2: $(cat out; tail -n 20 serve.err)"; }
+ends() { kill "$pid"; for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.05; done; failed "the scheduler does not end"; }
+
+cat >job.yaml <<END
+job: {name: tiny, seed: 3, steps: 700}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [200, 200], classes: 4}}
+data: {kind: synthetic, count: 512}
+batch: {global: 64, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 100000 steps, keep: 2}
+eval: {every: 0}
+END
+
+# ---- refusals ----
+
+expect 2 heddle serve --dir "$dir"
+says 'which devices'
+expect 2 heddle serve --dir "$dir" --pool fast
+says 'write TYPE:N'
+expect 2 heddle serve --dir "$dir" --pool a:1,a:2
+says 'already'
+expect 2 heddle serve --dir "$dir" --pool a:1 --policy nobody
+expect 2 heddle serve --dir "$dir" --pool a:1 --policy gandiva
+says 'two jobs on a device'
+expect 2 heddle serve
+says '--dir DIR'
+passed "what cannot be served is refused with what would be right"
+
+# ---- one job, and a second scheduler ----
+
+serve --policy fifo --round 2
+expect 1 heddle serve --dir "$dir" --pool fast:1:2,slow:1:1
+says 'another scheduler'
+expect 0 heddle run job.yaml --out alone -q --devices 1
+want=$(heddle ckpt digest alone)
+submit job.yaml first '"rates":{"slow":0}'
+same "$(number id)" 1 "the first id"
+submit job.yaml first
+same "$(number id)" 1 "the same submission again"
+post /v1/jobs '{"job":"nonsense: 1","folder":"/"}'
+says 'no table nonsense'
+post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"rates\":{\"none\":1}}"
+says 'no type of device'
+reach 1 done
+same "$(number digest)" "$want" "digest of a job of the scheduler and of a run"
+ask '/v1/events/past?job=1'
+says 'on fast-0'
+ask /v1/jobs/77
+says 'no job 77'
+passed "a job runs on the type that it can run on, once, with the same bits"
+
+# ---- resize, cancel, priority, a device that goes ----
+
+sed 's/steps: 700/steps: 6000/' job.yaml >long.yaml
+submit long.yaml long
+reach 2 running
+post /v1/devices/fast-0 '{"usable":false}'
+for _ in $(seq 300); do ask /v1/jobs/2; grep -q '"devices":\["slow-0"\]' out && break; sleep 0.1; done
+says '"devices":["slow-0"]'
+post /v1/devices/fast-0 '{"usable":true}'
+post /v1/jobs/2/priority '{"priority":3}'
+same "$(number priority)" 3 "another priority"
+ask /v1/jobs/2/why
+says '"code":"RUNS"'
+post /v1/jobs/2/cancel '{}'
+reach 2 cancelled
+post /v1/jobs/2/cancel '{}'
+says 'is cancelled'
+for _ in $(seq 100); do ask /v1/pools; grep -q '"state":"free".*"state":"free"' out && break; sleep 0.1; done
+says '"state":"free"'
+passed "a job moves while it runs when its device goes, and ends when it is cancelled"
+
+# ---- to drain is to commit: the same bits later ----
+
+sed 's/steps: 700/steps: 5000/' job.yaml >drain.yaml
+expect 0 heddle run drain.yaml --out drained -q --devices 1
+submit drain.yaml drained
+reach 3 running
+post /v1/stop '{"drain":true}'
+for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+kill -0 "$pid" 2>/dev/null && failed "the scheduler did not end after its jobs left"
+ls "$dir"/runs/3-tiny/ckpt | grep -q step- || [ "$(grep -c . "$dir"/runs/3-tiny/end.json)" = 1 ] || failed "job 3 did not commit"
+serve --policy fifo --round 2
+reach 3 done 1200
+same "$(number digest)" "$(heddle ckpt digest drained)" "digest of a job that committed and went on later"
+ends
+passed "a scheduler that drains leaves checkpoints, and the next one goes on"
+
+# ---- shares of time, and a scheduler that dies ----
+
+policy=las
+heddle sched policies 2>/dev/null | grep -q '^las' || policy=isolated
+seen=
+serve --policy "$policy" --round 1
+for i in 1 2 3 4 5; do
+	sed "s/seed: 3/seed: $i/; s/steps: 700/steps: 1500/" job.yaml >job$i.yaml
+	expect 0 heddle run job$i.yaml --out alone$i -q --devices 1
+	submit job$i.yaml "storm$i"
+	seen="$seen $(number id)"
+done
+for k in $(seq "$kills"); do
+	sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+	kill -9 "$pid" 2>/dev/null
+	sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+	serve --policy "$policy" --round 1
+	if [ "$(ask '/v1/jobs?state=done&after=3' && grep -o '"id"' out | wc -l)" -ge 5 ]; then      # all are over: five others
+		for i in 1 2 3 4 5; do
+			submit job$i.yaml "again$k-$i"
+			seen="$seen $(number id)"
+		done
+	fi
+done
+n=0
+for id in $seen; do
+	reach "$id" done 1200
+	i=$((n % 5 + 1))
+	same "$(number digest)" "$(heddle ckpt digest alone$i)" "digest of job $id and of its undisturbed run"
+	run=$(number run)
+	same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort -u | wc -l)" 1500 "steps of job $id with a record"
+	n=$((n + 1))
+done
+same "$(ask '/v1/jobs?limit=1000' && grep -o '"id"' out | wc -l)" $((3 + n)) "jobs that the scheduler knows"
+ask /v1/status
+same "$(number done)" $((2 + n)) "jobs that are done"
+ask '/v1/events/past?limit=1000'
+passed "$kills deaths of the scheduler: $n jobs ended once with their bits, $(grep -o '"kind":"leave"' out | wc -l) times preempted, $(grep -o '"kind":"resize"' out | wc -l) times moved while they ran"
+
+# ---- all of a job dies ----
+
+submit long.yaml dies
+id=$(number id)
+reach "$id" running
+for _ in $(seq 100); do [ -s "$dir/runs/$id-tiny/metrics.ndjson" ] && break; sleep 0.1; done
+for seat in "$dir"/devices/* "$dir"/runs/"$id"-tiny/seat; do read -r job _ who _ <"$seat" && [ "$job" = "$id" ] && kill -9 "$who"; done
+for _ in $(seq 300); do ask "/v1/jobs/$id"; [ "$(number leases)" -ge 2 ] && break; sleep 0.1; done
+[ "$(number leases)" -ge 2 ] || failed "a job whose processes all died is not started again"
+post "/v1/jobs/$id/cancel" '{}'
+reach "$id" cancelled
+ends
+passed "a job whose processes all died is started again"
