@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle sched replay: a log of decisions holds everything and is made again to the byte; a list of jobs is simulated.
+# heddle sched replay, sched bench: a log of decisions holds everything and is made again to the byte; a list of jobs is simulated.
 . "$(dirname "$0")/program.sh"
 
 cat > rates.json <<'J'
@@ -95,3 +95,12 @@ expect 3 heddle sched replay bad.ndjson
 sed 1d plain.d/log.ndjson > bad.ndjson
 expect 2 heddle sched replay bad.ndjson
 passed "mistakes are named with their line"
+
+# ---- how long decisions take: that they are made, not how fast
+expect 0 heddle sched bench --count 12 --repeat 1
+says 'max-min in 4 parts'
+expect 0 heddle sched bench --count 12 --repeat 1 --json
+json_ok
+expect 2 heddle sched bench --repeat 0
+says '1 to 1000'
+passed "sched bench has a row a case"

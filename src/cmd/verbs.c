@@ -328,6 +328,10 @@ const struct hd_verb hd_verbs[] = {
 	  "made again and compared byte for byte: exit 0 equal, 5 with the first line that differs; -o writes the log made now.\n"
 	  "A list of jobs (a trace, a table, sacct's output) is simulated as `heddle sched simulate --trace` does. Commands in it are text.",
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML, HD_OPT_OUTPUT), hd_cmd_sched_replay, "program_sched_replay.sh" },
+	{ "sched bench", "", 0, 0, "how long policies take over thousands of jobs that are drawn",
+	  "Seconds of one decision from an empty memory (the middle of --repeat, default 3), linear programs and pivots, and the largest gap\n"
+	  "of their certificates. --count N: at most so many jobs in each case.",
+	  OPTS(HD_OPT_REPEAT, HD_OPT_COUNT_, HD_OPT_SEED), hd_cmd_sched_bench, "program_sched_replay.sh" },
 	{ "sched gen", "", 0, 0, "make jobs up, as a trace of ten columns",
 	  "--generate: the published generator. Otherwise --count jobs with the marginals of a published cluster: 93 % of one device, durations\n"
 	  "from minutes to weeks, arrivals by day and week; a job more changes none before it.",

@@ -47,7 +47,7 @@ void hd_help_verb(const struct hd_verb *verb, FILE *to);
 	X(worker) X(serve) X(scale) X(stop) X(status) X(top) X(submit) X(jobs) X(explain) X(cancel) X(prio) \
 	X(eval) X(predict) X(ckpt_ls) X(ckpt_show) X(ckpt_verify) X(ckpt_diff) X(ckpt_digest) \
 	X(ckpt_export) X(ckpt_gc) X(data_show) X(data_verify) X(data_order) X(data_cat) X(model_ls) X(model_show) X(model_import) X(model_export) X(config_check)      \
-	X(config_show) X(config_schema) X(doctor) X(bench_step) X(bench_op) X(bench_allreduce) X(profile) X(demo) X(plan_show) X(plan_check) X(plan_diff) X(plan_draw) X(plan_partition) X(plan_auto) X(plan_2bw) X(plan_order) X(plan_buckets) X(plan_ptdp) X(plan) X(simulate) X(sim) X(sched_policies) X(sched_solve) X(sched_whatif) X(sched_simulate) X(sched_compare) X(sched_replay) X(sched_gen) X(sched_import) \
+	X(config_show) X(config_schema) X(doctor) X(bench_step) X(bench_op) X(bench_allreduce) X(profile) X(demo) X(plan_show) X(plan_check) X(plan_diff) X(plan_draw) X(plan_partition) X(plan_auto) X(plan_2bw) X(plan_order) X(plan_buckets) X(plan_ptdp) X(plan) X(simulate) X(sim) X(sched_policies) X(sched_solve) X(sched_whatif) X(sched_simulate) X(sched_compare) X(sched_replay) X(sched_bench) X(sched_gen) X(sched_import) \
 	X(completion) X(version)
 #define X(name) enum hd_err hd_cmd_##name(struct hd_cmd *cmd);
 HD_VERB_FUNCTIONS(X)
