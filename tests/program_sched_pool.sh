@@ -97,3 +97,20 @@ s = [j["device_s"]["gpu"] for j in json.load(open("out"))["jobs"]]
 assert abs(s[0] / sum(s) - 0.75) < 0.03 and abs(s[1] - s[2]) < 400, s
 P
 passed "entities share by weight"
+# where jobs take turns on the cheap type, starts and moves are paid for: cost holds on to devices, so nothing else is cheaper
+heddle sched gen --count 150 --seed 1 --rate 6 > many.trace
+turns="--trace many.trace --cluster v100:4,k80:8 --speed v100:3 --price v100:2.5,k80:0.6 --json"
+cost_of() { python3 -c 'import json,sys; print(json.load(open("out"))["cost"])'; }
+# shellcheck disable=SC2086
+expect 0 heddle sched simulate $turns --policy cost
+steady=$(cost_of)
+# shellcheck disable=SC2086
+expect 0 heddle sched simulate $turns --policy cost --tune kappa=1
+loose=$(cost_of)
+for policy in fifo sum las isolated; do
+	# shellcheck disable=SC2086
+	expect 0 heddle sched simulate $turns --policy $policy
+	python3 -c "import sys; sys.exit($(cost_of) < $steady)" || failed "$policy costs $(cost_of), cost itself $steady"
+done
+python3 -c "import sys; sys.exit($loose < $steady * 1.02)" || failed "holding on saves nothing: $steady, $loose"
+passed "no policy is cheaper than cost"

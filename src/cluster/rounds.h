@@ -39,8 +39,9 @@
 struct hd_rounds_setting {
 	enum hd_fidelity fidelity;
 	double round_s, min_reset_s;              /* 0: 360 and 1920 of gavel, 60 and 30 of exact */
-	double kappa;                             /* hysteresis; 0: 1, below 0: none */
+	double kappa;                             /* hysteresis; 0: 1 (20 if steady), below 0: none */
 	uint32_t reserve_after;                   /* rounds; 0: 3 */
+	bool steady;                              /* HD_POLICY_STEADY */
 	bool queue;                               /* HD_POLICY_QUEUE: nobody without share is started on spare devices */
 	bool blind;                               /* gavel: the order of types is drawn each round */
 	bool global_queue;                        /* gavel: one list over all types */

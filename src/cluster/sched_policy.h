@@ -101,6 +101,7 @@ enum {
 	HD_POLICY_PUBLISHED = 4,                  /* has a fidelity gavel of its own */
 	HD_POLICY_ELASTIC = 8,                    /* answers with device counts: a job's `scale` is its demand, no must */
 	HD_POLICY_LEAST = 32, HD_POLICY_LARGEST = 64,     /* how objectives of parts join to one; neither: their sum */
+	HD_POLICY_STEADY = 128,                   /* saves money, which moves waste: rounds hold on to devices longer */
 	HD_POLICY_QUEUE = 16,                     /* order of arrival: a job without share is not to be started on spare devices */
 };
 

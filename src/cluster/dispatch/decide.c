@@ -14,7 +14,7 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 {
 	struct hd_rounds_setting set = { .fidelity = HD_FIDELITY_EXACT, .round_s = d->set.round_s, .min_reset_s = d->set.min_reset_s,
 		.kappa = d->set.kappa, .queue = d->policy_set.policy->powers & HD_POLICY_QUEUE, .blind = d->policy_set.variant == HD_VARIANT_PLAIN,
-		.seed = d->policy_set.seed };
+		.steady = d->policy_set.policy->powers & HD_POLICY_STEADY, .seed = d->policy_set.seed };
 
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };

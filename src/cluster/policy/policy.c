@@ -9,7 +9,7 @@
 enum {
 	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
 	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
-	ELASTIC = HD_POLICY_ELASTIC,
+	ELASTIC = HD_POLICY_ELASTIC, STEADY = HD_POLICY_STEADY,
 };
 
 #define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
@@ -20,7 +20,7 @@ const struct hd_sched_policy hd_sched_policies[] = {
 		CALLS(ftf) },
 	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0, CALLS(makespan) },
 	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
-	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB, H | K, 0, CALLS(cost) },
+	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K, 0, CALLS(cost) },
 	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP | MIN, H | P | K, 0, CALLS(hierarchy) },
 	{ "isolated", "everyone 1/n of every type", "", PUB, H, 0, CALLS(isolated) },
 	{ "fifo", "whole devices in order of arrival", "", PUB | WHOLE | QUEUE, H | P | K, sizeof(struct hd_queue), CALLS(fifo) },

@@ -19,6 +19,7 @@ static struct hd_rounds_setting rounds_of(const struct hd_sched_sim_setting *set
 	bool gavel = set->fidelity == HD_FIDELITY_GAVEL, parts = !(row->powers & (HD_POLICY_LP | HD_POLICY_WHOLE)) && row->variants == 1u << HD_VARIANT_HETERO;
 
 	return (struct hd_rounds_setting){ .fidelity = set->fidelity, .round_s = set->round_s, .min_reset_s = set->min_reset_s, .kappa = set->kappa,
+		.steady = row->powers & HD_POLICY_STEADY,
 		.queue = (row->powers & HD_POLICY_QUEUE) && (!gavel || row->variants & 1u << HD_VARIANT_PLAIN),
 		.blind = set->policy->variant == HD_VARIANT_PLAIN || parts, .seed = set->seed };
 }

@@ -1,0 +1,151 @@
+#!/bin/bash
+# What jobs cost under each policy: at fixed prices, on recorded spot prices of 2016 and on drawn histories; and the choice of a type over time
+# against the best type for all. Prints the tables of docs/results/prices.md. Nothing is timed: the cluster is simulated.
+# Needs HEDDLE_SHARED (data/gavel, data/prices).
+set -eu
+cd "$(dirname "$0")/.."
+heddle=${HEDDLE_BIN:-build/release/heddle}
+[ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
+: "${HEDDLE_SHARED:?the published rates and prices are in HEDDLE_SHARED}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+HEDDLE=$heddle WORK=$work python3 - <<'P'
+import ast, bisect, collections, datetime, json, math, os, random, subprocess
+
+heddle, work, shared = os.environ["HEDDLE"], os.environ["WORK"], os.environ["HEDDLE_SHARED"]
+rates_path = shared + "/data/gavel/throughputs/simulation_throughputs.json"
+raw = json.load(open(rates_path))
+types = ["k80", "p100", "v100"]
+rates = {t: {ast.literal_eval(k): row["null"] for k, row in raw[t].items()} for t in types}
+fixed = {"v100": 0.74, "p100": 0.43, "k80": 0.135}
+as_types = {"v100": "g2.8xlarge", "p100": "m4.10xlarge", "k80": "cr1.8xlarge"}
+
+
+def run(args):
+    return json.loads(subprocess.run([heddle, "sched"] + args + ["--json"], check=True, capture_output=True, text=True).stdout)
+
+
+def jobs_of(generate):
+    out = subprocess.run([heddle, "sched", "gen", "--generate", generate, "--throughputs", rates_path], check=True, capture_output=True, text=True).stdout
+    rows = [line.split("\t") for line in out.splitlines()]
+    return [((r[0], int(r[6])), float(r[5]), float(r[9])) for r in rows]
+
+
+def bound_fixed(jobs):
+    return sum(steps * min(fixed[t] / 3600 * k[1] / rates[t][k] for t in types if rates[t][k] > 0) for k, steps, _ in jobs)
+
+
+def bound_over_time(jobs, history, start, end):
+    """No schedule that is over by `end` is cheaper: each job at the cheapest moment after its arrival."""
+    total = 0.0
+    for kind, steps, arrival in jobs:
+        best = math.inf
+        for t in types:
+            if rates[t].get(kind, 0) <= 0:
+                continue
+            at, least = history[t]
+            first = max(0, bisect.bisect_right(at, start + arrival) - 1)
+            last = bisect.bisect_right(at, start + end)
+            best = min(best, min(least[first:last]) / 3600 * kind[1] / rates[t][kind])
+        total += steps * best
+    return total
+
+
+def alone(jobs, history, start):
+    """Each job by itself, from its arrival on, always on the type whose step is cheapest at the moment; nothing lost by moving."""
+    total, changes = 0.0, sorted({at for t in types for at in history[t][0]})
+    for kind, steps, arrival in jobs:
+        now = start + arrival
+        while steps > 0:
+            best, rate = math.inf, 0.0
+            for t in types:
+                if rates[t].get(kind, 0) > 0:
+                    at, least = history[t]
+                    usd_s = least[max(0, bisect.bisect_right(at, now) - 1)] / 3600 * kind[1]
+                    if usd_s / rates[t][kind] < best:
+                        best, rate = usd_s / rates[t][kind], rates[t][kind]
+            k = bisect.bisect_right(changes, now)
+            done = min(steps, (changes[k] - now) * rate if k < len(changes) else steps)
+            total, steps, now = total + done * best, steps - done, now + done / rate
+    return total
+
+
+def merge(lines):
+    """[(time, zone, price)] -> times and the cheapest zone's price; before its first line a zone costs what that says."""
+    lines.sort()
+    now = {}
+    for at, zone, price in reversed(lines):
+        now[zone] = price
+    at, least = [], []
+    for when, zone, price in lines:
+        now[zone] = price
+        at.append(when)
+        least.append(min(now.values()))
+    return at, least
+
+
+def row(cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |")
+
+
+print("## Fixed prices")
+row(["workload", "policy", "cost $", "over the bound", "mean JCT h", "deadlines missed"])
+row(["---", "---", "--:", "--:", "--:", "--:"])
+price = ",".join(f"{t}:{p}" for t, p in fixed.items())
+for n, more, label in ((5, [], "60 jobs, 5:5:5"), (20, [], "60 jobs, 20:20:20"), (5, ["slo"], "60 jobs with deadlines, 5:5:5, rounds of 60 s"),
+                       (5, ["slo", "--round", "360"], "60 jobs with deadlines, 5:5:5, rounds of 360 s")):
+    generate = "rate=0,seed=0,jobs=60" + (",slo" if more else "")
+    bound = bound_fixed(jobs_of(generate))
+    answers = run(["compare", "--generate", generate, "--throughputs", rates_path, "--cluster", f"v100:{n},p100:{n},k80:{n}", "--price", price,
+                   "--policy", "cost,sum,las,isolated,fifo", "--tune", "beta=0.25,phi=-1"] + more[1:])
+    for a in answers:
+        row([label, f"`{a['policy']}`", f"{a['cost']:.2f}", f"{a['cost'] / bound:.3f}", f"{a['avg_jct_s'] / 3600:.2f}",
+             a["deadlines_missed"] if a["deadlines"] else "-"])
+    label_cost = answers[0]["cost"]
+    print(f"<!-- {label}: bound {bound:.2f}, max-throughput costs {answers[1]['cost'] / label_cost:.3f} times as much -->")
+
+
+def spot(label, files, start, generate, devices, history):
+    jobs = jobs_of(generate)
+    common = ["--generate", generate, "--throughputs", rates_path, "--prices", files, "--deadline-factor", "20", "--tune", "beta=0.25,phi=-1"]
+    cluster = ",".join(f"{t}:{devices}" for t in types)
+    answers = run(["compare", "--cluster", cluster, "--policy", "cost,sum,las,isolated,fifo",
+                   "--price-as", ",".join(f"{t}={n}" for t, n in as_types.items())] + common)
+    end = max(a["makespan_s"] for a in answers)
+    bound, by_itself = bound_over_time(jobs, history, start, end), alone(jobs, history, start)
+    for a in answers:
+        row([label, f"`{a['policy']}`", f"{a['cost']:.2f}", f"{a['cost'] / answers[0]['cost']:.2f}", f"{a['cost'] / by_itself:.2f}", f"{a['cost'] / bound:.2f}", f"{a['avg_jct_s'] / 3600:.2f}",
+             a["deadlines_missed"]])
+    for t in types:
+        a = run(["simulate", "--cluster", f"{t}:{3 * devices}", "--policy", "cost", "--price-as", f"{t}={as_types[t]}"] + common)
+        row([label, f"`cost`, all on {as_types[t]}", f"{a['cost']:.2f}", f"{a['cost'] / answers[0]['cost']:.2f}", f"{a['cost'] / by_itself:.2f}", "", f"{a['avg_jct_s'] / 3600:.2f}",
+             a["deadlines_missed"]])
+
+
+print("\n## Prices that move")
+row(["prices", "policy", "cost $", "times `cost`", "times alone", "times the bound", "mean JCT h", "deadlines missed of all"])
+row(["---", "---", "--:", "--:", "--:", "--:", "--:", "--:"])
+lines = collections.defaultdict(list)
+for line in open(shared + "/data/prices/ec2-2016.tsv"):
+    zone, name, _, usd, when = line.rstrip().split("\t")
+    lines[name].append((datetime.datetime.fromisoformat(when).timestamp(), zone, float(usd)))
+start = min(at for rows in lines.values() for at, _, _ in rows)
+history = {t: merge(lines[as_types[t]]) for t in types}
+for rate in (1, 4):
+    spot(f"recorded, {rate} jobs an hour", shared + "/data/prices/ec2-2016.tsv", start, f"rate={rate},seed=0,jobs=300", 20 if rate == 1 else 40, history)
+
+for seed in (1, 2, 3):
+    rng = random.Random(seed)
+    path, made = f"{work}/drawn-{seed}.csv", {}
+    with open(path, "w") as f:
+        f.write("time,zone,type,price\n")
+        for t in types:
+            level, rows = 0.0, []
+            for hour in range(24 * 60):
+                level = 0.97 * level + rng.gauss(0, 0.12)
+                usd = fixed[t] * math.exp(level) * (rng.uniform(3, 10) if rng.random() < 0.01 else 1)
+                rows.append((hour * 3600.0, "z", float(f"{usd:.6f}")))
+                f.write(f"{hour * 3600},z,{as_types[t]},{usd:.6f}\n")
+            made[t] = merge(rows)
+    spot(f"drawn, seed {seed}, 1 job an hour", path, 0.0, f"rate=1,seed={seed},jobs=300", 20, made)
+P
