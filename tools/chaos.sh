@@ -26,6 +26,8 @@ for seed in $(seq "$first" $((first + runs - 1))); do
 	rm -rf "run-$seed"
 	"$bin" chaos run job.yaml --seed "$seed" --kills 20 --points 1 --faults pause=4,slow=4,net=6,disk=4,scale=4 --steps "${HD_CHAOS_STEPS:-20000}" \
 		--workers "$workers" --out "run-$seed" --json >"run-$seed.json" 2>"run-$seed.err" || status=$?
+	# 1: equal states, and some of what was planned did not happen; that nobody died at a place is told in the end
+	if [ $status -eq 1 ] && grep -q '"identical":true' "run-$seed.json"; then status=0; fi
 	if [ $status -eq 0 ] && ! "$bin" ckpt diff "run-$seed/chaos" "run-$seed/undisturbed" >"run-$seed.err" 2>&1; then
 		status=5
 	fi

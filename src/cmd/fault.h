@@ -44,6 +44,7 @@ extern const char *const hd_fault_how_name[HD_HOWS];
 enum hd_fault_target { HD_TARGET_ANY, HD_TARGET_WORKER, HD_TARGET_COORDINATOR };
 
 struct hd_fault {
+	bool tried, begun;                /* chaos run: its time has come; it was brought about */
 	enum hd_fault_kind kind;
 	enum hd_fault_target target;      /* KILL */
 	enum hd_failpoint point;          /* POINT */
