@@ -8,7 +8,8 @@
  *	hd_policy_destroy(policy);
  *
  * 1. The answer is a list of shapes with a share of wall time each. The shapes of a job sum to 1 at most, and what the shapes
- *    need of a type to its devices at most: checked after every call of every build, to 1e-9 (HD_E_BUG). Shares below 1e-9 are 0
+ *    need of a type to its devices at most: checked after every call of every build, to 1e-9 (HD_E_BUG); what
+ *    the tolerance of a solver left above (1e-7 at most) is taken off before. Shares below 1e-9 are 0
  *    and shapes with share 0 are not listed; whoever fills idle devices looks at the state.
  * 2. Order of shapes: single jobs by job, then by needs; then pairs by (a, b), then by type.
  * 3. Fidelity `gavel` does what the published code does, its faults included; `exact` (the default) keeps a promise that is
@@ -92,6 +93,8 @@ struct hd_policy_setting {
 	bool deadlines;                           /* cost: keep them */
 	double slo_factor;                        /* above 0: the deadline of a job is so many times its work on `reference_type` */
 	bool backfill, preempt;                   /* fifo, sjf */
+	uint32_t lp_iterations;                   /* of one solve, beyond which it is given up; 0: 1,000,000 */
+	double lp_gap;                            /* relative, of a certificate that is believed; 0: 1e-7 */
 	int entity_kind;                          /* hierarchy: 1 + enum hd_entity_kind for all entities; 0: as in the state */
 };
 

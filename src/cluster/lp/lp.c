@@ -245,7 +245,8 @@ static void solve_empty(struct hd_lp *lp, struct hd_lp_result *result)
 
 enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result)
 {
-	struct hd_lp_limits within = { limits && limits->seconds > 0 ? limits->seconds : 10, limits && limits->iterations ? limits->iterations : 1000000 };
+	struct hd_lp_limits within = { limits && limits->seconds > 0 ? limits->seconds : 10, limits && limits->iterations ? limits->iterations : 1000000,
+		limits && limits->gap > 0 ? limits->gap : HD_LP_GAP };
 	struct hd_lp_raw raw = { HD_LP_NUMERIC, 0 };
 	enum hd_err err = room_for_result(lp);
 
@@ -262,7 +263,7 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 			continue;                         /* nothing to certify: said thrice, twice from nothing, it is believed */
 		if (raw.status == HD_LP_OPTIMAL) {
 			result->gap = certify(lp, &result->objective);
-			if (result->gap <= HD_LP_GAP)
+			if (result->gap <= within.gap)
 				break;
 			result->status = HD_LP_NUMERIC;
 		}

@@ -38,7 +38,7 @@ const char *hd_lp_status_text(enum hd_lp_status status);
 
 enum hd_lp_what { HD_LP_COLUMN, HD_LP_ROW, HD_LP_COST };          /* for hd_lp_edit */
 
-struct hd_lp_limits { double seconds; uint32_t iterations; };     /* 0: 10 s, 1,000,000 */
+struct hd_lp_limits { double seconds; uint32_t iterations; double gap; };      /* 0: 10 s, 1,000,000, HD_LP_GAP */
 
 struct hd_lp_result {
 	enum hd_lp_status status;

@@ -351,9 +351,10 @@ static enum hd_err solve(struct plan *p)
 	for (uint32_t i = 0; !err && i < p->s->njobs; i++)
 		if (!p->seen.absent[i])
 			err = hd_ways_each(p->s, i, add_own, p);
+	const struct hd_lp_limits limits = { .iterations = p->policy->set.lp_iterations, .gap = p->policy->set.lp_gap };
 	for (uint32_t turn = 0, added = 1; !err && added; turn++) {
 		added = 0;
-		if (hd_lp_solve(p->lp, NULL, &p->last))
+		if (hd_lp_solve(p->lp, &limits, &p->last))
 			return no_memory(p);
 		p->nlps++;
 		p->iterations += p->last.iterations;

@@ -83,6 +83,7 @@ struct hd_program {
 	double row_lo[HD_PROGRAM_ROWS];
 	const void *context;                      /* of worth */
 	bool generate;                            /* pairs are priced, not listed */
+	bool cut;                                 /* and pricing was ended by the number of turns, not by its result */
 	uint32_t *listed;                         /* hash of pairs that are columns; 0 empty, shape + 1 */
 	uint32_t listed_cap;
 	struct hd_lp_result last;

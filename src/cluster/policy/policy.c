@@ -12,6 +12,8 @@ enum {
 	ELASTIC = HD_POLICY_ELASTIC, STEADY = HD_POLICY_STEADY,
 };
 
+#define HD_OVER 1e-6                              /* what take_off() may take */
+#define HD_BASE 1e-9                              /* what verify() lets pass */
 #define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
 
 const struct hd_sched_policy hd_sched_policies[] = {
@@ -158,6 +160,37 @@ static enum hd_err measure(const struct hd_sched_state *s, struct hd_shares *out
 	return HD_OK;
 }
 
+/* fifo as published gives away too much. */
+static bool is_faulty(const struct hd_policy *policy)
+{
+	return policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);
+}
+
+/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that stays for verify() to find. */
+static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_shares *out, struct hd_arena *arena)
+{
+	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time), *x = hd_arena_take(arena, out->nshapes + 1, sizeof *x), used[HD_SCHED_TYPES] = { 0 };
+
+	if (!time || !x)
+		return HD_E_NOMEM;
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		for (int m = 0; m < out->shape[k].nmembers; m++)
+			time[out->shape[k].member[m]] += out->x[k];
+		for (int d = 0; d < out->shape[k].nneeds && !is_faulty(policy); d++)
+			used[out->shape[k].need[d].type] += out->shape[k].need[d].n * out->x[k];
+	}
+	for (uint32_t k = 0; k < out->nshapes; k++) {
+		double over = 1;
+		for (int m = 0; m < out->shape[k].nmembers; m++)
+			over = fmax(over, time[out->shape[k].member[m]]);
+		for (int d = 0; d < out->shape[k].nneeds; d++)
+			over = fmax(over, used[out->shape[k].need[d].type] / s->types[out->shape[k].need[d].type].n);
+		x[k] = over <= 1 + HD_OVER ? out->x[k] / over : out->x[k];
+	}
+	out->x = x;
+	return HD_OK;
+}
+
 /* The base constraints, in every build: rule 1. */
 static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_state *s, const struct hd_shares *out, struct hd_arena *arena,
 	struct hd_diag *diag)
@@ -169,7 +202,7 @@ static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", s->njobs);
 	for (uint32_t k = 0; k < out->nshapes; k++) {
 		const struct hd_shape *shape = &out->shape[k];
-		if (!(out->x[k] >= 0 && out->x[k] <= 1 + 1e-7))
+		if (!(out->x[k] >= 0 && out->x[k] <= 1 + HD_BASE))
 			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu a share of %g", name, (unsigned long long)s->jobs[shape->member[0]].id,
 				out->x[k]);
 		for (int m = 0; m < shape->nmembers; m++) {
@@ -182,11 +215,10 @@ static enum hd_err verify(const struct hd_policy *policy, const struct hd_sched_
 			used[shape->need[d].type] += shape->need[d].n * out->x[k];
 	}
 	for (uint32_t i = 0; i < s->njobs; i++)
-		if (time[i] > 1 + 1e-7)
+		if (time[i] > 1 + HD_BASE)
 			return hd_fail(diag, HD_E_BUG, "policy %s gives job %llu %.12g of its time", name, (unsigned long long)s->jobs[i].id, time[i]);
-	bool faulty = policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);   /* fifo as published gives away too much */
-	for (uint32_t j = 0; j < s->ntypes && !faulty; j++)
-		if (used[j] > s->types[j].n * (1 + 1e-7))
+	for (uint32_t j = 0; j < s->ntypes && !is_faulty(policy); j++)
+		if (used[j] > s->types[j].n * (1 + HD_BASE))
 			return hd_fail(diag, HD_E_BUG, "policy %s gives away %.12g of %u devices of type %s", name, used[j], s->types[j].n, s->types[j].name);
 	return HD_OK;
 }
@@ -329,6 +361,8 @@ enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_s
 		err = fall_back(policy, state, arena, &out);
 	if (!err)
 		err = sort(&out, arena);
+	if (!err)
+		err = take_off(policy, state, &out, arena);
 	if (!err)
 		err = measure(state, &out, arena);
 	if (!err)

@@ -161,6 +161,7 @@ enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_stat
 		out->objective = joined(policy->set.policy, out->objective, shares.objective);
 		out->work_conserving &= shares.work_conserving;
 		out->kept |= shares.kept;
+		out->cut |= shares.cut;
 		out->nlps += shares.nlps;
 		out->iterations += shares.iterations;
 		out->gap = fmax(out->gap, shares.gap);

@@ -451,7 +451,8 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 
 static enum hd_err solve_once(struct hd_program *pg)
 {
-	enum hd_err err = hd_lp_solve(pg->lp, NULL, &pg->last);
+	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations, .gap = pg->seen->set->lp_gap };
+	enum hd_err err = hd_lp_solve(pg->lp, &limits, &pg->last);
 
 	pg->nlps++;
 	pg->iterations += pg->last.iterations;
@@ -480,6 +481,7 @@ enum hd_err hd_program_solve(struct hd_program *pg)
 		err = price(pg, &added);
 		if (!err && added)
 			err = solve_once(pg);
+		pg->cut |= added && turn + 1 == HD_TURNS;         /* who asks is told: nothing better was looked for any more */
 	}
 	return err;
 }
@@ -534,5 +536,6 @@ enum hd_err hd_program_shares(const struct hd_program *pg, struct hd_shares *out
 	out->nlps = pg->nlps;
 	out->iterations = pg->iterations;
 	out->gap = pg->gap;
+	out->cut = pg->cut;
 	return err ? no_memory((struct hd_program *)pg) : HD_OK;
 }
