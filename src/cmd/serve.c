@@ -106,6 +106,13 @@ static void say(void *user, const char *kind, uint64_t job, const char *text)
 		fprintf(stderr, ">> %s  %s\n", kind, text);
 }
 
+/* What listens is told, --quiet or not. */
+static void tell_port(void *user, const char *url)
+{
+	const char *dir = user;
+	fprintf(stderr, ">> http  %s  to who has %s/token\n", url, dir);
+}
+
 static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 {
 	const char *text = cmd->args.has[HD_OPT_POOLS] ? cmd->args.text[HD_OPT_POOLS] : "";
@@ -145,6 +152,8 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	http->dir = dir;
 	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
+	http->opened = tell_port;
+	http->user = dir;
 	const struct hd_front front = { &hd_http_front_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] : hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
