@@ -398,8 +398,11 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 
 static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
 {
+	struct hd_member_peer *peer = msg->on ? peer_add(m, msg->learner) : peer_of(m, msg->learner);
 	struct hd_member_action *a = hd_member_act(m, HD_DO_DONATE);
 
+	if (peer)
+		peer->taught = msg->on;
 	a->worker = msg->learner;
 	a->flag = msg->on;
 }
@@ -541,7 +544,8 @@ static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
 	}
 	for (uint32_t i = 0; i < m->npeers; i++)
-		if (!m->has_view || hd_member_is_in(m, m->peer[i].worker) || (m->next.open && hd_view_has(&m->next.view, m->peer[i].worker)))
+		if (!m->has_view || m->peer[i].taught || hd_member_is_in(m, m->peer[i].worker) ||
+		    (m->next.open && hd_view_has(&m->next.view, m->peer[i].worker)))
 			connect(m, &m->peer[i]);
 }
 

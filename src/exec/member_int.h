@@ -8,7 +8,7 @@
 enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64 };
 
 /* slotted: it has its slots for the step before, in that epoch */
-struct hd_member_peer { uint32_t worker, slotted_epoch; uint64_t slotted; bool up; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
+struct hd_member_peer { uint32_t worker, slotted_epoch; uint64_t slotted; bool up, taught; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
 struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
 
 /* A view that is prepared or decided, and not in force. */
