@@ -430,11 +430,23 @@ static void on_stop(struct hd_member *m, const struct hd_msg_stop *msg)
 	m->stop_code = msg->code;
 }
 
+/* Whom it was to learn from, and whether that one was told, only the coordinator before knew. */
+static void on_other_coordinator(struct hd_member *m)
+{
+	if (m->state != HD_LEARNING || m->learned || !m->learning || m->from.donor == HD_NOBODY)
+		return;
+	m->learning = false;
+	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
+}
+
 static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg)
 {
 	if (msg->term < m->term)
 		return;
+	bool other = m->term && msg->term > m->term;
 	m->term = msg->term;
+	if (other)
+		on_other_coordinator(m);
 	switch ((int)msg->kind) {
 	case HD_MSG_ADMIT:   on_admit(m, &msg->admit); break;
 	case HD_MSG_REFUSE:  hd_member_exit(m, msg->refuse.code, keep_text(m, msg->refuse.why, msg->refuse.nwhy)); break;

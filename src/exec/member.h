@@ -24,7 +24,8 @@
  *     parameters (PARM); all parameters here: FINISH. In the first step of a view a member that lacks slots of its chains does FETCH;
  *     nobody does UPDATE before all of them said SLOTTED: until then slots are those of X_s, wherever they are. NORM waits as the table does
  *     (rule 4), so slots stand still while a scribe works at a boundary.
- *  8. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again. Links
+ *  8. A link that closed lost what was on it: when the coordinator is there again, all that awaits an answer is said again; to another
+ *     coordinator than the one that named its donor, a learner that has nothing yet says WARM. Links
  *     between members are mended by the coordinator's new epoch. A member calls the members, those to come, and whom it teaches.
  *  9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM name the step that hd_member_exchange() is of while they are carried out: no
  *     call asks for anything of a step and begins the next.

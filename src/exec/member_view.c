@@ -144,7 +144,7 @@ bool hd_member_switch(struct hd_member *m)
 
 void hd_member_learned(struct hd_member *m, uint64_t step)
 {
-	if (m->state != HD_LEARNING)
+	if (m->state != HD_LEARNING || !m->learning)
 		return;
 	bool first = !m->learned;
 	m->learned = true;
