@@ -339,6 +339,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (!hd_co_is_here(w))
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
+	hd_co_untaught(co, w);
 	w->state = HD_W_OUT;
 	if (w->up)
 		stale(co, w->worker);
@@ -491,10 +492,12 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 			hd_co_dead(co, w, "it left before it took part");
 			return;
 		}
-		if (w->asked)
+		if (w->asked) {
 			hd_co_dead(co, w, "it left while it was asked");
-		else
-			w->state = HD_W_LEFT;
+			return;
+		}
+		hd_co_untaught(co, w);
+		w->state = HD_W_LEFT;
 		return;
 	}
 	w->draining = true;

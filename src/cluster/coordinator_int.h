@@ -135,5 +135,6 @@ void hd_co_void(struct hd_coordinator *co);               /* the planned change 
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
 void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
+void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);  /* it learns no more: its donor, if it has one, may forget it */
 
 #endif

@@ -82,11 +82,16 @@ static void say_donate(struct hd_coordinator *co, uint32_t donor, uint32_t learn
 	hd_co_send(co, w, msg);
 }
 
-void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
+void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	if (w->donor != HD_NOBODY)
 		say_donate(co, w->donor, w->worker, false);
 	w->donor = HD_NOBODY;
+}
+
+void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_untaught(co, w);
 	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
 	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
@@ -352,8 +357,7 @@ void hd_co_switched(struct hd_coordinator *co)
 		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
 		next[i] = w ? w->sealed : 0;
 		if (w && hd_co_is_here(w) && w->state != HD_W_MEMBER) {
-			say_donate(co, w->donor, w->worker, false);
-			w->donor = HD_NOBODY;
+			hd_co_untaught(co, w);
 			w->state = HD_W_MEMBER;
 			w->done_ns = co->now_ns;
 		}

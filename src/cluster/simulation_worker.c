@@ -455,8 +455,10 @@ static void donate(struct sim *s, struct sim_proc *p, uint32_t slot, uint32_t le
 			p->donor_for[i] = p->donor_for[--p->ndonor_for];
 		return;
 	}
-	if (i == p->ndonor_for && i < SIM_PROCS)
-		p->donor_for[p->ndonor_for++] = learner;
+	if (i == SIM_PROCS)
+		memmove(p->donor_for, p->donor_for + 1, --i * sizeof *p->donor_for);      /* of a coordinator before */
+	p->donor_for[i] = learner;
+	p->ndonor_for = i < p->ndonor_for ? p->ndonor_for : i + 1;
 	if (!sim_up(s, slot, sim_slot(s, learner)))
 		return;
 	task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
@@ -781,7 +783,7 @@ void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other)
 		want(s, slot);
 }
 
-/* What waits from a peer whose link closed is gone with it; so is a donor's stream. */
+/* What waits from a peer whose link closed is gone with it; so is a donor's stream, until it is asked for again. */
 void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 {
 	struct sim_proc *p = &s->proc[slot];
@@ -791,7 +793,6 @@ void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 		if (p->waiting[i]->from != worker)
 			p->waiting[kept++] = p->waiting[i];
 	p->nwaiting = kept;
-	donate(s, p, slot, worker, false);
 	if (p->m && p->learns_from == worker && hd_member_state(p->m) == HD_LEARNING) {
 		p->has_state = false;
 		p->learns_from = HD_NOBODY - 1;

@@ -91,6 +91,7 @@ struct hd_elastic {
 	char exit_text[HD_MSG_TEXT + 1], text[HD_MSG_TEXT + 1];
 	char address[HD_ELASTIC_ADDR];
 	struct hd_taught taught[HD_ELASTIC_PUPILS];
+	uint32_t pupil_to_be[HD_MAX_MEMBERS], npupils_to_be; /* whom the coordinator named, the oldest first: taught whenever they ask */
 	bool teaching;                    /* TEACH of nobody is with the hand */
 	uint32_t donor;                   /* from whom we learn; HD_NOBODY */
 	uint64_t next_piece, next_lesson; /* to ask for; for the hand to learn */

@@ -7,8 +7,8 @@
 
 /* Teaching, the wire's part. A pupil asks for piece after piece, two at a time, and asks again while one does not come: the
  * end of an epoch may cut off a piece, or drop the question. A coordinator that came later, or back, says DONATE again: the teaching
- * goes on. Whether the pupil does, its questions say: piece 0 begins anew, and one beyond what was taught is of a teaching that has
- * ended. */
+ * goes on. That the link to a pupil closed may be heard after DONATE: who was named is taught when it asks. Whether the pupil goes on, its
+ * questions say: piece 0 begins anew, and one beyond what was taught is of a teaching that has ended. */
 
 enum { HD_ASK_BYTES = 16 };               /* u64 number of the piece, u64 request to answer */
 
@@ -71,13 +71,36 @@ static void begin(struct hd_elastic *e, uint32_t learner)
 		give_teach(e, t, true);
 		return;
 	}
-	/* all places are taken: the learner hears nothing and is named another donor, or this one later */
+	/* all places are taken: it asks again, and one becomes free */
+}
+
+static bool is_named(const struct hd_elastic *e, uint32_t learner)
+{
+	for (uint32_t i = 0; i < e->npupils_to_be; i++)
+		if (e->pupil_to_be[i] == learner)
+			return true;
+	return false;
+}
+
+/* More of them than a job has members are of coordinators before: the oldest is forgotten. */
+static void name(struct hd_elastic *e, uint32_t learner, bool on)
+{
+	uint32_t *at = e->pupil_to_be, n = 0;
+	bool full = on && e->npupils_to_be == HD_MAX_MEMBERS && !is_named(e, learner);
+
+	for (uint32_t i = full; i < e->npupils_to_be; i++)
+		if (at[i] != learner)
+			at[n++] = at[i];
+	if (on)
+		at[n++] = learner;
+	e->npupils_to_be = n;
 }
 
 void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on)
 {
 	struct hd_taught *t = pupil_of(e, learner);
 
+	name(e, learner, on);
 	if (t && !on)
 		end(e, t);
 	else if (!t && on)
@@ -137,9 +160,14 @@ void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *byt
 {
 	struct hd_taught *t = pupil_of(e, learner);
 
-	if (!t || len != HD_ASK_BYTES)
+	if (len != HD_ASK_BYTES)
 		return;
 	uint64_t number = hd_get64(bytes), request = hd_get64(bytes + 8);
+	if (!t) {
+		if (number == 0 && is_named(e, learner))
+			begin(e, learner);        /* it asks again */
+		return;
+	}
 	struct hd_lesson_out *out = &t->out[number % HD_ELASTIC_ASKED];
 	if (number > t->taken + 1) {
 		hd_hub_drop(&e->hub, learner, HD_CLOSE_DROPPED, "it goes on with a teaching that has ended");
