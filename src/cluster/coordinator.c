@@ -104,7 +104,7 @@ uint64_t hd_co_store(struct hd_coordinator *co)
 	return put_record(co);
 }
 
-static void release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why)
+void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_RELEASE);
 
@@ -129,7 +129,7 @@ void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
 	}
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (hd_co_is_here(&co->worker[i]))
-			release(co, &co->worker[i], code, co->halt_why);
+			hd_co_release(co, &co->worker[i], code, co->halt_why);
 }
 
 static void end_if_all_left(struct hd_coordinator *co)
@@ -322,7 +322,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		tell_peer(co, other, w);
 	}
 	if (co->phase == HD_CO_ENDING) {
-		release(co, w, co->end_code, co->halt_why);
+		hd_co_release(co, w, co->end_code, co->halt_why);
 		return;
 	}
 	if (w->state != HD_W_MEMBER && co->has_view)

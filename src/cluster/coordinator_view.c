@@ -10,6 +10,7 @@
  *	Else step k is finished: a sum or the table that anybody holds is published by holders; if a bucket or the
  *	table is held by nobody, what no survivor computes or computed is dealt out as further passes.
  *
+ * Whoever is behind what a member could only do with everybody of its view is of no view any more: it was to leave, and lacks a last word.
  * Passes of survivors never overlap: they come from one view, or from one VIEW that covered what was missing then. */
 
 static void ask(struct hd_coordinator *co, struct hd_co_worker *w)
@@ -92,12 +93,38 @@ static void sort_in(struct verdict *v, struct hd_co_worker *w)
 	v->n++;
 }
 
+static bool answers_as_member(const struct hd_co_worker *w)
+{
+	return w->asked && hd_co_is_here(w) && w->answer.said && w->answer.member;
+}
+
+/* Who begins s knows that its whole view has sealed s - 1; so does who has sealed s, which it began. */
+static void let_go(struct hd_coordinator *co)
+{
+	uint64_t least = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		uint64_t began = w->answer.begun || !w->answer.at ? w->answer.at : w->answer.at - 1;
+		if (answers_as_member(w) && began > least)
+			least = began;
+	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (!answers_as_member(w) || w->answer.at >= least)
+			continue;
+		hd_co_release(co, w, w->draining ? 75 : 0, "this worker left the job");
+		w->state = HD_W_LEFT;
+	}
+}
+
 static void judge(struct hd_coordinator *co, struct verdict *v)
 {
 	*v = (struct verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
+	let_go(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (!w->asked || !hd_co_is_here(w) || !w->answer.said || !w->answer.member)
+		if (!answers_as_member(w))
 			continue;
 		sort_in(v, w);
 		v->step = w->answer.at < v->step ? w->answer.at : v->step;
