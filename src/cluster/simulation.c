@@ -365,13 +365,14 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 	s->commit_ns = s->now;
 }
 
-/* A member that lives and was never cut off holds the state: nobody may begin from disk. */
+/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
 static void check_lost(struct sim *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *p = &s->proc[i];
 		if (p->alive && !p->paused && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) && !link_of(s, i, SIM_CO)->silent[0] &&
-		    !link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T && s->now - p->paused_until > 2 * SIM_T)
+		    !link_of(s, i, SIM_CO)->silent[1] && s->now - s->slow_until > 2 * SIM_T &&
+		    s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T && s->now - p->paused_until > 2 * SIM_T)
 			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk", p->id, (unsigned long long)p->version);
 	}
 }
