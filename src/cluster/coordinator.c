@@ -173,17 +173,13 @@ static struct hd_co_worker *place(struct hd_coordinator *co)
 			break;
 	}
 	if (best) {
-		uint64_t *sum = best->answer.sum, *parm = best->answer.parm, *slot = best->answer.slot, bit = (uint64_t)(best - co->worker);
+		uint64_t *sum = best->answer.sum, *parm = best->answer.parm, *slot = best->answer.slot;
 		memset(best, 0, sizeof *best);
 		best->answer.sum = sum;
 		best->answer.parm = parm;
 		best->answer.slot = slot;
 		best->guest = best->donor = HD_NOBODY;
 		best->joined_ns = best->done_ns = co->now_ns;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {          /* what it reported when it was somebody else */
-			co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-			co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-		}
 	}
 	return best;
 }
@@ -331,10 +327,27 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	hd_co_ask(co, w);
 }
 
+/* What it reported of others: nobody takes it back any more. */
+static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	uint64_t bit = (uint64_t)(w - co->worker);
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+	}
+}
+
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_untaught(co, w);
+	forget_reports(co, w);
+	w->state = HD_W_LEFT;
+}
+
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
 {
 	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED || co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
-	uint64_t bit = (uint64_t)(w - co->worker);
 
 	if (!hd_co_is_here(w))
 		return;
@@ -344,10 +357,9 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	if (w->up)
 		stale(co, w->worker);
 	hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
+	forget_reports(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *other = &co->worker[i];
-		other->suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
-		other->closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 		if (!hd_co_is_here(other) || other->donor != w->worker)
 			continue;
 		if (other->state == HD_W_READY && co->phase == HD_CO_DECIDED && hd_view_has(&co->next, other->worker))
@@ -496,8 +508,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 			hd_co_dead(co, w, "it left while it was asked");
 			return;
 		}
-		hd_co_untaught(co, w);
-		w->state = HD_W_LEFT;
+		hd_co_left(co, w);
 		return;
 	}
 	w->draining = true;

@@ -113,6 +113,7 @@ uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay *
 uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* those that were asked for, and the remote ones */
 /* May one more be of those who are wanted, beside so many? */
 bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes);
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it goes, and has a say no more */
 void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
 void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why);
 void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);       /* RELEASE to all, then EXIT */

@@ -365,7 +365,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
 		if (w && hd_co_is_here(w) && !hd_view_has(&co->next, w->worker))
-			w->state = HD_W_LEFT;
+			hd_co_left(co, w);
 	}
 	co->view = co->next;
 	co->view_epoch = 0;

@@ -114,7 +114,7 @@ static void let_go(struct hd_coordinator *co)
 		if (!answers_as_member(w) || w->answer.at >= least)
 			continue;
 		hd_co_release(co, w, w->draining ? 75 : 0, "this worker left the job");
-		w->state = HD_W_LEFT;
+		hd_co_left(co, w);
 	}
 }
 
