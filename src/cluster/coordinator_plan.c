@@ -376,9 +376,14 @@ void hd_co_switched(struct hd_coordinator *co)
 	hd_co_store(co);
 	co->phase = HD_CO_IDLE;
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (hd_co_is_here(&co->worker[i]) && co->worker[i].state != HD_W_MEMBER)
-			hd_co_send(co, &co->worker[i], hd_co_msg(co, HD_MSG_ENTERED));
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_FREE || w->state == HD_W_OUT || w->state == HD_W_MEMBER)
+			continue;
+		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));         /* also to who leaves, which may lack a word of those who left before */
+		if (w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
+			hd_co_unlearn(co, w);
+	}
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->halting; i++)
 		hd_co_change_again(co, &co->worker[i]);
 	hd_co_commit(co);

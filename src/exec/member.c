@@ -285,6 +285,12 @@ void hd_member_leave(struct hd_member *m, bool gone)
 	hd_member_say(m, msg);
 }
 
+void hd_member_left(struct hd_member *m)
+{
+	hd_member_leave(m, true);
+	hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
+}
+
 /* A link that closed lost what was on it: everything that awaits an answer is said again. */
 static void on_coordinator(struct hd_member *m)
 {
@@ -409,6 +415,10 @@ static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
 
 void hd_member_entered(struct hd_member *m, uint32_t epoch)
 {
+	if (m->state == HD_MEMBER && m->next.open && m->next.view.epoch == epoch && !hd_view_has(&m->next.view, m->worker)) {
+		hd_member_left(m);
+		return;
+	}
 	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch || (m->next.open && m->next.view.epoch > epoch))
 		return;
 	m->next.open = false;                             /* an earlier one, that came to nothing */

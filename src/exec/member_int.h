@@ -93,8 +93,9 @@ void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_watch(struct hd_member *m);                /* a view came in force: members that are not connected are suspected */
 void hd_member_say_learned(struct hd_member *m);
-void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none */
+void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none, or will be none */
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
+void hd_member_left(struct hd_member *m);                 /* it has no part in the next view, and all is done for the present one */
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
 bool hd_member_all_slotted(const struct hd_member *m);    /* all who fetch in this step have what they lacked */

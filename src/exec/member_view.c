@@ -130,8 +130,7 @@ bool hd_member_switch(struct hd_member *m)
 		if (!hd_seals_has(&m->seals, m->next.view.member[i], m->at))
 			return false;
 	if (!hd_view_has(&m->next.view, m->worker)) {
-		hd_member_leave(m, true);
-		hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
+		hd_member_left(m);
 		return true;
 	}
 	m->epoch = m->next.view.epoch;
