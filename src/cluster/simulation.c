@@ -673,6 +673,7 @@ static void tick(struct sim *s, const struct sim_event *ev)
 	sim_ask_again(s, ev->end);
 	if (!p->alive || p->gen != ev->gen)
 		return;
+	sim_teach_standing(s, ev->end);
 	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq, .longest_ns = (uint64_t)s->step_ns, .busy = true });
 	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end, .gen = ev->gen });
 }

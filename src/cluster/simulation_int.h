@@ -140,6 +140,7 @@ void sim_start(struct sim *s, int64_t in_ns);
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);
 void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
+void sim_teach_standing(struct sim *s, uint32_t slot);            /* now and then, as the runtime does */
 void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
 void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
 void sim_ask_again(struct sim *s, uint32_t slot);

@@ -222,6 +222,12 @@ static void feed(struct sim *s, uint32_t slot)
 				.val = { 0, p->tag } });
 }
 
+void sim_teach_standing(struct sim *s, uint32_t slot)
+{
+	if (hd_member_holds(s->proc[slot].m))
+		feed(s, slot);
+}
+
 /* ---- sharded state ---- */
 
 static void send_part(struct sim *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind)

@@ -59,7 +59,7 @@ struct hd_duty {
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
 	const struct hd_vrange *range;    /* COMPUTE */
-	const struct hd_view *view;       /* PREPARE, BEGIN */
+	const struct hd_view *view;       /* PREPARE, BEGIN, TEACH of nobody */
 };
 
 /* What came of one: the duty, and what it says. */

@@ -219,10 +219,10 @@ static uint64_t teaching_budget(const struct hd_elastic *e)
 }
 
 /* A learner that has become a member makes its own steps. */
-static void teach_all(struct hd_elastic *e, uint64_t step, uint64_t budget)
+static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
 {
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
-		if (e->taught[i].teacher.worker && !hd_view_has(&e->adopted, e->taught[i].learner))
+		if (e->taught[i].teacher.worker && !hd_view_has(view, e->taught[i].learner))
 			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
 }
 
@@ -235,7 +235,7 @@ DUTY(boundary)
 		done->lacks = true;
 		return HD_OK;
 	}
-	teach_all(e, d->step, teaching_budget(e));
+	teach_all(e, &e->adopted, d->step, teaching_budget(e));
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
 		hd_share_drop_slots(e->worker);
@@ -269,7 +269,8 @@ DUTY(restore)
 	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
 }
 
-/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. */
+/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in force may not have been adopted
+ * here: that comes with its first step. */
 DUTY(teach)
 {
 	struct hd_taught *t = &e->taught[d->number];
@@ -278,7 +279,7 @@ DUTY(teach)
 	(void)diag;
 	if (d->worker == HD_NOBODY) {
 		if (e->between)
-			teach_all(e, hd_worker_at(e->worker), UINT64_MAX);
+			teach_all(e, d->view, hd_worker_at(e->worker), UINT64_MAX);
 		return HD_OK;
 	}
 	(void)HD_FAILPOINT(TEACH_BEGIN);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/le.h"
 #include "sys/failpoint.h"
 
@@ -111,11 +112,13 @@ void hd_elastic_teach(struct hd_elastic *e, uint32_t learner, bool on)
 void hd_elastic_teach_standing(struct hd_elastic *e)
 {
 	struct hd_diag diag = { "" };
+	struct hd_view *view = e->teaching || !hd_member_holds(e->member) ? NULL : hd_alloc(sizeof *view);
 
-	if (e->teaching || !hd_member_holds(e->member))
-		return;
+	if (!view)
+		return;                   /* without memory: the next time */
+	*view = *hd_member_view(e->member);
 	e->teaching = true;
-	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = HD_NOBODY, .flag = true }, &diag))
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_TEACH, .worker = HD_NOBODY, .flag = true, .view = view }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
 }
 
