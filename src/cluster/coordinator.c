@@ -383,8 +383,10 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	struct hd_co_worker *w = hd_co_find(co, msg->worker);
 	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
 
-	if (by->state != HD_W_MEMBER)
+	if (by->state != HD_W_MEMBER) {           /* of a newcomer: what it lacks is said again in a new epoch alone */
+		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
 		return;
+	}
 	/* it left, but not everybody has what it said last: those who have not entered the next view would wait for ever */
 	if (!w || !hd_co_is_here(w)) {
 		co->mend |= msg->why != HD_HEARD && co->has_view && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
@@ -564,10 +566,11 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 			stale(co, from);
 		return;
 	}
-	if (msg->epoch > w->spoke)
+	/* whoever speaks in an epoch has adopted it; a learner's seal only announces it */
+	bool announces = msg->kind == HD_MSG_SEAL && !msg->seal.ran;
+	if (msg->epoch > w->spoke && !announces)
 		w->spoke = msg->epoch;
-	/* whoever speaks in the decided epoch has adopted it; a learner's seal only announces it */
-	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !(msg->kind == HD_MSG_SEAL && !msg->seal.ran))
+	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !announces)
 		hd_co_switched(co);
 	switch ((int)msg->kind) {
 	case HD_MSG_WARM:     on_warm(co, w); break;

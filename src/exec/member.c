@@ -349,6 +349,17 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 	m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
 }
 
+/* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
+static bool is_awaited(const struct hd_member *m, uint32_t worker)
+{
+	bool known = m->switch_step != HD_NO_STEP && hd_seals_has(&m->seals, worker, m->switch_step);
+
+	for (uint32_t i = 0; m->state == HD_LEARNING && m->next.open && !known && i < m->seals.nmembers; i++)
+		if (m->seals.by[i].worker == worker)
+			return true;
+	return false;
+}
+
 static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 {
 	if (worker == HD_COORDINATOR) {
@@ -356,7 +367,7 @@ static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
 		return;
 	}
 	struct hd_member_peer *peer = peer_of(m, worker);
-	bool matters = hd_member_is_in(m, worker) || (m->next.open && hd_view_has(&m->next.view, worker));
+	bool matters = hd_member_is_in(m, worker) || (m->next.open && hd_view_has(&m->next.view, worker)) || is_awaited(m, worker);
 	if (!peer)
 		return;
 	if (why == HD_CLOSED || why == HD_EXITED)
