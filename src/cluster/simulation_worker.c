@@ -800,8 +800,7 @@ void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker)
 			p->waiting[kept++] = p->waiting[i];
 	p->nwaiting = kept;
 	if (p->m && p->learns_from == worker && hd_member_state(p->m) == HD_LEARNING) {
-		p->has_state = false;
 		p->learns_from = HD_NOBODY - 1;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED });
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = p->has_state });
 	}
 }

@@ -98,6 +98,7 @@ struct hd_elastic {
 	struct hd_lesson lesson[HD_ELASTIC_LESSONS];  /* bytes owned */
 	uint64_t next_request;
 	struct hd_slots slots;
+	bool whole;                       /* the last piece made X_step whole, and none is with the hand that may change it */
 	uint32_t lessons;                 /* counts donors; results of an earlier one's pieces are void */
 	enum hd_err wire_err;
 	struct hd_diag wire_diag;

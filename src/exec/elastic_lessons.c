@@ -262,6 +262,7 @@ void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step)
 
 	e->lessons++;
 	e->next_lesson = 0;
+	e->whole = false;
 	e->donor = donor;
 	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++)
 		e->lesson[i].here = false;
@@ -284,7 +285,7 @@ static void unlearned(struct hd_elastic *e)
 {
 	e->donor = HD_NOBODY;
 	e->lessons++;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = e->whole });
 }
 
 /* The next piece in order, if it is here, to the hand. */
@@ -297,6 +298,7 @@ static void teach_hand(struct hd_elastic *e)
 		return;
 	l->here = false;
 	l->learning = true;
+	e->whole = false;
 	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_LESSON, .step = l->number, .worker = e->donor, .pass = e->lessons,
 		.number = (uint32_t)(l - e->lesson), .bytes = l->bytes, .len = l->len }, &diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);
@@ -326,6 +328,7 @@ void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done)
 			return;
 		}
 		e->next_lesson++;
+		e->whole = done->learned;
 		if (done->learned)
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = done->step });
 	}

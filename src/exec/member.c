@@ -404,7 +404,7 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 	}
 	m->state = HD_LEARNING;
 	m->learning = true;
-	m->learned = m->held = m->next.open = m->joined_step = false;
+	m->learned = m->held = m->next.open = m->joined_step = m->cut = false;
 	m->switch_step = HD_NO_STEP;
 	m->asked = 0;
 	m->from = *msg;
@@ -436,6 +436,8 @@ void hd_member_entered(struct hd_member *m, uint32_t epoch)
 	m->switch_step = HD_NO_STEP;
 	m->epoch = epoch;
 	hd_member_act(m, HD_DO_EPOCH);
+	if (m->cut)
+		hd_member_unlearn(m);
 }
 
 static const char *keep_text(struct hd_member *m, const char *text, uint32_t len)
@@ -635,12 +637,20 @@ static void on_warmed(struct hd_member *m)
 	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
 }
 
-static void on_unlearned(struct hd_member *m)
+void hd_member_unlearn(struct hd_member *m)
+{
+	m->learning = m->learned = m->held = m->next.open = m->cut = false;
+	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));         /* ready to learn, from somebody else */
+}
+
+/* What was announced others count on: rule 2. */
+static void on_unlearned(struct hd_member *m, const struct hd_member_event *event)
 {
 	if (m->state != HD_LEARNING)
 		return;
-	m->learning = m->learned = m->held = m->next.open = false;
-	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));         /* ready to learn, from somebody else */
+	m->cut = event->whole && m->joined_step && m->next.open && m->switch_step == m->at;
+	if (!m->cut)
+		hd_member_unlearn(m);
 }
 
 static void on_ready(struct hd_member *m, const struct hd_member_event *event)
@@ -660,7 +670,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_LOST:      on_lost(m, event->worker, event->why); break;
 	case HD_IN_WARMED:    on_warmed(m); break;
 	case HD_IN_LEARNED:   hd_member_learned(m, event->step); break;
-	case HD_IN_UNLEARNED: on_unlearned(m); break;
+	case HD_IN_UNLEARNED: on_unlearned(m, event); break;
 	case HD_IN_FINAL:
 	case HD_IN_COMPUTED:
 	case HD_IN_ROOT:

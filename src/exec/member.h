@@ -11,7 +11,8 @@
  *
  *  1. The gate: BEGIN(s + 1) comes after SEAL(s) of every member that ran s, and in a new view's first step also of its new members.
  *     Until then gradient buffers keep the sums of s and the table.
- *  2. The switch: s0 is the first step all of whose SEALs know of a decided view; steps >= s0 + 2 run under it.
+ *  2. The switch: s0 is the first step all of whose SEALs know of a decided view; steps >= s0 + 2 run under it. A newcomer that has
+ *     announced X_{s0 + 2} keeps it though its donor goes; if it is not to be a member after all, it says WARM.
  *  3. FENCE ends an epoch: EPOCH, no BEGIN until its VIEW; what computes goes on; passes that were begun count.
  *     An event of an earlier epoch (`epoch` of the event) changes nothing. Work is named by (step, worker, pass), not by epoch.
  *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
@@ -66,7 +67,7 @@ struct hd_member_config {
 	X(LOST,      "worker, why, text",            "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again")     \
 	X(WARMED,    "",                             "WARM is done")                                                            \
 	X(LEARNED,   "step",                         "X_step is here, and is being followed")                                   \
-	X(UNLEARNED, "",                             "the donor's stream ended: what was learned is void")                      \
+	X(UNLEARNED, "whole",                        "the donor's stream ended; whole: what LEARNED told last is untouched")  \
 	X(FINAL,     "step, pass, bucket",           "all roots of the pass of that bucket are final")                          \
 	X(COMPUTED,  "step, pass",                   "the pass is done: all its buckets are final, its table entries there")    \
 	X(ROOT,      "epoch, worker, ordinal, bucket", "a root came")                                                           \
@@ -104,7 +105,7 @@ struct hd_member_event {
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
 	const char *name, *text;                  /* of TELL: kind, JSON */
-	bool halt, busy;
+	bool halt, busy, whole;
 };
 
 /*        id        payload                     what the runtime does                                                           */

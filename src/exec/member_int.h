@@ -39,6 +39,7 @@ struct hd_member {
 	bool peer_lost;                   /* a member was lost since the coordinator was */
 
 	bool warmed, learning, learned;   /* learning: a donor's stream is there */
+	bool cut;                         /* not any more, but X_at is, and was announced */
 	struct hd_msg_learn from;
 
 	bool has_view, held, status_said;
@@ -95,6 +96,7 @@ void hd_member_watch(struct hd_member *m);                /* a view came in forc
 void hd_member_say_learned(struct hd_member *m);
 void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none, or will be none */
 void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
+void hd_member_unlearn(struct hd_member *m);              /* says WARM */
 void hd_member_left(struct hd_member *m);                 /* it has no part in the next view, and all is done for the present one */
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */

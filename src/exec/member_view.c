@@ -80,7 +80,7 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 	m->has_view = true;
 	m->next.open = false;
 	m->switch_step = HD_NO_STEP;
-	m->hold = false;
+	m->hold = m->cut = false;
 	m->state = HD_MEMBER;
 	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
 	hd_member_watch(m);
@@ -310,6 +310,8 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	if (!hd_view_has(&view, m->worker)) {
 		if (member)
 			hd_member_fenced(m, "the job went on without this worker");
+		else if (m->cut)
+			hd_member_unlearn(m);
 		return;
 	}
 	bool was_scribe = member && m->was_scribe;
