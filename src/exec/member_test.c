@@ -1,0 +1,107 @@
+#include "exec/member.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+/* Events that come too late, which the simulation's worker holds back as the runtime does: the machine needs neither. Worker 0 of 0 and 1, which
+ * own nothing but one bucket (0 does) and two virtual nodes. */
+struct at_work { struct hd_member *m; struct hd_view view; int64_t now; };
+
+static struct hd_member_actions feed(struct at_work *w, struct hd_member_event event) { return hd_member_step(w->m, &event, ++w->now); }
+
+static struct hd_member_actions hear(struct at_work *w, struct hd_msg msg)
+{
+	msg.term = 1;
+	return feed(w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = HD_COORDINATOR, .msg = &msg });
+}
+
+static uint32_t count(struct hd_member_actions done, enum hd_member_action_kind kind)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < done.n; i++)
+		n += done.at[i].kind == kind;
+	return n;
+}
+
+/* FENCE, and the view of all `n` from step 0 on, in which nothing is there yet. */
+static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_t n, bool again, bool afresh)
+{
+	static const uint32_t member[] = { 0, 1 }, ndevices[] = { 1, 1 };
+	static const uint64_t at[] = { 0, 0 };
+	struct hd_passes passes = { 0 };
+	const struct hd_have nobody = { 0, 0 };
+
+	hd_view_even(&w->view, epoch, member, ndevices, n, 2);
+	assert_int_equal(hd_passes_of_view(&passes, &w->view), HD_OK);
+	hear(w, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = epoch });
+	struct hd_msg msg = { .kind = HD_MSG_VIEW, .epoch = epoch, .view = { .afresh = afresh, .hold = afresh, .halt = HD_NO_STEP,
+		.nmember = n, .member = member, .nat = n, .at = at, .nrank = w->view.nranks, .rank = w->view.rank } };
+	if (again) {
+		msg.view.npass = passes.npasses;
+		msg.view.pass = passes.pass;
+		msg.view.nrange = passes.nranges;
+		msg.view.range = passes.range;
+		msg.view.nhave = 1;
+		msg.view.have = &nobody;
+	}
+	return hear(w, msg);
+}
+
+/* Both have begun step 0 in epoch 1. */
+static void set_up(struct at_work *w)
+{
+	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
+	uint32_t begun;
+
+	memset(w, 0, sizeof *w);
+	assert_int_equal(hd_member_create(&w->m, &config, NULL), HD_OK);
+	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 0, 7 } });
+	feed(w, (struct hd_member_event){ .kind = HD_IN_WARMED });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { HD_NOBODY, 0 } });
+	feed(w, (struct hd_member_event){ .kind = HD_IN_LEARNED, .step = 0 });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_PEER, .peer = { .worker = 1, .naddress = 1, .address = "1" } });
+	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = 1 });
+	assert_int_equal(count(enter(w, 1, 2, false, false), HD_DO_BOUNDARY), 1);
+	begun = count(feed(w, (struct hd_member_event){ .kind = HD_IN_READY, .step = 0 }), HD_DO_BEGIN);
+	assert_int_equal(begun, 1);
+}
+
+static void a_root_of_an_earlier_epoch_counts_for_nothing(void **state)
+{
+	struct at_work w;
+
+	(void)state;
+	set_up(&w);
+	assert_int_equal(count(enter(&w, 2, 2, true, false), HD_DO_AGAIN), 1);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }), HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 1, .worker = 1 }), HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 2, .worker = 1 }), HD_DO_FOLD), 1);
+	hd_member_destroy(w.m);
+}
+
+static void what_was_computed_for_a_cancelled_step_counts_for_nothing(void **state)
+{
+	struct at_work w;
+
+	(void)state;
+	set_up(&w);
+	assert_int_equal(count(enter(&w, 2, 1, false, true), HD_DO_CANCEL), 1);
+	assert_true(hd_member_holds(w.m));
+	assert_int_equal(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }).n, 0);
+	assert_int_equal(count(enter(&w, 3, 2, false, false), HD_DO_BEGIN), 1);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 3, .worker = 1 }), HD_DO_FOLD), 0);
+	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }), HD_DO_FOLD), 1);
+	hd_member_destroy(w.m);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_root_of_an_earlier_epoch_counts_for_nothing),
+		cmocka_unit_test(what_was_computed_for_a_cancelled_step_counts_for_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
