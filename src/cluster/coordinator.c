@@ -327,6 +327,8 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	hd_co_ask(co, w);
 }
 
+static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
+
 /* What it reported of others: nobody takes it back any more. */
 static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
 {
@@ -342,6 +344,7 @@ void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_untaught(co, w);
 	forget_reports(co, w);
+	co->mend |= any(w->closed);       /* whose link to it closed may lack what it said last */
 	w->state = HD_W_LEFT;
 }
 
@@ -375,7 +378,6 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 
 /* ---- suspicion ---- */
 
-static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
 static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1])); }
 
 static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by, const struct hd_msg_suspect *msg)
