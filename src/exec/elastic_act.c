@@ -413,7 +413,7 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 		break;
 	case HD_DUTY_BEGIN:
 		e->begins_open--;
-		if (e->open_pending) {
+		if (e->open_pending && !e->begins_open) {         /* of several the last has the view in force */
 			e->open_pending = false;
 			open_exchange(e);
 		}

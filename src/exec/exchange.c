@@ -311,6 +311,13 @@ static bool find_root(const struct hd_exchange *x, uint32_t worker, uint32_t ord
 	return false;
 }
 
+bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket)
+{
+	uint32_t root;
+
+	return find_root(x, worker, ordinal, &root) && get(x->root + (size_t)bucket * x->words, root);
+}
+
 bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket)
 {
 	uint32_t root;

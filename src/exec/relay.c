@@ -267,7 +267,7 @@ static enum hd_err post_roots(struct hd_relay *r, uint32_t worker, struct hd_dia
 	for (uint32_t i = 0; i < r->nroots; i++)
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
 			uint32_t bucket = r->first_owned + b;
-			if (hd_exchange_wants_roots(r->x, bucket))
+			if (hd_exchange_wants_roots(r->x, bucket) && !hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
 				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket),
 					(float *)r->operand[(uint64_t)b * r->nroots + i], diag);
 		}
@@ -280,7 +280,7 @@ static enum hd_err post_leaves(struct hd_relay *r, uint32_t worker, struct hd_di
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < p->npasses; i++)
-		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker; k++) {
+		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker && !hd_exchange_has_leaves(r->x, i); k++) {
 			const struct hd_vrange *range = &p->range[p->pass[i].first_range + k];
 			for (uint32_t v = range->first; v < range->first + range->n && !err; v++)
 				err = post(r, worker, id_of(HD_TRANSFER_LEAVES, 0, v), r->leaf + v * r->leaf_len, diag);
@@ -367,7 +367,8 @@ enum hd_err hd_relay_up(struct hd_relay *r, uint32_t worker, struct hd_diag *dia
 	if (member == HD_NOBODY || !r->x || is_between(r))
 		return HD_OK;
 	r->open_epoch[member] = 0;
-	return serve(r, member, diag);
+	/* A step that waits for the hand opens with all who are up then; its roots and places are not named yet, those of the step before lie. */
+	return r->step == r->x->step ? serve(r, member, diag) : HD_OK;
 }
 
 /* ---- sending ---- */
