@@ -114,7 +114,8 @@ uint32_t hd_exchange_table_source(const struct hd_exchange *x);
  * HD_E_PROTOCOL is not told apart here: who may send what is checked by the grants of the wire. */
 bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
 bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket);
-static inline bool hd_exchange_has_leaves(const struct hd_exchange *x, uint32_t pass) { return x->leaf[pass / 64] >> pass % 64 & 1; }       /* of passes.pass[] */
+/* Table entries of passes.pass[pass]. */
+static inline bool hd_exchange_has_leaves(const struct hd_exchange *x, uint32_t pass) { return x->leaf[pass / 64] >> pass % 64 & 1; }
 bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket);
 bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass);
 bool hd_exchange_table(struct hd_exchange *x);
