@@ -13,9 +13,9 @@
  *    or too late.
  * 4. A job whose target shares devices with what it holds is resized while it runs; one that goes elsewhere too, if the devices are free:
  *    the new ones join, then the old ones leave. If they are not, it commits, leaves and starts again: no two jobs wait for each other.
- * 5. A run that ends with 0 is done; 2, 3, 4, 5 fail the job; 75 and 10 queue it again; all else counts as a failed run, and
- *    HD_DISPATCH_FAILURES of them without a step in between drop the job with the reason. Runs that were killed for
- *    being late to leave do not count.
+ * 5. A run that ends with 0 is done; 2, 3, 4, 5 fail the job; 75 and 10 queue it again. All else counts as a failed run, and so do 75 and
+ *    10 of a run that nobody told to leave and that took no step. HD_DISPATCH_FAILURES of them without a step in between drop the job
+ *    with the reason. Runs that were killed for being late to leave do not count.
  * 6. Rates: those asked for, else the speed of the type times 1 step/s; T <- 0.5 T + 0.5 measured for each stretch of 10 steps or more
  *    between two decisions on one type with `scale` devices. The first measurement of a guess replaces it, and corrects the guesses of
  *    other types in proportion. One of no step, or above 10 T, is put aside until a second one agrees.

@@ -138,11 +138,21 @@ static enum hd_err failed(struct hd_dispatch *d, struct live *j, const char *tex
 	return finish(d, j, HD_DISPATCH_FAILED, why);
 }
 
+/* Somebody here asked it, or one of its workers, to go. */
+static bool is_told(const struct hd_dispatch *d, const struct live *j)
+{
+	bool told = j->lease.state >= HD_LEASE_DRAIN || j->lease.state == HD_LEASE_RESIZE;
+
+	for (uint32_t i = 0; i < j->lease.n; i++)
+		told |= d->device[j->lease.device[i]].leaving;
+	return told;
+}
+
 /* Exit codes by what the job's owner could do about them (product.md). */
 enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e)
 {
 	const char *text = e->text ? e->text : "";
-	bool draining = j->lease.state != HD_LEASE_OFFERED && j->lease.state != HD_LEASE_HELD && j->lease.state != HD_LEASE_RESIZE;
+	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j);
 
 	j->row.done = e->step > j->row.done ? e->step : j->row.done;
 	j->seen_s = d->now_s;
@@ -162,6 +172,8 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	case 75: case 10:
 		if (j->row.done > j->first_step)
 			j->row.failures = 0;
+		else if (!told)                   /* by itself, and at once: it would again */
+			return failed(d, j, *text ? text : "its run left by itself without a step");
 		return dispatch_note(d, j->row.id, "left", "at step %llu", (unsigned long long)j->row.done);
 	default:
 		return j->killed || j->row.cancel ? HD_OK : failed(d, j, *text ? text : "its run ended without a word");
@@ -416,7 +428,7 @@ double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j)
 		next = fmin(next, j->lease.until_s > d->now_s ? j->lease.until_s : INFINITY);
 	if (!j->going || j->lease.state >= HD_LEASE_DRAIN || j->scaled != j->lease.n)
 		next = fmin(next, isfinite(j->asked_s) ? j->asked_s + AGAIN_S : d->now_s);
-	for (uint32_t i = 0; i < j->lease.n; i++) {
+	for (uint32_t i = 0; i < j->lease.n && j->lease.state < HD_LEASE_DRAIN; i++) {      /* a run that leaves is asked as a whole */
 		const struct device *v = &d->device[j->lease.device[i]];
 		if (v->there == v->leaving && isfinite(v->asked_s))
 			next = fmin(next, v->asked_s + again_s(v));

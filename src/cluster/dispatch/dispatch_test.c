@@ -283,7 +283,8 @@ static void pass(struct world *w, double took_s)
 	compute(w, took_s);
 	w->now_s += took_s;
 	look(w);
-	(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+	if (step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }))
+		CHECK(hd_dispatch_next_s(w->d) > w->now_s, "at %.17g s it wants to be called again at %.17g s", w->now_s, hd_dispatch_next_s(w->d));
 }
 
 static void begin(struct world *w, const char *policy, uint64_t seed)
@@ -535,6 +536,26 @@ static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
 	finish(&w);
 }
 
+/* 10 and 75 say "again" of a run that was told to go; one that goes by itself before its first step would do so for ever. */
+static void a_run_that_leaves_by_itself_without_a_step_counts_as_failed(void **state)
+{
+	static const int32_t codes[] = { 10, 75 };
+	(void)state;
+
+	for (size_t k = 0; k < 2; k++) {
+		struct world w;
+		begin(&w, "fifo", 3);
+		submit(&w, 1000, 1);
+		for (int i = 0; i < 400 && w.row[1].state == HD_DISPATCH_OPEN; i++) {
+			if (w.run[1].alive)
+				end_run(&w, 1, codes[k]);
+			pass(&w, 0.01);
+		}
+		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.nstarts == HD_DISPATCH_FAILURES, "code %d: %u starts", codes[k], w.nstarts);
+		finish(&w);
+	}
+}
+
 static void an_error_of_the_job_is_not_tried_again(void **state)
 {
 	(void)state;
@@ -687,6 +708,7 @@ int main(void)
 		cmocka_unit_test(whatever_happens_no_device_is_in_two_leases_and_every_job_ends),
 		cmocka_unit_test(a_log_repeated_writes_the_same_bytes),
 		cmocka_unit_test(a_run_that_fails_five_times_is_dropped_with_the_reason),
+		cmocka_unit_test(a_run_that_leaves_by_itself_without_a_step_counts_as_failed),
 		cmocka_unit_test(an_error_of_the_job_is_not_tried_again),
 		cmocka_unit_test(measured_speed_takes_half_and_the_impossible_waits),
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),
