@@ -118,6 +118,9 @@ assert o["job"] == open("mlp.yaml").read() and o["folder"] == os.environ["PWD_HE
 assert o["priority"] == 2.5 and o["deadline_s"] == 7200 and o["scale"] == 2 and o["rates"] == {"fast": 3.5, "slow": 0}, o
 assert o["name"] == "mine" and o["set"] == ["optim.lr=1e-3"], o
 END
+expect 0 env HEDDLE_OPTIM_LR=0.5 HEDDLE_BATCH_GLOBAL=13 "$HEDDLE_BIN" submit mlp.yaml --dir d -s optim.lr=1e-3
+python3 -c 'import json; s = json.load(open("asked"))["set"]; assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s' ||
+	failed "variables do not go along, or not before -s"
 expect 0 heddle submit mlp.yaml --dir d --json
 json_ok
 says '"id":9'

@@ -62,11 +62,20 @@ static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 }
 
 /* Variables of the environment (HEDDLE_...) hold here and go along as what they set; -s goes after them. */
-static void put_sets(struct hd_json_writer *w, const struct hd_cmd *cmd)
+static void put_sets(struct hd_json_writer *w, struct hd_cmd *cmd)
 {
-	if (!cmd->args.nsets)
+	struct hd_job_set set[HD_JOB_NKEYS];
+	uint32_t n = hd_session_environment(cmd, set, HD_JOB_NKEYS);
+	struct hd_text text;
+
+	if (!n && !cmd->args.nsets)
 		return;
 	hd_json_open_array(w, "set");
+	for (uint32_t i = 0; i < n; i++) {
+		hd_text_init(&text, &cmd->arena);
+		hd_text_addf(&text, "%s=%s", set[i].key, set[i].text);
+		hd_json_put_text(w, NULL, text.full ? "" : text.at);
+	}
 	for (uint32_t i = 0; i < cmd->args.nsets; i++)
 		hd_json_put_text(w, NULL, cmd->args.set[i]);
 	hd_json_close(w);

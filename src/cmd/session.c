@@ -10,6 +10,7 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "exec/report.h"
+#include "serve/daemon.h"
 #include "cmd/json_line.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2 };      /* keys that have options of their own */
@@ -23,7 +24,7 @@ static void variable_name(int key, char name[HD_ENV_NAME])
 }
 
 /* HEDDLE_BATCH_GLOBAL=64 and the like; unset variables are the normal case. */
-static uint32_t from_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap)
+uint32_t hd_session_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap)
 {
 	char name[HD_ENV_NAME];
 	uint32_t n = 0;
@@ -126,36 +127,49 @@ static void find_from(struct hd_cmd *cmd, const char *folder, size_t n, struct h
 	}
 }
 
-/* The job of a run: relative paths begin where the run was begun. */
-static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
+/* Where `path` is the job of a run: what lies beside it under this name. NULL: it is not, or there is none. */
+static const char *beside(struct hd_cmd *cmd, const char *path, const char *other)
 {
 	static const char resolved[] = "job.resolved.json";
-	size_t len = strlen(path), name = sizeof resolved - 1, n;
-	uint8_t *folder;
+	size_t len = strlen(path), name = sizeof resolved - 1;
 	struct hd_text at;
 
 	if (len < name || strcmp(path + len - name, resolved) != 0)
-		return HD_OK;
+		return NULL;
 	hd_text_init(&at, &cmd->arena);
 	hd_text_put(&at, path, len - name);
-	hd_text_add(&at, HD_RUN_FOLDER);
-	if (at.full || !exists(cmd, at.at))
+	hd_text_add(&at, other);
+	return !at.full && exists(cmd, at.at) ? at.at : NULL;
+}
+
+/* A scheduler starts its processes in an environment of its own, which is not that of who submitted the job. */
+static bool is_scheduled(struct hd_cmd *cmd, const char *path) { return beside(cmd, path, HD_RUN_LEASE) != NULL; }
+
+/* The job of a run: relative paths begin where the run was begun. */
+static enum hd_err find_files(struct hd_cmd *cmd, const char *path, struct hd_job *job)
+{
+	const char *at = beside(cmd, path, HD_RUN_FOLDER);
+	uint8_t *folder;
+	size_t n;
+
+	if (!at)
 		return HD_OK;
-	enum hd_err err = hd_file_read_all(&cmd->fs, at.at, &cmd->arena, HD_PATH_CAP, &folder, &n, &cmd->diag);
+	enum hd_err err = hd_file_read_all(&cmd->fs, at, &cmd->arena, HD_PATH_CAP, &folder, &n, &cmd->diag);
 	if (!err)
 		find_from(cmd, (const char *)folder, n, job);
 	return err;
 }
 
-static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, struct hd_job *job)
+static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes, size_t len, bool obeys, struct hd_job *job)
 {
 	struct hd_job_set *set = hd_arena_take(&cmd->arena, HD_JOB_NKEYS + HD_MAX_SETS + HD_SESSION_OWN, sizeof *set);
 	struct hd_text warnings;
 
 	if (!set)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file");
-	uint32_t nsets = from_environment(cmd, set, HD_JOB_NKEYS);
-	warn_of_variables(cmd);
+	uint32_t nsets = obeys ? hd_session_environment(cmd, set, HD_JOB_NKEYS) : 0;
+	if (obeys)
+		warn_of_variables(cmd);
 	enum hd_err err = from_options(cmd, set, &nsets);
 	if (err)
 		return err;
@@ -168,7 +182,7 @@ static enum hd_err parse(struct hd_cmd *cmd, const char *name, const char *bytes
 
 enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job)
 {
-	enum hd_err err = parse(cmd, name, text, len, job);
+	enum hd_err err = parse(cmd, name, text, len, true, job);
 
 	if (!err)
 		find_from(cmd, folder, strlen(folder), job);
@@ -183,7 +197,7 @@ enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *
 	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_JOB_BYTES, &file, &n, &cmd->diag);
 	if (err)
 		return err;
-	err = parse(cmd, path, (const char *)file, n, job);
+	err = parse(cmd, path, (const char *)file, n, !is_scheduled(cmd, path), job);
 	if (!err)
 		err = find_files(cmd, path, job);
 	if (bytes)

@@ -1,7 +1,8 @@
 /* session.h -- what the verbs that touch a job share: the job file with its
  * overrides, the devices asked for, and the lines a user sees while it runs.
  *
- * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. */
+ * Precedence: default < job file < HEDDLE_<TABLE>_<KEY> < -s key=value < option. The job of a scheduler's run is taken without the
+ * variables: those of who submitted it are in it. */
 #ifndef HD_CMD_SESSION_H
 #define HD_CMD_SESSION_H
 
@@ -10,6 +11,9 @@
 
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */
 HD_MUST_USE enum hd_err hd_session_job(struct hd_cmd *cmd, const char *path, struct hd_job *job, const char **bytes, size_t *len);
+
+/* What the environment sets: HEDDLE_BATCH_GLOBAL=64 and the like; at most HD_JOB_NKEYS. Returns how many. */
+uint32_t hd_session_environment(struct hd_cmd *cmd, struct hd_job_set *set, uint32_t cap);
 
 /* The same of a text that came from elsewhere, `name` in messages; its relative paths are looked for here, then in `folder`. */
 HD_MUST_USE enum hd_err hd_session_job_text(struct hd_cmd *cmd, const char *name, const char *text, size_t len, const char *folder, struct hd_job *job);
