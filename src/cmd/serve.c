@@ -53,13 +53,28 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, bool other
 	return err ? err : hd_team_conduct(cmd, job, dir, &order, end);
 }
 
+/* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates nothing. */
+static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, uint64_t job, uint32_t lease, struct hd_file *seat)
+{
+	char path[HD_PATH_CAP];
+	uint64_t of = 0;
+	uint32_t now = 0;
+
+	hd_rundir_path(dir, HD_RUN_SEAT, path, sizeof path);
+	enum hd_err err = hd_seat_take(seat, &cmd->fs, &cmd->clock, path, job, lease, &cmd->diag);
+	if (!err)
+		err = hd_run_lease(&cmd->fs, dir->path, &of, &now, &cmd->diag);
+	if (!err && (of != job || now != lease))
+		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path, lease, now);
+	return err;
+}
+
 static enum hd_err serve_run(struct hd_cmd *cmd)
 {
 	struct hd_run_end end = { 0 };
 	struct hd_team_end reached = { 0 };
 	struct hd_rundir dir = { 0 };
 	struct hd_file seat = { 0 };
-	char path[HD_PATH_CAP];
 	uint64_t job = 0;
 
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
@@ -68,9 +83,8 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, NULL);
 	if (leased && leased != HD_E_NOTFOUND)
 		err = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, &cmd->diag);
-	hd_rundir_path(&dir, HD_RUN_SEAT, path, sizeof path);
 	if (!leased)
-		err = hd_seat_take(&seat, &cmd->fs, &cmd->clock, path, job, end.lease, &cmd->diag);
+		err = take_seat(cmd, &dir, job, end.lease, &seat);
 	if (!err)
 		err = conduct(cmd, &dir, !leased, &reached);
 	if (!leased && err != HD_E_AGAIN) {       /* the scheduler learns here how it ended, whenever it looks */

@@ -47,6 +47,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 	struct watch *w = &d->watch[d->nwatches++];
 	*w = (struct watch){ .job = job, .lease = lease, .told_s = -INFINITY, .asked_s = -INFINITY, .alone_s = NAN };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
+	w->patience_s = daemon_patience_s(d, w->run);
 	return w;
 }
 
@@ -344,6 +345,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	enum hd_err err = open_folder(d, diag);
 	if (!err)
 		err = open_store(d, diag);
+	if (!err)
+		err = daemon_find_runs(d, diag);
 	if (!err)
 		err = daemon_make_dispatch(d, d->policy, &d->dispatch, diag);
 	if (!err)

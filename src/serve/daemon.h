@@ -16,8 +16,10 @@
  * 4. A job's coordinator starts no workers; the daemon starts one a device. Who takes over from a coordinator that died does likewise: the
  *    file `lease` in the run's folder says so.
  * 5. How a run ended is what its coordinator wrote into end.json for this lease; a run without a coordinator and without that file for
- *    HD_DAEMON_ORPHAN_NS is over too, as a failed one.
- * 6. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later.
+ *    HD_DAEMON_ORPHAN_NS and twice the job's workers.detect is over too, as a failed one.
+ * 6. A run's folder is never begun anew: where DIR/runs has runs that the store does not know (it was damaged, and moved away), ids go on
+ *    after theirs.
+ * 7. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later.
  *
  * Threads: one. */
 #ifndef HD_SERVE_DAEMON_H
@@ -29,7 +31,7 @@
 
 #define HD_DAEMON_LOOK_NS   INT64_C(200000000)
 #define HD_DAEMON_ASK_NS    INT64_C(300000000)
-#define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* members that would take over have T x 2, then it starts */
+#define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* who takes over has so long to start, after it missed the coordinator */
 enum { HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
 
 /* Files of a run that belongs to a scheduler. */

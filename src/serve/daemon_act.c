@@ -39,13 +39,33 @@ static bool runs(struct hd_proc *proc)
 	return false;
 }
 
+/* Who sits there has not said it yet: taken for this lease's. */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 {
-	struct hd_seat_holder holder;
+	struct hd_seat_holder holder = { 0 };
 	char path[HD_PATH_CAP];
 
+	if (runs(&w->proc) && w->proc_lease == w->lease)
+		return true;
 	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
-	return runs(&w->proc) || hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
+	return hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND && (!holder.pid || holder.lease == w->lease);
+}
+
+/* Somebody of an earlier lease, who took over late: a run has one coordinator, and that one's end would count for nobody. */
+static bool send_older_away(struct hd_daemon *d, struct watch *w)
+{
+	struct hd_seat_holder holder = { 0 };
+	char path[HD_PATH_CAP];
+	bool mine = runs(&w->proc);
+
+	if (mine)
+		(void)!hd_proc_signal(&w->proc, HD_PROC_TERM, NULL);
+	snprintf(path, sizeof path, "%s/" HD_RUN_SEAT, w->run);
+	if (hd_seat_look(d->fs, path, &holder, NULL) == HD_E_NOTFOUND)
+		return mine;
+	if (holder.pid && !mine)
+		(void)!hd_pid_signal(holder.pid, HD_PROC_TERM);
+	return true;
 }
 
 enum hd_err daemon_ask_run(struct hd_daemon *d, const char *run, const char *ask, const struct hd_json **answer)
@@ -65,8 +85,8 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 
 	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == o->lease)
 		return;                           /* it has ended: the next look says so */
-	if (daemon_is_coordinated(d, w))
-		return;
+	if (daemon_is_coordinated(d, w) || send_older_away(d, w))
+		return;                           /* the order comes again */
 	snprintf(n, sizeof n, "%u", o->n);
 	argv[5] = n;
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
@@ -74,9 +94,11 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	enum hd_err err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	if (!err)
 		err = spawn(d, argv, w->run, "coordinator", &w->proc, &diag);
+	w->proc_lease = o->lease;
 	if (err)
 		daemon_log(d, "warning", o->job, diag.text);
-	w->alone_s = daemon_now_s(d);
+	if (isnan(w->alone_s))                    /* an order that comes again does not begin the patience again */
+		w->alone_s = daemon_now_s(d);
 }
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -99,7 +121,7 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 		}
 		enum hd_err err = spawn(d, argv, w->run, name, &s->proc, &diag);
 		if (!err)
-			err = hd_pools_limit(d->spec->pools, o->device, s->proc.pid, &diag);
+			err = hd_pools_limit(d->spec->pools, o->device, s->limited = s->proc.pid, &diag);
 		if (err)
 			daemon_log(d, "warning", o->job, diag.text);
 		there = s->proc.host != NULL;

@@ -17,13 +17,16 @@ struct watch {
 	uint32_t lease;
 	char run[HD_JOBS_RUN];
 	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
+	uint32_t proc_lease;              /* for which it was */
 	bool told;                        /* SEEN was */
 	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
 	uint64_t step;
+	double patience_s;                /* for who takes over */
 	double told_s, asked_s, alone_s;  /* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
 };
 
-struct seat { struct hd_proc proc; uint64_t job; bool there; };      /* of a device; proc: a worker that this daemon started */
+/* Of a device; proc: a worker that this daemon started; limited: the process that was given its part of a core last. */
+struct seat { struct hd_proc proc; uint64_t job; int limited; bool there; };
 
 struct hd_daemon {
 	const struct hd_daemon_spec *spec;
@@ -43,6 +46,7 @@ struct hd_daemon {
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */
 	uint32_t nwatches, watches_cap;
+	uint64_t taken;                   /* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	struct seat seat[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
@@ -63,11 +67,14 @@ void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char 
 
 void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *out);
 void daemon_look(struct hd_daemon *d, bool all);              /* all: runs are asked now, whenever they were asked last */
+double daemon_patience_s(struct hd_daemon *d, const char *run);       /* of the job's own: how long its workers may be without a coordinator */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
 void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
 HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, const char *run, const char *ask, const struct hd_json **answer);
 
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+/* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */
+HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Reads the job, makes its run's folder, fills card and row (submit.c). */
 HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row,
 	struct hd_diag *diag);

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "plan/job.h"
 #include "serve/daemon_int.h"
 
 /* What is there: workers on devices by their seats, runs by the seats of their coordinators, by what these answer, and by what they left. */
 
-enum { HD_END_BYTES = 2048, HD_LEASE_BYTES = 256 };
+enum { HD_END_BYTES = 2048, HD_LEASE_BYTES = 256, HD_JOB_BYTES = 8 << 20 };
 #define HD_ASK_SOON_S 0.9                         /* between two questions to a run that changes */
 #define HD_ASK_LATER_S 4.9                        /* ... to one that goes on */
 
@@ -105,6 +106,7 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 	struct hd_seat_holder holder = { 0 };
 	char path[HD_PATH_CAP];
 	int code = -1;
+	struct hd_diag diag = { "" };
 	bool mine = false, was = s->there;
 	uint64_t job = s->job;
 
@@ -115,14 +117,17 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 	}
 	daemon_seat_path(d, v, path);
 	bool held = hd_seat_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
-	if (held && holder.pid)
-		s->job = holder.job;              /* whoever started it */
+	if (held && holder.pid) {
+		s->job = holder.job;              /* whoever started it, and died before it was limited */
+		if (holder.pid != s->limited && hd_pools_limit(d->spec->pools, v, holder.pid, &diag))
+			daemon_log(d, "warning", holder.job, diag.text);
+		s->limited = holder.pid;
+	}
 	s->there = mine || held;
 	if (!s->there)
 		s->job = 0;
 	if (s->there == was && s->job == job)
 		return;
-	struct hd_diag diag = { "" };
 	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v, .job = s->there ? s->job : job, .ok = s->there,
 		.code = mine ? -1 : code }, NULL, NULL, &diag))
 		daemon_log(d, "warning", 0, diag.text);
@@ -189,10 +194,31 @@ static bool has_workers(const struct hd_daemon *d, uint64_t job)
 	return false;
 }
 
+/* Workers miss a coordinator after workers.detect, and try to take over after as much again. */
+double daemon_patience_s(struct hd_daemon *d, const char *run)
+{
+	double patience_s = (double)HD_DAEMON_ORPHAN_NS * 1e-9;
+	struct hd_arena arena;
+	struct hd_text warnings;
+	char path[HD_PATH_CAP];
+	uint8_t *bytes;
+	size_t len;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&warnings, &arena);
+	snprintf(path, sizeof path, "%s/job.resolved.json", run);
+	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
+	if (job && !hd_file_read_all(d->fs, path, &arena, HD_JOB_BYTES, &bytes, &len, NULL) &&
+		!hd_job_parse(job, path, (const char *)bytes, len, NULL, 0, &arena, NULL, &warnings))
+		patience_s += 2e-9 * (double)hd_job_int(job, HD_JOB_DETECT);
+	hd_arena_finish(&arena);
+	return patience_s;
+}
+
 /* Nobody coordinates and nothing says how it ended: workers take over, or it is over. */
 static void look_at_orphan(struct hd_daemon *d, struct watch *w)
 {
-	double now_s = daemon_now_s(d), patience_s = has_workers(d, w->job) ? (double)HD_DAEMON_ORPHAN_NS * 1e-9 : 2;
+	double now_s = daemon_now_s(d), patience_s = has_workers(d, w->job) ? w->patience_s : 2;
 
 	if (w->alone_s < 0 && !isinf(w->alone_s))
 		w->alone_s = now_s;

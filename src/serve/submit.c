@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 
 /* A job comes in: its file becomes a run's folder that nobody has begun, and a row. */
 
-enum { HD_SUBMIT_SETS = 64, HD_SUBMIT_BYTES = 8 << 20 };
+enum { HD_SUBMIT_SETS = HD_JOB_NKEYS + 64, HD_SUBMIT_BYTES = 8 << 20 };
 
 /* Files that a job names by relative paths begin where the user stood. */
 static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_arena *arena, struct hd_diag *diag)
@@ -156,7 +157,42 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 
 /* ---- its folder ---- */
 
-/* A folder that no row names is of a submission that died before it was stored. */
+/* Somebody ran there: a folder of a submission that died before it was stored has neither a lease nor a checkpoint. */
+static bool is_run(struct hd_daemon *d, const char *run)
+{
+	char path[HD_PATH_CAP], **name;
+	struct hd_arena arena;
+	struct hd_stat stat;
+	size_t n = 0;
+
+	if ((size_t)snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, run) >= sizeof path || hd_fs_stat(d->fs, path, &stat, NULL) != HD_E_NOTFOUND)
+		return true;
+	snprintf(path, sizeof path, "%s/ckpt", run);
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_fs_list(d->fs, path, &arena, &name, &n, NULL);
+	hd_arena_finish(&arena);
+	return n || (err && err != HD_E_NOTFOUND);
+}
+
+enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP], **name = NULL;
+	struct hd_arena arena;
+	size_t n = 0;
+
+	hd_arena_init(&arena, 0);
+	d->taken = 0;
+	snprintf(path, sizeof path, "%s/runs", d->spec->dir);
+	enum hd_err err = hd_fs_list(d->fs, path, &arena, &name, &n, diag);
+	for (size_t i = 0; i < n && !err; i++) {
+		size_t digits = strspn(name[i], "0123456789");
+		uint64_t id = digits && digits < 19 && name[i][digits] == '-' ? strtoull(name[i], NULL, 10) : 0;
+		d->taken = id > d->taken ? id : d->taken;
+	}
+	hd_arena_finish(&arena);
+	return err;
+}
+
 static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder, const char *text, struct hd_jobs_card *card,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -167,7 +203,10 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 	if ((size_t)snprintf(card->run, sizeof card->run, "%s/runs/%llu-%s", d->spec->dir, (unsigned long long)card->id,
 		hd_job_text(job, HD_JOB_NAME)) >= sizeof card->run)
 		return hd_fail(diag, HD_E_INVAL, "the path of the run below %s is longer than %zu bytes", d->spec->dir, sizeof card->run - 1);
-	enum hd_err err = hd_fs_stat(d->fs, card->run, &stat, NULL) ? HD_OK : hd_fs_remove_tree(d->fs, card->run, diag);
+	bool there = !hd_fs_stat(d->fs, card->run, &stat, NULL);
+	if (there && is_run(d, card->run))
+		return hd_fail(diag, HD_E_REFUSED, "%s is a run that this scheduler does not know: move it away", card->run);
+	enum hd_err err = there ? hd_fs_remove_tree(d->fs, card->run, diag) : HD_OK;
 	if (!err)
 		err = hd_rundir_create(&dir, d->fs, d->clock, d->spec->dir, card->run, hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
 	if (err)
@@ -203,7 +242,7 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	const char *folder = "", *text = "";
 	struct hd_arena arena;
 
-	*card = (struct hd_jobs_card){ .id = hd_jobs_last(d->jobs) + 1 };
+	*card = (struct hd_jobs_card){ .id = (d->taken > hd_jobs_last(d->jobs) ? d->taken : hd_jobs_last(d->jobs)) + 1 };
 	hd_arena_init(&arena, 0);
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
 	enum hd_err err = job ? hd_json_get_text(ask, "folder", &folder, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
