@@ -47,6 +47,8 @@ def summary(i, state, why=""):
             "running" else 0, "type": "fast" if state == "running" else "", "rate": 1.5, "submitted_s": 1, "started_s": -1, "ended_s": -1, "deadline_s": -1,
             "exit": -1, "why": why}
 
+keys = []
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *a): pass
@@ -92,7 +94,9 @@ class Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers["Content-Length"]))
         ask = json.loads(text) if text else {}
         with open("asked", "w") as f: json.dump(ask, f)
-        if self.path == "/v1/jobs": self.answer(200, {"id": 9, "name": ask.get("name", "mlp"), "run": "/d/runs/9-mlp", "state": "queued"})
+        if self.path == "/v1/jobs": keys.append(ask["key"])
+        if ask.get("name") == "never" or (ask.get("name") == "lost" and keys.count(ask["key"]) == 1): self.close_connection = True
+        elif self.path == "/v1/jobs": self.answer(200, {"id": 9, "name": ask.get("name", "mlp"), "run": "/d/runs/9-mlp", "state": "queued"})
         elif self.path == "/v1/jobs/7/cancel": self.answer(200, {"id": 7, "state": "cancelled"})
         elif self.path == "/v1/jobs/7/priority": self.answer(200, {"id": 7, "priority": ask["priority"]})
         else: self.no(400, -301, "job 8 is over")
@@ -125,6 +129,13 @@ expect 0 heddle submit mlp.yaml --dir d --json
 json_ok
 says '"id":9'
 passed "a job is sent with what was asked"
+
+# The second time with the same key: the fake answers no order the first time that has this name.
+expect 0 heddle submit mlp.yaml --dir d --name lost
+says 'job 9 (lost) is queued'
+expect 75 heddle submit mlp.yaml --dir d --name never
+says 'says whether it took the job'
+passed "an order without an answer is sent once more, as the same one"
 
 expect 0 heddle jobs --dir d
 [ "$(grep -c '^ *[1-6] ' out)" = 6 ] || failed "not three pages of two jobs"

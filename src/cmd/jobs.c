@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/crypto.h"
 #include "sys/process.h"
 #include "cmd/json_line.h"
 #include "cmd/scheduler.h"
@@ -12,13 +13,13 @@
 
 /* ---- submit ---- */
 
-enum { HD_TYPES_NAMED = 64 };
+enum { HD_TYPES_NAMED = 64, HD_KEY_BYTES = 16 };
 
 struct order {
 	struct hd_job job;
 	const char *bytes;
 	size_t len;
-	char folder[HD_PATH_CAP];
+	char folder[HD_PATH_CAP], key[2 * HD_KEY_BYTES + 1];
 	double priority, deadline_s;              /* 0: not said */
 	int64_t scale;                            /* 0: not said */
 	uint32_t nrates;
@@ -36,6 +37,17 @@ static enum hd_err put_rate(struct hd_cmd *cmd, void *to, char *key, char *value
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--rates %s: steps/s on a type are a number from 0 (never there), not \"%s\"", key, value ? value : "");
 	o->rate[o->nrates++].type = key;
 	return HD_OK;
+}
+
+/* One a command: the scheduler takes what comes twice with the same key once. */
+static enum hd_err make_key(char *key, struct hd_diag *diag)
+{
+	uint8_t byte[HD_KEY_BYTES];
+	enum hd_err err = hd_random_bytes(byte, sizeof byte, diag);
+
+	for (size_t i = 0; i < sizeof byte && !err; i++)
+		snprintf(key + 2 * i, 3, "%02x", byte[i]);
+	return err;
 }
 
 static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
@@ -58,6 +70,8 @@ static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 		err = hd_session_job(cmd, a->pos[0], &o->job, &o->bytes, &o->len);
 	if (!err)
 		err = hd_session_check_model(cmd, &o->job);
+	if (!err)
+		err = make_key(o->key, &cmd->diag);
 	return err ? err : hd_proc_folder(o->folder, sizeof o->folder, &cmd->diag);
 }
 
@@ -91,6 +105,7 @@ static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct
 	hd_json_open_object(&w, NULL);
 	hd_json_put_bytes(&w, "job", o->bytes, o->len);
 	hd_json_put_text(&w, "folder", o->folder);
+	hd_json_put_text(&w, "key", o->key);
 	put_sets(&w, cmd);
 	if (cmd->args.has[HD_OPT_JOB_NAME])
 		hd_json_put_text(&w, "name", cmd->args.text[HD_OPT_JOB_NAME]);
@@ -112,6 +127,21 @@ static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct
 	return text->full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job file") : HD_OK;
 }
 
+/* Without an answer nobody knows whether it was taken: once more. */
+static enum hd_err send_order(struct hd_cmd *cmd, const char *text, const struct hd_json **answer)
+{
+	enum hd_err err = hd_scheduler_ask(cmd, "POST", "/v1/jobs", text, answer);
+	struct hd_diag first = cmd->diag;
+
+	if (err != HD_E_PEERLOST)
+		return err;
+	cmd->diag.text[0] = 0;
+	if (!hd_scheduler_ask(cmd, "POST", "/v1/jobs", text, answer))
+		return HD_OK;
+	cmd->diag.text[0] = 0;
+	return hd_fail(&cmd->diag, err, "%.300s; `heddle jobs` says whether it took the job", first.text);
+}
+
 enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 {
 	struct order *o = hd_arena_take(&cmd->arena, 1, sizeof *o);
@@ -124,7 +154,7 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 	if (!err)
 		err = write_order(cmd, o, &text);
 	if (!err)
-		err = hd_scheduler_ask(cmd, "POST", "/v1/jobs", text.at, &answer);
+		err = send_order(cmd, text.at, &answer);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		return hd_scheduler_print(cmd, answer);
 	if (!err)
