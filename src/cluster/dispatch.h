@@ -163,6 +163,9 @@ void hd_dispatch_destroy(struct hd_dispatch *dispatch);           /* takes NULL 
 /* A scheduler that starts again: all jobs that are open or have a lease, by id, before the first step. `lease` NULL: none. */
 HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
+/* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is refused would stop the
+ * decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
+HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, struct hd_diag *diag);
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
 HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);

@@ -418,13 +418,23 @@ ANSWER(pools)
 ANSWER(policy)
 {
 	struct hd_dispatch *made = NULL;
+	struct hd_diag why = { "" };
 	const char *policy = "";
 	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
 
 	if (!err && *policy) {
+		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
-		if (err)
+		for (uint32_t i = 0; !err && i < hd_dispatch_njobs(made); i++) {
+			const struct hd_dispatch_job *row = hd_dispatch_job(made, hd_dispatch_nth(made, i));
+			if (row->state == HD_DISPATCH_OPEN && hd_dispatch_fits(made, row, daemon_now_s(d), &why))
+				err = hd_fail(diag, HD_E_INVAL, "job %llu: %.300s", (unsigned long long)row->id, why.text);
+		}
+		if (err) {                        /* a machine that never was says nothing in the log */
+			hd_dispatch_destroy(made);
+			d->log.len = logged;
 			return err;
+		}
 		hd_dispatch_destroy(d->dispatch);
 		d->dispatch = made;
 		snprintf(d->policy, sizeof d->policy, "%s", policy);

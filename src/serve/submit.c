@@ -253,11 +253,15 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err)
 		err = read_row(d, ask, job, row, diag);
 	if (!err)
+		err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d), diag);
+	if (!err)
 		snprintf(card->name, sizeof card->name, "%s", hd_job_text(job, HD_JOB_NAME));
 	if (!err)
 		err = read_text(ask, "name", card->name, sizeof card->name, diag);
 	if (!err && !hd_name_valid(card->name))
 		err = hd_fail(diag, HD_E_INVAL, "name \"%.64s\": 1 to 64 of A-Z a-z 0-9 . _ -", card->name);
+	if (!err && strspn(card->name, "0123456789") == strlen(card->name))
+		err = hd_fail(diag, HD_E_INVAL, "name \"%.64s\" is a number, which says which job by its id: give it a letter", card->name);
 	if (!err)
 		err = read_text(ask, "user", card->user, sizeof card->user, diag);
 	if (!err)

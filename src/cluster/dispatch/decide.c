@@ -23,10 +23,10 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 }
 
 /* Times the speed of one device; virtual nodes are shared out evenly, so 5 on 4 devices take two turns. */
-static const struct hd_sched_elastic *elastic(struct hd_dispatch *d, const struct hd_dispatch_job *row)
+static const struct hd_sched_elastic *elastic(struct hd_arena *arena, const struct hd_dispatch_job *row)
 {
-	struct hd_sched_elastic *e = row->max ? hd_arena_take(&d->call, 1, sizeof *e) : NULL;
-	double *speedup = e ? hd_arena_take(&d->call, row->max + 1u, sizeof *speedup) : NULL;
+	struct hd_sched_elastic *e = row->max ? hd_arena_take(arena, 1, sizeof *e) : NULL;
+	double *speedup = e ? hd_arena_take(arena, row->max + 1u, sizeof *speedup) : NULL;
 
 	for (uint32_t k = 1; speedup && k <= row->max; k++)
 		speedup[k] = row->nvns ? (double)row->nvns / ceil((double)row->nvns / k) : k;
@@ -35,17 +35,16 @@ static const struct hd_sched_elastic *elastic(struct hd_dispatch *d, const struc
 	return speedup ? e : NULL;
 }
 
-static struct hd_sched_job seen(struct hd_dispatch *d, const struct live *j)
+static struct hd_sched_job seen(const struct hd_dispatch *d, struct hd_arena *arena, const struct hd_dispatch_job *row, double now_s)
 {
-	const struct hd_dispatch_job *row = &j->row;
-	double *rate = hd_arena_take(&d->call, HD_DISPATCH_TYPES, sizeof *rate);
+	double *rate = hd_arena_take(arena, HD_DISPATCH_TYPES, sizeof *rate);
 
 	if (rate)
 		dispatch_steps_s(d, row, rate);
 	return (struct hd_sched_job){ .id = row->id, .kind = "", .ikind = HD_SCHED_NONE, .scale = row->scale, .weight = row->weight,
-		.steps_left = row->steps > row->done ? (double)(row->steps - row->done) : 1, .age_s = d->now_s - row->submitted_s,
-		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - d->now_s : INFINITY, .entity = HD_SCHED_NONE, .rate = rate,
-		.elastic = elastic(d, row) };
+		.steps_left = row->steps > row->done ? (double)(row->steps - row->done) : 1, .age_s = now_s - row->submitted_s,
+		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - now_s : INFINITY, .entity = HD_SCHED_NONE, .rate = rate,
+		.elastic = elastic(arena, row) };
 }
 
 enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag)
@@ -73,7 +72,7 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 	}
 	for (uint32_t i = 0; i < d->njobs; i++)
 		if (is_here(d->job[i])) {
-			jobs[n] = seen(d, d->job[i]);
+			jobs[n] = seen(d, &d->call, &d->job[i]->row, d->now_s);
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 			n++;
@@ -97,6 +96,28 @@ enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 	struct hd_shares shares = { 0 };
 
 	return hd_policy_allocate(d->policy, &nobody, &d->call, &shares, diag);
+}
+
+enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s, struct hd_diag *diag)
+{
+	struct hd_dispatch_job one = *row;
+	struct hd_policy *policy = NULL;
+	struct hd_shares shares = { 0 };
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+
+	one.submitted_s = now_s;
+	dispatch_guess(d, &one);
+	hd_arena_init(&arena, POLICY_BYTES);
+	struct hd_sched_job job = seen(d, &arena, &one, now_s);
+	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = d->sched, .jobs = &job };
+	enum hd_err err = !job.rate || (one.max && !job.elastic) ? hd_fail(diag, HD_E_NOMEM, "no memory for the state of a job")
+		: hd_policy_create(&policy, &d->policy_set, diag);
+	if (!err && (err = hd_policy_allocate(policy, &alone, &arena, &shares, &why)))
+		err = hd_fail(diag, err == HD_E_NOMEM ? err : HD_E_INVAL, "policy %s refuses it: %.300s", d->policy_name, why.text);
+	hd_policy_destroy(policy);
+	hd_arena_finish(&arena);
+	return err;
 }
 
 /* Time goes to the books once a decision: so calls that decide nothing change nothing. */

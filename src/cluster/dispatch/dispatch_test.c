@@ -700,6 +700,30 @@ static void a_setting_that_makes_no_sense_is_refused(void **state)
 	}
 }
 
+/* allox and wfs-2020 know jobs of one device; what they would refuse later, with everybody's decisions, is refused as it comes. */
+static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
+{
+	static const struct { const char *policy; uint32_t scale; bool fits; } rows[] = { { "allox", 1, true }, { "allox", 2, false },
+		{ "wfs-2020", 1, true }, { "wfs-2020", 2, false }, { "fifo", 2, true }, { "isolated", 2, true }, { "las", 2, true } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one, .began_s = -1 };
+		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .weight = 1, .deadline_s = INFINITY, .steps = 100 };
+		struct hd_dispatch *d = NULL;
+		struct hd_diag diag = { "" };
+		for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
+			job.rate[t] = (struct hd_dispatch_rate){ -1, -1, HD_RATE_GUESSED };
+		if (!strcmp(rows[i].policy, "las") && !hd_policy_has_lp())
+			continue;
+		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "%s: %s", rows[i].policy, diag.text);
+		enum hd_err err = hd_dispatch_fits(d, &job, 5, &diag);
+		CHECK(err == (rows[i].fits ? HD_OK : HD_E_INVAL), "%s, %u devices: error %d, %s", rows[i].policy, job.scale, err, diag.text);
+		CHECK(rows[i].fits || strstr(diag.text, rows[i].policy), "%s", diag.text);
+		hd_dispatch_destroy(d);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -714,6 +738,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),
 		cmocka_unit_test(a_job_whose_type_goes_runs_on_another),
 		cmocka_unit_test(why_has_a_code_for_everybody),
+		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
