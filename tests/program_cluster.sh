@@ -62,6 +62,7 @@ passed "what cannot be served is refused with what would be right"
 HEDDLE_OPTIM_LR=0.5 serve --policy fifo --round 2       # what is set where it serves is not in its jobs
 expect 1 heddle serve --dir "$dir" --pool fast:1:2,slow:1:1
 says 'another scheduler'
+grep -q 'devices differ by' err && failed "it set quotas in a folder that another one serves"
 expect 0 heddle run job.yaml --out alone -q --devices 1
 want=$(heddle ckpt digest alone)
 submit job.yaml first '"rates":{"slow":0}'
@@ -70,6 +71,8 @@ submit job.yaml first
 same "$(number id)" 1 "the same submission again"
 post /v1/jobs '{"job":"nonsense: 1","folder":"/"}'
 says 'no table nonsense'
+post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"name\":\"7\"}"
+says 'give it a letter'
 post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"rates\":{\"none\":1}}"
 says 'no type of device'
 reach 1 done

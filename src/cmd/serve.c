@@ -145,7 +145,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 {
 	struct hd_pools *pools = hd_arena_take(&cmd->arena, 1, sizeof *pools);
 	struct hd_http_front *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
-	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP], tag[HD_HASH_HEX];
+	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP];
 	const char *asked = cmd->args.text[HD_OPT_DIR];
 	double round_s = 0;
 
@@ -158,10 +158,8 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = add_pools(cmd, pools);
 	if (!err && cmd->args.has[HD_OPT_ROUND])
 		err = hd_num_f64(cmd->args.text[HD_OPT_ROUND], 0.5, 86400, &round_s, &cmd->diag);
-	hd_hash_hex(hd_hash(dir, strlen(dir)), tag);
-	tag[12] = 0;
 	if (!err)
-		err = hd_pools_open(pools, &cmd->fs, tag, &cmd->diag);
+		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	http->dir = dir;
@@ -174,8 +172,6 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish, .user = cmd, .say = say };
 	if (!err)
 		say(cmd, "serve", 0, dir);
-	if (!err)
-		say(cmd, "devices differ by", 0, hd_pool_means_text(pools->means));
 	if (!err)
 		err = hd_daemon(&spec, &cmd->diag);
 	hd_pools_close(pools);

@@ -1,8 +1,10 @@
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/room.h"
 #include "serve/daemon_int.h"
 
@@ -220,6 +222,19 @@ static void open_log(struct hd_daemon *d)
 	(void)!hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &d->log_file, NULL);
 }
 
+/* Behind the store's lock, and named by the folder itself: however it is written, it has one set of groups. */
+static void begin_pools(struct hd_daemon *d)
+{
+	char full[HD_PATH_CAP], tag[HD_HASH_HEX];
+
+	if (!realpath(d->spec->dir, full))
+		snprintf(full, sizeof full, "%s", d->spec->dir);
+	hd_hash_hex(hd_hash(full, strlen(full)), tag);
+	tag[12] = 0;
+	hd_pools_begin(d->spec->pools, tag);
+	daemon_log(d, "devices differ by", 0, hd_pool_means_text(d->spec->pools->means));
+}
+
 static void watch_leased(struct hd_daemon *d)
 {
 	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++) {
@@ -351,8 +366,10 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		err = daemon_make_dispatch(d, d->policy, &d->dispatch, diag);
 	if (!err)
 		err = hd_loop_init(&d->loop, spec->clock, diag);
-	if (!err)
+	if (!err) {
 		open_log(d);
+		begin_pools(d);
+	}
 	if (!err)
 		err = open_fronts(d, &nopen, diag);
 	if (!err) {

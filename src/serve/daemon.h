@@ -9,7 +9,8 @@
  *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay)
  *
  * 1. A second daemon of the same folder ends at once with HD_E_AGAIN and changes nothing.
- * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it. If the disk takes no more, the daemon ends
+ * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it; but for another policy, and devices
+ *    taken out of service, which end with the daemon. If the disk takes no more, the daemon ends
  *    with the error, and jobs go on.
  * 3. Jobs outlive the daemon: coordinators and workers are processes of their own. A daemon that starts finds them by the seats they
  *    hold, and starts none twice.
@@ -43,7 +44,7 @@ struct hd_daemon_spec {
 	struct hd_fs *fs;                 /* borrowed, as all of these */
 	struct hd_clock *clock;
 	const char *dir;
-	struct hd_pools *pools;           /* open */
+	struct hd_pools *pools;           /* open; begun here */
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
 	bool drain;                       /* at the end jobs commit and leave */

@@ -3,7 +3,8 @@
  * A *front* speaks to users (the REST server, the line socket); the daemon (serve/daemon.h) gives it a loop, a *door* to ask through, and
  * calls its slots. Neither knows of which kind the other is: a front is tested with a door of the test's own.
  *
- * 1. What a door answers is on the disk before it answers. An error changed nothing, and is told by code and text.
+ * 1. What a door answers is on the disk before it answers; but another policy, and devices taken out of service, hold until the daemon
+ *    ends, and nobody stores them. An error changed nothing, and is told by code and text.
  * 2. A front watches descriptors with tags of its own range only (an epoll descriptor of a library is one descriptor).
  *
  * What can be asked. `ask` is an object; members marked ? may be left out. A job is named by
@@ -48,7 +49,8 @@
  * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job, device; HD_E_INPUT the job
  * file is bad; HD_E_REFUSED no room (disk, too many jobs); HD_E_IO the store could not be written: nothing was changed.
  *
- * Threads: one, the daemon's. A door is asked between two turns or inside a slot, and blocks for an fsync at most. */
+ * Threads: one, the daemon's. A door is asked between two turns or inside a slot. It blocks for its fsync, and for the decision that follows: the
+ * policy's solve, processes to start, runs to be told (serve/daemon.h, HD_DAEMON_ASK_NS each). */
 #ifndef HD_SERVE_FRONT_H
 #define HD_SERVE_FRONT_H
 

@@ -116,6 +116,17 @@ static enum hd_err set_quota(const struct hd_pools *p, uint32_t device)
 	return err ? err : put(p, path, "cpu.cfs_quota_us", text);
 }
 
+static void remove_groups(const struct hd_pools *p)
+{
+	char path[HD_PATH_CAP];
+
+	for (uint32_t v = 0; v < p->ndevices; v++) {
+		group_of(p, v, path);
+		(void)!hd_fs_rmdir(p->fs, path, NULL);        /* one with a worker in it stays */
+	}
+	(void)!hd_fs_rmdir(p->fs, p->group, NULL);
+}
+
 static bool try_groups(struct hd_pools *p, enum hd_pool_means means, const char *root, const char *tag)
 {
 	enum hd_err err;
@@ -127,41 +138,40 @@ static bool try_groups(struct hd_pools *p, enum hd_pool_means means, const char 
 		err = put(p, p->group, "cgroup.subtree_control", "+cpu");
 	for (uint32_t v = 0; v < p->ndevices && !err; v++)
 		err = set_quota(p, v);
+	if (err)
+		remove_groups(p);
 	return !err;
 }
 
-enum hd_err hd_pools_open(struct hd_pools *p, struct hd_fs *fs, const char *tag, struct hd_diag *diag)
+enum hd_err hd_pools_open(struct hd_pools *p, struct hd_fs *fs, struct hd_diag *diag)
 {
-	bool equal = true;
-
 	p->fs = fs;
 	p->fastest = 0;
+	p->means = HD_POOL_EQUAL;
 	if (!p->ntypes)
 		return hd_fail(diag, HD_E_INVAL, "--pool TYPE:N says which devices there are to hand out, as --pool core:2");
 	for (uint32_t t = 0; t < p->ntypes; t++) {
 		p->type[t].name = p->name[t];
 		p->first_device[t + 1] = p->first_device[t] + p->type[t].n;
 		p->fastest = fmax(p->fastest, p->type[t].speed);
-		equal &= p->type[t].speed == p->type[0].speed;
 	}
-	p->means = HD_POOL_EQUAL;
-	if (equal || try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) || try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
-		return HD_OK;
-	p->means = HD_POOL_SLOW;
 	return HD_OK;
+}
+
+void hd_pools_begin(struct hd_pools *p, const char *tag)
+{
+	bool equal = true;
+
+	for (uint32_t t = 0; t < p->ntypes; t++)
+		equal &= p->type[t].speed == p->type[0].speed;
+	if (!equal && !try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) && !try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
+		p->means = HD_POOL_SLOW;
 }
 
 void hd_pools_close(struct hd_pools *p)
 {
-	char path[HD_PATH_CAP];
-
-	if (!p->fs || (p->means != HD_POOL_CGROUP1 && p->means != HD_POOL_CGROUP2))
-		return;
-	for (uint32_t v = 0; v < p->ndevices; v++) {
-		group_of(p, v, path);
-		(void)!hd_fs_rmdir(p->fs, path, NULL);        /* one with a worker in it stays */
-	}
-	(void)!hd_fs_rmdir(p->fs, p->group, NULL);
+	if (p->fs && (p->means == HD_POOL_CGROUP1 || p->means == HD_POOL_CGROUP2))
+		remove_groups(p);
 }
 
 uint32_t hd_pools_type(const struct hd_pools *p, uint32_t device)

@@ -6,6 +6,7 @@
  * 1. "TYPE:N[:SPEED[:PRICE]]": N devices, speed 1 unless said, price in US dollars an hour. Types differ; numbers within a type go from 0.
  * 2. Means, the first that this machine allows: nothing (all speeds are equal), CPU quota by a control group of version 2, of version 1
  *    (both need the right to make groups), else the worker's own --slow, which waits after computing. Which one it is, is told.
+ *    Nothing is set before hd_pools_begin().
  * 3. A process that was put into a group stays there, whoever watches.
  *
  * Ownership: plain values; `fs` borrowed. Threads: one. */
@@ -43,8 +44,10 @@ struct hd_pools {
 
 /* One more pool, before open. HD_E_INVAL with what would be right. */
 HD_MUST_USE enum hd_err hd_pools_add(struct hd_pools *pools, const char *text, struct hd_diag *diag);
-/* Sorts them and finds the means; `tag` names our groups. The pools do not move from now on. */
-HD_MUST_USE enum hd_err hd_pools_open(struct hd_pools *pools, struct hd_fs *fs, const char *tag, struct hd_diag *diag);
+/* Numbers their devices. The pools do not move from now on. */
+HD_MUST_USE enum hd_err hd_pools_open(struct hd_pools *pools, struct hd_fs *fs, struct hd_diag *diag);
+/* Finds the means and sets the quotas; `tag` names our groups: one process of a tag at a time. */
+void hd_pools_begin(struct hd_pools *pools, const char *tag);
 void hd_pools_close(struct hd_pools *pools);                      /* removes groups that are empty */
 const char *hd_pool_means_text(enum hd_pool_means means);
 

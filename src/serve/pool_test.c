@@ -14,7 +14,8 @@ static void pools_are_sorted_and_their_devices_numbered_through(void **state)
 	hd_fs_real(&fs);
 	assert_int_equal(hd_pools_add(&p, "slow:2", NULL), HD_OK);
 	assert_int_equal(hd_pools_add(&p, "fast:3:1:0.5", NULL), HD_OK);
-	assert_int_equal(hd_pools_open(&p, &fs, "test", NULL), HD_OK);
+	assert_int_equal(hd_pools_open(&p, &fs, NULL), HD_OK);
+	hd_pools_begin(&p, "test");
 	CHECK(p.ntypes == 2 && p.ndevices == 5 && p.means == HD_POOL_EQUAL, "%u types, %u devices", p.ntypes, p.ndevices);
 	assert_string_equal(p.type[0].name, "fast");
 	assert_true(p.type[0].price_usd_h == 0.5 && p.type[1].speed == 1);
@@ -54,7 +55,7 @@ static void what_is_no_pool_is_refused_with_what_would_be_right(void **state)
 		CHECK(hd_pools_add(&p, bad[i], &diag) == HD_E_INVAL && strstr(diag.text, "TYPE:N"), "\"%s\": %s", bad[i], diag.text);
 	}
 	assert_int_equal(p.ntypes, 0);
-	assert_int_equal(hd_pools_open(&p, &fs, "test", NULL), HD_E_INVAL);
+	assert_int_equal(hd_pools_open(&p, &fs, NULL), HD_E_INVAL);
 	assert_int_equal(hd_pools_add(&p, "a:1", NULL), HD_OK);
 	assert_int_equal(hd_pools_add(&p, "a:2", NULL), HD_E_INVAL);
 	assert_int_equal(hd_pools_add(&p, "b:256", NULL), HD_E_INVAL);
