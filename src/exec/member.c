@@ -218,7 +218,8 @@ static void on_peer(struct hd_member *m, const struct hd_msg_peer *msg)
 
 	if (!peer)
 		return;
-	memcpy(peer->address, msg->address, msg->naddress);
+	if (msg->naddress)
+		memcpy(peer->address, msg->address, msg->naddress);
 	peer->address[msg->naddress] = '\0';
 	connect(m, peer);
 }
