@@ -1,14 +1,29 @@
 #include "serve/jobs.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "serve/db.h"
 
-enum { HD_JOBS_ID = 0x48444c4a, HD_JOBS_VERSION = 1 };        /* application_id "HDLJ", user_version */
+static const struct hd_db_kind file = {
+	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler", .busy = "another scheduler serves this folder",
+	.damaged = "the runs beside it can be resumed one by one",
+	.tables = "CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, key TEXT UNIQUE, run TEXT NOT NULL,"
+		" digest TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT 'open', scale INTEGER, min INTEGER, max INTEGER, nvns INTEGER, weight REAL,"
+		" submitted_s REAL, started_s REAL, ended_s REAL, deadline_s REAL, steps INTEGER, done INTEGER, failures INTEGER, leases INTEGER,"
+		" exit INTEGER, cancel INTEGER, why TEXT, rates TEXT);"
+		"CREATE INDEX IF NOT EXISTS job_state ON job (state, id);"
+		"CREATE INDEX IF NOT EXISTS job_name ON job (name, id);"
+		"CREATE TABLE IF NOT EXISTS lease (job INTEGER PRIMARY KEY, number INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL,"
+		" over INTEGER NOT NULL, since_s REAL NOT NULL, until_s REAL NOT NULL, devices TEXT NOT NULL);"
+		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
+		" job INTEGER NOT NULL, text TEXT NOT NULL);"
+		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
+		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL)",
+};
 
 #define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, j.max, j.nvns, j.weight, j.submitted_s, " \
 	"j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, " \
@@ -46,109 +61,14 @@ enum {
 };
 
 struct hd_jobs {
-	sqlite3 *db;
+	struct hd_db db;
 	sqlite3_stmt *ask[NASKS];
 	const struct hd_dispatch_type *type;
 	uint32_t ntypes, first_device[HD_DISPATCH_TYPES + 1];
 	uint64_t last, last_event;
 };
 
-static enum hd_err broken(struct hd_jobs *s, int code, const char *what, struct hd_diag *diag)
-{
-	const char *why = s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(code), *path = s->db ? sqlite3_db_filename(s->db, "main") : "";
-
-	switch (code & 0xff) {
-	case SQLITE_BUSY: case SQLITE_LOCKED:
-		return hd_fail(diag, HD_E_AGAIN, "%s: another scheduler serves this folder", path);
-	case SQLITE_NOTADB: case SQLITE_CORRUPT:
-		return hd_fail(diag, HD_E_INTEGRITY, "%s: %s: %s; the runs beside it can be resumed one by one", path, what, why);
-	case SQLITE_FULL: case SQLITE_READONLY: case SQLITE_CANTOPEN: case SQLITE_PERM:
-		return hd_fail(diag, HD_E_REFUSED, "%s: %s: %s", path, what, why);
-	case SQLITE_NOMEM:
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the store of jobs");
-	default:
-		return hd_fail(diag, HD_E_IO, "%s: %s: %s", path, what, why);
-	}
-}
-
-static enum hd_err run(struct hd_jobs *s, const char *sql, struct hd_diag *diag)
-{
-	int code = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
-
-	return code ? broken(s, code, "write", diag) : HD_OK;
-}
-
-static enum hd_err number(struct hd_jobs *s, const char *sql, int64_t *n, struct hd_diag *diag)
-{
-	sqlite3_stmt *ask = NULL;
-	int code = sqlite3_prepare_v2(s->db, sql, -1, &ask, NULL);
-
-	if (!code)
-		code = sqlite3_step(ask);
-	if (code == SQLITE_ROW)
-		*n = sqlite3_column_int64(ask, 0);
-	enum hd_err err = code == SQLITE_ROW ? HD_OK : broken(s, code, sql, diag);
-	sqlite3_finalize(ask);
-	return err;
-}
-
 /* ---- opening ---- */
-
-static enum hd_err recognise(struct hd_jobs *s, struct hd_diag *diag)
-{
-	const char *path = sqlite3_db_filename(s->db, "main");
-	int64_t id = 0, version = 0, tables = 0;
-	enum hd_err err = number(s, "SELECT count(*) FROM sqlite_master", &tables, diag);
-
-	if (!err)
-		err = number(s, "PRAGMA application_id", &id, diag);
-	if (!err)
-		err = number(s, "PRAGMA user_version", &version, diag);
-	if (err || (tables == 0 && id == 0))
-		return err;
-	if (id != HD_JOBS_ID)
-		return hd_fail(diag, HD_E_INTEGRITY, "%s is no store of a scheduler", path);
-	if (version > HD_JOBS_VERSION)
-		return hd_fail(diag, HD_E_INTEGRITY, "%s is of version %lld, this program reads up to %d: use the newer one", path, (long long)version,
-			HD_JOBS_VERSION);
-	return HD_OK;
-}
-
-static enum hd_err take(struct hd_jobs *s, struct hd_diag *diag)
-{
-	_Static_assert(HD_JOBS_ID == 1212435530 && HD_JOBS_VERSION == 1, "the text below says these");
-	return run(s, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
-		"CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, key TEXT UNIQUE, run TEXT NOT NULL,"
-		" digest TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT 'open', scale INTEGER, min INTEGER, max INTEGER, nvns INTEGER, weight REAL,"
-		" submitted_s REAL, started_s REAL, ended_s REAL, deadline_s REAL, steps INTEGER, done INTEGER, failures INTEGER, leases INTEGER,"
-		" exit INTEGER, cancel INTEGER, why TEXT, rates TEXT);"
-		"CREATE INDEX IF NOT EXISTS job_state ON job (state, id);"
-		"CREATE INDEX IF NOT EXISTS job_name ON job (name, id);"
-		"CREATE TABLE IF NOT EXISTS lease (job INTEGER PRIMARY KEY, number INTEGER NOT NULL, epoch INTEGER NOT NULL, state TEXT NOT NULL,"
-		" over INTEGER NOT NULL, since_s REAL NOT NULL, until_s REAL NOT NULL, devices TEXT NOT NULL);"
-		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
-		" job INTEGER NOT NULL, text TEXT NOT NULL);"
-		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
-		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
-		"PRAGMA application_id = 1212435530; PRAGMA user_version = 1; COMMIT", diag);
-}
-
-static enum hd_err check_pages(struct hd_jobs *s, struct hd_diag *diag)
-{
-	sqlite3_stmt *ask = NULL;
-	int code = sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &ask, NULL);
-	enum hd_err err = HD_OK;
-
-	if (!code)
-		code = sqlite3_step(ask);
-	if (code != SQLITE_ROW)
-		err = broken(s, code, "check", diag);
-	else if (strcmp((const char *)sqlite3_column_text(ask, 0), "ok") != 0)
-		err = hd_fail(diag, HD_E_INTEGRITY, "%s is damaged: %s; the runs beside it can be resumed one by one", sqlite3_db_filename(s->db, "main"),
-			(const char *)sqlite3_column_text(ask, 0));
-	sqlite3_finalize(ask);
-	return err;
-}
 
 static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 {
@@ -160,18 +80,18 @@ static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 	char old[120];
 
 	for (int i = 0; i < NASKS; i++) {
-		int code = sqlite3_prepare_v3(s->db, text[i], -1, SQLITE_PREPARE_PERSISTENT, &s->ask[i], NULL);
+		int code = sqlite3_prepare_v3(s->db.at, text[i], -1, SQLITE_PREPARE_PERSISTENT, &s->ask[i], NULL);
 		if (code)
-			return broken(s, code, text[i], diag);
+			return hd_db_fail(&s->db, code, text[i], diag);
 	}
 	int64_t n = 0;
-	enum hd_err err = number(s, "SELECT coalesce(max(id), 0) FROM job", &n, diag);
+	enum hd_err err = hd_db_number(&s->db, "SELECT coalesce(max(id), 0) FROM job", &n, diag);
 	s->last = (uint64_t)n;
 	if (!err)
-		err = number(s, "SELECT coalesce(max(number), 0) FROM event", &n, diag);
+		err = hd_db_number(&s->db, "SELECT coalesce(max(number), 0) FROM event", &n, diag);
 	s->last_event = (uint64_t)n;
 	snprintf(old, sizeof old, "DELETE FROM event WHERE number <= %lld", (long long)n - HD_JOBS_EVENTS);
-	return err ? err : run(s, old, diag);
+	return err ? err : hd_db_run(&s->db, old, diag);
 }
 
 enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct hd_dispatch_type *type, uint32_t ntypes, struct hd_diag *diag)
@@ -183,16 +103,7 @@ enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct h
 	*s = (struct hd_jobs){ .type = type, .ntypes = ntypes };
 	for (uint32_t t = 0; t < ntypes; t++)
 		s->first_device[t + 1] = s->first_device[t] + type[t].n;
-	int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
-	enum hd_err err = code ? broken(s, code, "open", diag) : HD_OK;
-	if (!err)
-		sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (!err)
-		err = recognise(s, diag);
-	if (!err)
-		err = take(s, diag);
-	if (!err)
-		err = check_pages(s, diag);
+	enum hd_err err = hd_db_open(&s->db, path, &file, diag);
 	if (!err)
 		err = prepare(s, diag);
 	if (err)
@@ -208,17 +119,17 @@ void hd_jobs_close(struct hd_jobs *s)
 		return;
 	for (int i = 0; i < NASKS; i++)
 		sqlite3_finalize(s->ask[i]);
-	sqlite3_close(s->db);
+	hd_db_close(&s->db);
 	hd_free(s);
 }
 
-enum hd_err hd_jobs_begin(struct hd_jobs *s, struct hd_diag *diag) { return run(s, "BEGIN IMMEDIATE", diag); }
-enum hd_err hd_jobs_commit(struct hd_jobs *s, struct hd_diag *diag) { return run(s, "COMMIT", diag); }
+enum hd_err hd_jobs_begin(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db, "BEGIN IMMEDIATE", diag); }
+enum hd_err hd_jobs_commit(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db, "COMMIT", diag); }
 
 void hd_jobs_rollback(struct hd_jobs *s)
 {
-	if (!sqlite3_get_autocommit(s->db))
-		(void)run(s, "ROLLBACK", NULL);
+	if (!sqlite3_get_autocommit(s->db.at))
+		(void)!hd_db_run(&s->db, "ROLLBACK", NULL);
 }
 
 uint64_t hd_jobs_last(const struct hd_jobs *s) { return s->last; }
@@ -232,7 +143,7 @@ static enum hd_err put(struct hd_jobs *s, int which, struct hd_diag *diag)
 
 	sqlite3_reset(s->ask[which]);
 	sqlite3_clear_bindings(s->ask[which]);
-	return code == SQLITE_DONE ? HD_OK : broken(s, code, "write", diag);
+	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write", diag);
 }
 
 static void bind_text(sqlite3_stmt *ask, int at, const char *text) { sqlite3_bind_text(ask, at, text, -1, SQLITE_TRANSIENT); }
@@ -325,7 +236,7 @@ enum hd_err hd_jobs_put_event(struct hd_jobs *s, const struct hd_jobs_event *e, 
 	bind_text(ask, 5, e->text);
 	enum hd_err err = put(s, ASK_EVENT, diag);
 	if (!err)
-		*number = s->last_event = (uint64_t)sqlite3_last_insert_rowid(s->db);
+		*number = s->last_event = (uint64_t)sqlite3_last_insert_rowid(s->db.at);
 	return err;
 }
 
@@ -347,7 +258,7 @@ static const char *text_of(sqlite3_stmt *ask, int at)
 
 static enum hd_err damaged(struct hd_jobs *s, uint64_t id, const char *what, struct hd_diag *diag)
 {
-	return hd_fail(diag, HD_E_INTEGRITY, "%s: job %llu: %s is not of this program", sqlite3_db_filename(s->db, "main"), (unsigned long long)id, what);
+	return hd_fail(diag, HD_E_INTEGRITY, "%s: job %llu: %s is not of this program", sqlite3_db_filename(s->db.at, "main"), (unsigned long long)id, what);
 }
 
 static uint32_t type_named(const struct hd_jobs *s, const char *name, size_t len)
@@ -478,7 +389,7 @@ static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *
 			err = each(user, &card, &row, &lease, diag);
 	}
 	if (!err && code != SQLITE_DONE)
-		err = broken(s, code, "read", diag);
+		err = hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
 	return err;
@@ -520,7 +431,7 @@ static enum hd_err find(struct hd_jobs *s, int which, const char *text, const ch
 	bind_text(ask, 1, text);
 	int code = sqlite3_step(ask);
 	if (code != SQLITE_ROW)
-		err = broken(s, code, "read", diag);
+		err = hd_db_fail(&s->db, code, "read", diag);
 	else if (sqlite3_column_type(ask, 0) == SQLITE_NULL)
 		err = hd_fail(diag, HD_E_NOTFOUND, "there is no job with the %s \"%.80s\"", what, text);
 	else
@@ -541,7 +452,7 @@ enum hd_err hd_jobs_get_number(struct hd_jobs *s, const char *name, double *valu
 	int code = sqlite3_step(ask);
 	if (code == SQLITE_ROW)
 		*value = sqlite3_column_double(ask, 0);
-	enum hd_err err = code == SQLITE_ROW ? HD_OK : code == SQLITE_DONE ? HD_E_NOTFOUND : broken(s, code, "read", diag);
+	enum hd_err err = code == SQLITE_ROW ? HD_OK : code == SQLITE_DONE ? HD_E_NOTFOUND : hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
 	return err;
@@ -577,7 +488,7 @@ enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES], ui
 		code = SQLITE_DONE;
 	}
 	sqlite3_reset(s->ask[ASK_COUNT_LEASES]);
-	return code == SQLITE_DONE ? HD_OK : broken(s, code, "count", diag);
+	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "count", diag);
 }
 
 enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, uint64_t job,
@@ -597,7 +508,7 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 		err = each(user, &e, diag);
 	}
 	if (!err && code != SQLITE_DONE)
-		err = broken(s, code, "read", diag);
+		err = hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
 	return err;

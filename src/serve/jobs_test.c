@@ -7,6 +7,7 @@
 
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "serve/store.h"
 #include "tests/check.h"
 
 static const struct hd_dispatch_type types[] = { { "fast", 2, 2, 0 }, { "slow", 2, 1, 0 } };
@@ -152,6 +153,22 @@ static void a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are(voi
 	assert_int_equal(hd_jobs_open(&other, path, types, 2, NULL), HD_E_INTEGRITY);
 }
 
+static void a_store_of_another_kind_is_refused_and_stays_as_it_is(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_store *run = NULL;
+	struct hd_jobs *jobs = NULL;
+
+	(void)state;
+	assert_int_equal(hd_store_open(&run, path, &diag), HD_OK);
+	hd_store_close(run);
+	assert_int_equal(hd_jobs_open(&jobs, path, types, 2, &diag), HD_E_INTEGRITY);
+	assert_non_null(strstr(diag.text, "is no store of a scheduler"));
+	assert_int_equal(hd_store_open(&run, path, &diag), HD_OK);
+	assert_int_equal(hd_store_term(run), 2);
+	hd_store_close(run);
+}
+
 static void a_key_names_one_job_and_a_name_the_youngest(void **state)
 {
 	uint64_t id = 0;
@@ -240,6 +257,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_committed_is_there_to_the_bit_and_nothing_else, fresh, gone),
 		cmocka_unit_test_setup_teardown(pools_may_grow_and_a_lease_of_a_device_that_went_is_refused, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh, gone),
 	};
