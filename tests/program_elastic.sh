@@ -174,23 +174,30 @@ for pid in $workers; do
 done
 passed "workers whose run was removed leave"
 
-# a run that sizes itself: workers cost more than they bring here, so it ends with one, and stays
+# a run that sizes itself: workers cost more than they bring here, so it settles on one; when it does depends on the machine
 cat >tiny.yaml <<END
-job: {name: tiny, seed: 3, steps: 4000}
+job: {name: tiny, seed: 3, steps: 10000000}
 model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [8], classes: 4}}
 data: {kind: synthetic, count: 100}
 batch: {global: 16, virtual_nodes: 4}
-optim: {kind: sgd, lr: 1e-2}
-checkpoint: {every: 4000 steps}
+optim: {kind: sgd, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 10000000 steps}
 eval: {every: 0}
 elastic: {autoscale: {policy: curve, objective: cost}}
 END
-expect 0 heddle run tiny.yaml --out tiny1 --devices 1 --json -q
-first=$(number digest)
-expect 0 heddle run tiny.yaml --out tiny --workers 3 --devices 1 --json -q
+"$HEDDLE_BIN" run tiny.yaml --out tiny --workers 3 --devices 1 -q 2>log &
+run=$!
+settled() { grep -q '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
+for _ in $(seq 1200); do settled 2>/dev/null && break; sleep 0.05; done
+settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
+expect 0 heddle stop tiny
+status=0
+wait $run || status=$?
+[ $status -eq 75 ] || failed "tiny: expected exit 75, got $status"
+expect 0 heddle ckpt digest tiny
+first=$(cat out)
+expect 0 heddle run tiny.yaml --out tiny1 --devices 1 --json -q -s "job.steps=$((10#$(ls tiny/ckpt | tail -n 1 | cut -d- -f2)))"
 same "$(number digest)" "$first" "a run that sizes itself"
-grep -q '"kind":"autoscale".*settle on 1' tiny/events.ndjson || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
-same "$(tail -n 1000 tiny/metrics.ndjson | grep -o '"workers":[0-9]*' | sort -u)" '"workers":1' "workers of the last 1000 steps"
 "$HEDDLE_BIN" run long.yaml --out auto --workers 2 --devices 1 -q 2>log &
 reach auto 30
 expect 2 heddle scale auto auto --policy curv
@@ -207,15 +214,15 @@ expect 0 heddle stop auto
 status=0
 wait $! || status=$?
 [ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
-passed "an autoscaled run says why, settles and stays; a number turns it off"
+passed "an autoscaled run says why and settles; a number turns it off"
 
 # a narrower processor: the same bits under portable kernels, refused under a library's
 narrow=portable library=SSE41
 grep -qw avx2 /proc/cpuinfo && library=AVX
 grep -qw avx512dq /proc/cpuinfo && narrow=avx2 library=AVX2
-expect 0 heddle run long.yaml --out plain --devices 1 --json -q -s job.kernels=portable -s job.steps=600
+expect 0 heddle run long.yaml --out plain --devices 1 --json -q -s job.kernels=portable -s job.steps=4000
 first=$(number digest)
-"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable -s job.steps=600 2>log &
+"$HEDDLE_BIN" run long.yaml --out mixed --workers 1 --devices 1 -q -s job.kernels=portable -s job.steps=4000 2>log &
 run=$!
 reach mixed 30
 "$HEDDLE_BIN" worker --join mixed --devices 1 --isa $narrow -q 2>narrow.log &

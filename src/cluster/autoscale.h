@@ -66,8 +66,9 @@ struct hd_scale {
 	struct hd_scale_known known[HD_SCALE_MAX + 1];
 	uint32_t last_size, since;                /* of the last step; steps since the last change of size */
 	bool settled;
-	uint32_t settled_size, nwindow;
-	double window_s[HD_SCALE_WINDOW];         /* the last steps at it */
+	uint32_t settled_size, nwindow, nslice;
+	double window_s[HD_SCALE_WINDOW];         /* the last slices at it, the mean of a step in each; a slice is a step, or as many as last 10 ms */
+	double slice_s;                           /* of the slice begun, of nslice steps */
 	double looked;                            /* J that looks around have cost */
 	struct hd_utility utility;
 };

@@ -112,7 +112,6 @@ void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, st
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting)
 {
 	scale->settled = false;
-	scale->nwindow = 0;
 	scale->looked = 0;
 	scale->set.compute_ps = setting->compute_ps;
 	scale->set.price_usd_h = setting->price_usd_h > 0 ? setting->price_usd_h : 1;

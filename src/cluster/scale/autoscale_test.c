@@ -430,6 +430,33 @@ static void a_curve_that_changes_is_climbed_again(void **state)
 	CHECK(run.last_change < STEPS / 10, "it settles and stays: the last change was at step %llu\n%s", (unsigned long long)run.last_change, words);
 }
 
+/* Steps of a tenth of a millisecond, of one or two workers; settled, a busy machine doubles 60 of them, then all. */
+static void a_busy_moment_is_no_other_curve(void **state)
+{
+	static const int64_t compute_ps[4] = { 0, 100000000, 90000000, 80000000 };
+	static struct hd_scale scale;
+	struct hd_scale_setting set = { .objective = HD_OBJECTIVE_COST, .min = 1, .max = 3, .compute_ps = compute_ps };
+	struct hd_scale_answer answer;
+	uint64_t settled = 0, step;
+	uint32_t size = 2, on = 0;
+	(void)state;
+
+	assert_int_equal(hd_scale_init(&scale, "curve", &set, NULL), HD_OK);
+	for (step = 1; step < 20000 && (settled == 0 || scale.settled); step++) {
+		bool busy = settled && ((step > settled + 40 && step <= settled + 100) || step > settled + 10000);
+		hd_scale_sample(&scale, size, (double)compute_ps[size] * (busy ? 2e-12 : 1e-12));
+		hd_scale_propose(&scale, &(struct hd_scale_now){ .left = 100000 - step, .elapsed_s = (double)step * 1e-4, .size = size }, &answer);
+		size = answer.size;
+		if (scale.settled && !settled) {
+			settled = step;
+			on = size;
+		}
+	}
+	CHECK(on == 1, "settled on %u workers", on);
+	CHECK(step > settled + 10000 && step < settled + 10000 + 6500, "what was settled at step %llu is open again at step %llu",
+		(unsigned long long)settled, (unsigned long long)step);
+}
+
 static void what_the_rest_of_the_run_cannot_pay_is_not_tried(void **state)
 {
 	static char words[4000];
@@ -501,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_utility_buys_what_it_is_worth),
 		cmocka_unit_test(efficiency_stops_where_the_last_step_up_gains_too_little),
 		cmocka_unit_test(a_curve_that_changes_is_climbed_again),
+		cmocka_unit_test(a_busy_moment_is_no_other_curve),
 		cmocka_unit_test(what_the_rest_of_the_run_cannot_pay_is_not_tried),
 		cmocka_unit_test(joiners_are_paid_while_they_boot),
 		cmocka_unit_test(nonsense_is_refused),

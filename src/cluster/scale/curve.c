@@ -18,8 +18,9 @@
  *	        stay at, or go to, the less known of the two until it is
  *	else settle on best
  *
- * So every change goes to a size that was never measured, or that is not known to 1 %, or ends the search. Settled, the last 32 steps
- * are watched; when their mean leaves the measured interval, what is known is forgotten. */
+ * So every change goes to a size that was never measured, or that is not known to 1 %, or ends the search. Settled, the last 32 slices
+ * are watched, each a step or as many as last SLICE_S (on a busy machine a few milliseconds say nothing); when their mean leaves the
+ * measured interval, what is known is forgotten. */
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@
 
 enum { LOOP = 20 };
 #define PS 1e-12
+#define SLICE_S 0.01
 static const double floor_sd = 0.01, leave = 0.05, sure = 0.01;         /* a measured step varies by 1 % at least; 5 % off is another curve */
 static const double surprise = 3, look_budget = 0.01, blind_budget = 0.02;
 
@@ -163,7 +165,8 @@ static void settle(struct hd_scale *s, uint32_t size, struct hd_scale_answer *an
 	answer->size = size;
 	s->settled = true;
 	s->settled_size = size;
-	s->nwindow = 0;
+	s->nwindow = s->nslice = 0;
+	s->slice_s = 0;
 }
 
 static bool is_sure(const struct hd_scale *s, uint32_t size) { return hd_scale_sd_of_mean(&s->known[size]) <= sure * s->known[size].mean_s; }
@@ -333,7 +336,13 @@ void hd_curve_sample(struct hd_scale *scale, uint32_t size, double step_s)
 {
 	if (!scale->settled || size != scale->settled_size)
 		return;
-	scale->window_s[scale->nwindow++] = step_s;
+	scale->slice_s += step_s;
+	scale->nslice++;
+	if (scale->slice_s < SLICE_S)
+		return;
+	scale->window_s[scale->nwindow++] = scale->slice_s / scale->nslice;
+	scale->nslice = 0;
+	scale->slice_s = 0;
 	if (scale->nwindow < HD_SCALE_WINDOW)
 		return;
 	scale->nwindow = 0;
