@@ -105,6 +105,15 @@ static void no_delay(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
+/* Over loopback nothing can be congested, and a control that paces (BBR, the default of some machines) makes every sender wait for timers:
+ * a sum of 25 MB over 2 processes took 10.6 ms under it and 6.0 without. Reno is in every kernel and open to every user.
+ * Before the connection exists: an accepted one has its listener's, and one that was ever paced stays so. */
+static void no_pacing(int fd, const struct address *address)
+{
+	if (address->any.sa_family != AF_UNIX && is_loopback(address))
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 /* The path exists: a live listener takes a connection, a dead one's file refuses it and goes. */
 static bool is_left_behind(const struct address *address)
 {
@@ -178,6 +187,7 @@ static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct 
 		return lost(diag, errno, "listen on", sock->addr);
 	if (address.any.sa_family != AF_UNIX)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	no_pacing(fd, &address);
 	int r = bind(fd, &address.any, address.len);
 	if (r && errno == EADDRINUSE) {
 		if (is_left_behind(&address))
@@ -222,6 +232,7 @@ static enum hd_err real_connect(struct hd_net *net, struct hd_sock *sock, struct
 	if (fd < 0)
 		return lost(diag, errno, "connect to", sock->addr);
 	no_delay(fd);
+	no_pacing(fd, &address);
 	/* An interrupted connect goes on by itself, like one in progress. */
 	if (connect(fd, &address.any, address.len) && errno != EINPROGRESS && errno != EINTR) {
 		int error = errno;

@@ -2,6 +2,8 @@
 #include "sys/socket.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -572,9 +574,29 @@ static void the_way_to_an_address_begins_at_one_s_own(void **state)
 		assert_string_equal(own, "tcp:[::1]:0");
 }
 
+static void loopback_is_not_paced(void **state)
+{
+	struct world world;
+	struct hd_sock sock[3];
+
+	(void)state;
+	enter(&world, TCP4);
+	meet(&world, &sock[0], &sock[1], &sock[2]);
+	for (int i = 0; i < 3; i++) {
+		char name[16] = "";
+		socklen_t len = sizeof name;
+		assert_int_equal(getsockopt(sock[i].id, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+		CHECK(!strcmp(name, "reno"), "socket %d is under the control of %s", i, name);
+	}
+	for (int i = 3; i--;)
+		hd_sock_close(&sock[i]);
+	leave(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loopback_is_not_paced),
 		cmocka_unit_test(every_row_keeps_the_contract),
 		cmocka_unit_test(only_addresses_of_this_machine_are_taken),
 		cmocka_unit_test(a_path_left_by_the_dead_is_replaced_but_no_file_is),
