@@ -9,7 +9,7 @@ batch: {global: 480, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 100 steps, keep: 2}
 eval: {every: 0}
-trace: {digest: 1}
+trace: {digest: 1, samples: true}
 workers: {detect: 250 ms}
 END
 points=true
@@ -58,6 +58,8 @@ last=$(number step)
 expect 0 heddle run job.yaml --out live-twin --devices 1 --steps "$last" -q
 expect 0 heddle ckpt diff live live-twin
 says 'digest logs agree'
+expect 0 heddle data verify live
+says "ok: in $last steps"
 passed "kill, pause, slow$($points && echo ", net, disk") into a live run of $last steps: not a bit of difference"
 
 # a coordinator dies between a learner that is ready and its first view: its donor is told to teach it once more, and goes on
@@ -104,6 +106,7 @@ kills=0
 for seed in 5 6 7 8; do           # how many of them a run has time for is a matter of the machine's speed
 	"$HEDDLE_BIN" chaos run job.yaml --seed $seed --kills $($points && echo 12 || echo 20) --faults $faults --steps "$steps" --workers 3 --out slice-$seed --json >out 2>err || [ $? -eq 1 ] || failed "seed $seed: $(cat err)"
 	says '"identical":true'
+	says '"exact":true'
 	kills=$((kills + $(number kills)))
 	expect 0 heddle ckpt diff slice-$seed/chaos slice-$seed/undisturbed
 	[ $kills -lt 20 ] || break

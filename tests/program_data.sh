@@ -18,6 +18,26 @@ for last in ragged drop wrap; do
 done
 passed "verify: in each order and end of a data epoch, samples stand once each"
 
+for last in ragged drop wrap; do
+	expect 0 heddle run mlp.yaml --out took-$last -s job.steps=11 -s batch.last=$last -s trace.samples=true --devices 2 -q
+	expect 0 heddle data verify took-$last --json
+	says "\"steps\":11,\"epochs\":$([ $last = ragged ] && echo 2 || echo 3),"
+done
+expect 0 heddle data order mlp.yaml --step 5 --json
+node=$(grep -o '"virtual_nodes":\[\[[0-9,]*\]' out | grep -o '[0-9,]*\]$' | tr -d ']')
+grep -q "{\"step\":5,\"vn\":0,\"took\":\[\[1,\[$node\]\]\]}" took-ragged/samples/0.ndjson || failed "step 5 took other samples than data order says: $node"
+sed -i '/"step":7,"vn":2,/d' took-ragged/samples/0.ndjson
+expect 5 heddle data verify took-ragged
+says 'data epoch 1 has'
+echo '{"step":2,"vn":1,"took":[[0,[1]]]}' >>took-wrap/samples/0.ndjson
+expect 5 heddle data verify took-wrap
+says 'step 2, virtual node 1 was computed twice, from other samples'
+expect 0 heddle run mlp.yaml --out untold --steps 2 -q
+expect 3 heddle data verify untold
+says 'trace.samples=true'
+[ ! -e untold/samples ] || failed "samples are recorded though nobody asked"
+passed "verify: what the virtual nodes of a run took, as they wrote it down"
+
 expect 0 heddle data order mlp.yaml --step 0 -s data.order=sequential
 says 'vn 12    24 25'
 : >ids

@@ -25,7 +25,7 @@ batch: {global: 480, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 500 steps, keep: 2}
 eval: {every: 0}
-trace: {digest: 1}
+trace: {digest: 1, samples: true}
 workers: {detect: 500 ms}
 END
 expect 0 heddle run long.yaml --out twin --devices 1 --json -q
@@ -44,6 +44,9 @@ ends_well()
 	same "$(cat out)" "$first" "$2"
 	expect 0 heddle ckpt diff "$1" twin
 	says 'digest logs agree'
+	# from what the workers gathered: 3000 steps are 1000 data epochs of three steps
+	expect 0 heddle data verify "$1" --json
+	says '"steps":3000,"epochs":1000,"samples":1000,"rest":0'
 	# a record for each committed step; members keep those of 256 steps for a coordinator that is to come
 	grep -o '"step":[0-9]*' "$1/metrics.ndjson" | sort -t: -k2n -u | wc -l >out
 	[ "$(cat out)" -ge "${3:-3000}" ] || failed "$1 has records of $(cat out) steps of 3000"

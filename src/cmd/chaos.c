@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/philox.h"
 #include "sys/signal.h"
+#include "exec/samples.h"
 #include "cmd/fault.h"
 #include "cmd/json_line.h"
 
@@ -21,6 +22,9 @@ struct chaos {
 	uint32_t each_point;              /* deaths wanted at each named place */
 	struct hd_fault *fault;
 	int64_t detect_ns;
+	struct hd_job *job;
+	struct hd_samples_found samples;
+	bool exact;                       /* each data epoch took each sample once */
 };
 
 /* ---- what is to happen ---- */
@@ -203,6 +207,13 @@ static void print_json(const struct chaos *c, const struct hd_trial_end *end)
 	hd_json_put_text(w, "digest", end->disturbed);
 	hd_json_put_text(w, "digest_undisturbed", end->twin);
 	hd_json_put_bool(w, "identical", end->same);
+	hd_json_open_object(w, "samples");
+	hd_json_put_i64(w, "epochs", (int64_t)c->samples.epochs);
+	hd_json_put_i64(w, "each", (int64_t)c->samples.epoch);
+	hd_json_put_i64(w, "rest", (int64_t)c->samples.rest);
+	hd_json_put_i64(w, "again", (int64_t)c->samples.again);
+	hd_json_put_bool(w, "exact", c->exact);
+	hd_json_close(w);
 	hd_json_line_print(&line);
 }
 
@@ -254,6 +265,10 @@ static void print(const struct chaos *c, const struct hd_trial_end *end)
 		print_table(c);
 	printf("state    %s  (under chaos, seed %llu)\nstate    %s  (one device, undisturbed)      %s\n", end->disturbed, (unsigned long long)c->seed,
 		end->twin, end->same ? "IDENTICAL" : "DIFFERENT");
+	if (c->exact)
+		printf("samples  each of %llu once in each of %llu data epochs, and %llu of the next; %llu virtual nodes were computed again, from the "
+			"same samples\n", (unsigned long long)c->samples.epoch, (unsigned long long)c->samples.epochs, (unsigned long long)c->samples.rest,
+			(unsigned long long)c->samples.again);
 }
 
 static enum hd_err all_places(const struct chaos *c)
@@ -267,6 +282,20 @@ static enum hd_err all_places(const struct chaos *c)
 			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", hd_failpoint_name(p));
 	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_INTEGRITY, "the run ended before %u of %d places had their %u deaths (%s): give it more "
 		"--steps", n, HD_FP_COUNT, c->each_point, text);
+}
+
+/* From what was gathered, not from what should have been. */
+static enum hd_err count_samples(struct chaos *c)
+{
+	struct hd_cmd *cmd = c->trial.cmd;
+	struct hd_task *task = NULL;
+	enum hd_err err = hd_task_create(&task, c->job, &cmd->fs, &cmd->diag);
+
+	if (!err)
+		err = hd_samples_verify(task, &cmd->fs, c->trial.dir, c->trial.nsteps, &c->samples, &cmd->diag);
+	hd_task_destroy(task);
+	c->exact = !err;
+	return err;
 }
 
 /* Equal states after fewer faults than were asked for: not what was asked for. */
@@ -283,7 +312,7 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
 	uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
 	uint64_t nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS;
-	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_job *job = c->job = hd_arena_take(&cmd->arena, 1, sizeof *job);
 	bool needs = points > 0;
 
 	c->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
@@ -305,6 +334,7 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 		err = hd_trial_init(&c->trial, cmd, args->pos[0], parent, nsteps);
 	if (err)
 		return err;
+	c->trial.samples = true;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->each_point = (uint32_t)points;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
@@ -327,6 +357,8 @@ enum hd_err hd_cmd_chaos_run(struct hd_cmd *cmd)
 		err = watch(&c);
 	if (!err)
 		err = hd_trial_compare(&c.trial, &end);
+	if (!err)
+		err = count_samples(&c);
 	if (end.twin[0])
 		print(&c, &end);
 	if (!err)

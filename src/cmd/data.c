@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "data/augment.h"
+#include "exec/samples.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -146,12 +147,43 @@ static enum hd_err count_epoch(struct hd_cmd *cmd, const struct hd_sampler *samp
 	return HD_OK;
 }
 
+/* Of a run: what its virtual nodes took, as they wrote it down (exec/samples.h). */
+static enum hd_err verify_run(struct hd_cmd *cmd)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_samples_found found;
+	struct hd_task *task = NULL;
+	struct hd_ckpt_info info;
+	char dir[HD_RUN_PATH];
+
+	enum hd_err err = job ? hd_session_job_of(cmd, cmd->args.pos[0], job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	if (!err)
+		err = hd_ckpt_find(&cmd->fs, dir, UINT64_MAX, &info, NULL, NULL, &cmd->diag);
+	if (!err)
+		err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
+	if (!err)
+		err = hd_samples_verify(task, &cmd->fs, dir, info.step, &found, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_JSON])
+		printf("{\"ok\":true,\"steps\":%llu,\"epochs\":%llu,\"samples\":%llu,\"rest\":%llu,\"again\":%llu,\"torn\":%llu}\n",
+			(unsigned long long)info.step, (unsigned long long)found.epochs, (unsigned long long)found.epoch, (unsigned long long)found.rest,
+			(unsigned long long)found.again, (unsigned long long)found.torn);
+	else if (!err)
+		printf("ok: in %llu steps %llu data epochs took each of %llu samples once, and the next %llu of them; %llu virtual nodes were computed "
+			"again, from the same samples; %llu lines were torn\n", (unsigned long long)info.step, (unsigned long long)found.epochs,
+			(unsigned long long)found.epoch, (unsigned long long)found.rest, (unsigned long long)found.again, (unsigned long long)found.torn);
+	hd_task_destroy(task);
+	return err;
+}
+
 enum hd_err hd_cmd_data_verify(struct hd_cmd *cmd)
 {
 	uint64_t nread, nonce = 0;
 	struct hd_task *task;
-	enum hd_err err = open_task(cmd, &task);
+	struct hd_stat stat;
 
+	if (!hd_fs_stat(&cmd->fs, cmd->args.pos[0], &stat, NULL) && stat.kind == HD_FILE_FOLDER)
+		return verify_run(cmd);
+	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
 	err = read_all(cmd, task->data, &nread);

@@ -5,7 +5,7 @@
 #include "sys/signal.h"
 #include "exec/ckpt.h"
 
-enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 8 };
+enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 10 };
 #define HD_TRIAL_ANSWER_NS INT64_C(1000000000)
 #define HD_TRIAL_GAP_NS INT64_C(1000000000)
 #define HD_TRIAL_RUIN_NS INT64_C(5000000000)
@@ -65,6 +65,10 @@ static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, 
 	for (uint32_t i = 0; i < t->cmd->args.nsets && !again; i++) {
 		argv[n++] = "-s";
 		argv[n++] = t->cmd->args.set[i];
+	}
+	if (t->samples && workers && !again) {
+		argv[n++] = "-s";
+		argv[n++] = "trace.samples=true";
 	}
 	return hd_proc_spawn(&t->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = -1, .err = -1 }, proc, &t->cmd->diag);
 }

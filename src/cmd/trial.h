@@ -26,6 +26,7 @@ struct hd_trial {
 	bool known;                       /* live was read at least once */
 	bool heard;                       /* at the last look */
 	bool ours;                        /* it was started here: it ends with the trial, and is started again when all of it died */
+	bool samples;                     /* it keeps a record of its samples (exec/samples.h) */
 	uint32_t workers, resumed;
 	const char *devices;
 	int64_t coordinator;              /* its process; 0: not known */

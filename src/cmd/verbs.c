@@ -60,9 +60,10 @@ const struct hd_verb hd_verbs[] = {
 	{ "chaos run", "JOB", 1, 1, "run a job under faults, and undisturbed on one device, and compare the states",
 	  "SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as many of each other kind (--faults): pauses\n"
 	  "(SIGSTOP, SIGCONT), processes slowed, links cut, dumb or late, disks full, failing or slow, deaths at named places, other\n"
-	  "numbers of workers. What, when and whom is drawn from --seed. Exit 0 only if both runs end with the same bits; 5 if not, if no\n"
-	  "step is committed for a minute, or if --points was asked for and a place had fewer deaths. If all processes died, the run is\n"
-	  "resumed. The run directories stay: --out DIR (default runs/chaos) holds chaos and undisturbed.",
+	  "numbers of workers. What, when and whom is drawn from --seed. Exit 0 only if both runs end with the same bits, and the run\n"
+	  "recorded each sample once in each data epoch (heddle data verify); 5 if not, if no step is committed for a minute, or if --points\n"
+	  "was asked for and a place had fewer deaths. If all processes died, the run is resumed. The run directories stay: --out DIR (default\n"
+	  "runs/chaos) holds chaos and undisturbed.",
 	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET),
 	  hd_cmd_chaos_run, "program_chaos.sh" },
 	{ "chaos kill", "RUN", 1, 1, "kill processes of a run that goes on with workers",
@@ -120,7 +121,12 @@ const struct hd_verb hd_verbs[] = {
 		OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED), hd_cmd_ckpt_export, "program_ckpt.sh" },
 	{ "ckpt gc", "RUN", 1, 1, "remove all but the newest checkpoints", "", OPTS(HD_OPT_COUNT_, HD_OPT_DRY_RUN), hd_cmd_ckpt_gc, "program_ckpt.sh" },
 	{ "data show", "JOB", 1, 1, "fields, splits and content hash of a job's data", "", OPTS(HD_OPT_SET), hd_cmd_data_show, "program_data.sh" },
-	{ "data verify", "JOB", 1, 1, "read every sample once", "", OPTS(HD_OPT_SET), hd_cmd_data_verify, "program_data.sh" },
+	{ "data verify", "JOB|RUN", 1, 1, "read every sample once; or prove that each data epoch of a run took each sample once",
+	  "Of a run with trace.samples: from what its virtual nodes took, as whoever computed them wrote it into RUN/samples/WORKER.ndjson: a line\n"
+	  "{\"step\":12,\"vn\":3,\"took\":[[0,[17,4,5]]]} has the samples of each data epoch in the order of the rows. What was computed twice must\n"
+	  "have taken the same, and counts once. Steps up to the newest checkpoint count. Exit 5: a sample is missing, or was taken twice.\n"
+	  "Workers of other machines keep no record.",
+	  OPTS(HD_OPT_SET), hd_cmd_data_verify, "program_data.sh" },
 	{ "data order", "JOB", 1, 1, "sample ids of a step, or of a step of a data epoch", "", OPTS(HD_OPT_STEP, HD_OPT_EPOCH, HD_OPT_SET),
 		hd_cmd_data_order, "program_data.sh" },
 	{ "data cat", "JOB", 1, 1, "print samples of a split as JSON lines, as the model sees them", "", OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH,

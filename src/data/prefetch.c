@@ -25,6 +25,7 @@ struct hd_prefetch {
 	uint64_t field_at[HD_MAX_FIELDS], step_bytes;
 	struct hd_memory memory;                         /* [depth, step_bytes] */
 	struct place *place;                             /* [depth, nvns], owned */
+	struct hd_sample *name;                          /* [depth, nvns, per_vn], owned; NULL: not asked for */
 	struct hd_lock lock;
 	struct hd_cond freed, filled;
 	uint8_t *wanted;                                 /* [nvns], owned */
@@ -77,10 +78,16 @@ static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	return (uint8_t *)p->memory.at + step % p->spec.depth * p->step_bytes + p->field_at[field] + before;
 }
 
+static struct hd_sample *names_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
+{
+	return p->name ? p->name + place_index(p, step, vn) * p->spec.per_vn : NULL;
+}
+
 /* The rows lie where rows_of() says; the place itself is the caller's to change. */
 static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows, struct hd_diag *diag)
 {
 	const struct hd_dataset *set = p->spec.set;
+	struct hd_sample *name = names_of(p, step, vn);
 	uint64_t first, end;
 
 	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
@@ -88,10 +95,12 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 		void *out[HD_MAX_FIELDS] = { 0 };
 		for (uint32_t f = 0; f < set->nfields; f++)
 			out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
-		enum hd_err err = hd_dataset_read(set, p->spec.split, hd_sampler_at(p->spec.sampler, step, row),
-			hd_sampler_epoch_at(p->spec.sampler, step, row), out, diag);
+		const struct hd_sample sample = { hd_sampler_epoch_at(p->spec.sampler, step, row), hd_sampler_at(p->spec.sampler, step, row) };
+		enum hd_err err = hd_dataset_read(set, p->spec.split, sample.index, sample.epoch, out, diag);
 		if (err != HD_OK)
 			return err;
+		if (name)
+			name[row - first] = sample;
 	}
 	*nrows = end - first;
 	return HD_OK;
@@ -227,7 +236,8 @@ static enum hd_err take_memory(struct hd_prefetch *p, struct hd_diag *diag)
 
 	p->place = hd_alloc(nplaces * sizeof *p->place);
 	p->wanted = hd_alloc(p->spec.nvns);
-	if (!p->place || !p->wanted)
+	p->name = p->spec.named ? hd_alloc(nplaces * p->spec.per_vn * sizeof *p->name) : NULL;
+	if (!p->place || !p->wanted || (p->spec.named && !p->name))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %" PRIu64 " places of the reader", nplaces);
 	for (uint64_t i = 0; i < nplaces; i++)
 		p->place[i] = (struct place){ .step = NO_STEP };
@@ -282,6 +292,7 @@ void hd_prefetch_destroy(struct hd_prefetch *p)
 	hd_lock_finish(&p->lock);
 	hd_memory_give(&p->memory);
 	hd_free(p->wanted);
+	hd_free(p->name);
 	hd_free(p->place);
 	hd_free(p);
 }
@@ -355,6 +366,8 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn, 
 		input[f] = rows_of(p, step, vn, f);
 	return err;
 }
+
+const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *p, uint64_t step, uint32_t vn) { return names_of(p, step, vn); }
 
 void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 {

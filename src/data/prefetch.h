@@ -20,6 +20,7 @@
  * 6. Without threads the taker fills its place itself when it is free: nothing is read ahead. For rows that are at hand
  *    (dataset.h) where every core has its device: a thread beside them takes one of their cores for each of its turns,
  *    and the devices that have the others wait; and the rows come from another core's cache.
+ * 7. With `named`, a place also has the names of its rows: what was asked of the data set for them, noted where it is asked.
  *
  * Ownership: create/destroy; data set and sampler are borrowed until destroy.
  * Threads: take, done and close any; create and destroy one. */
@@ -45,7 +46,10 @@ struct hd_prefetch_spec {
 	uint32_t nthreads;                /* that read ahead; 0: none, see 6 */
 	uint64_t memory_bytes;            /* for all places; 0: no bound */
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
+	bool named;                       /* see 7 */
 };
+
+struct hd_sample { uint64_t epoch, index; };      /* of a data epoch, as the data set numbers it */
 
 struct hd_prefetch;
 
@@ -56,6 +60,8 @@ void hd_prefetch_destroy(struct hd_prefetch *prefetch);        /* closes, joins 
 /* input[f]: first row of field f, valid until done. HD_E_INTERRUPT: it was closed. */
 HD_MUST_USE enum hd_err hd_prefetch_take(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn,
 	const void *input[HD_MAX_FIELDS], uint64_t *nrows, struct hd_diag *diag);
+/* Names of the rows of a place that is taken, valid until done; NULL: not `named`. */
+const struct hd_sample *hd_prefetch_names(const struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
 void hd_prefetch_done(struct hd_prefetch *prefetch, uint64_t step, uint32_t vn);
 /* From `step` on these are wanted. All that was taken has been given back; rows of earlier steps are forgotten, those read
  * for virtual nodes that stay wanted are kept. Of a reader without end_step. Does not wait. */

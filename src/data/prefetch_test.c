@@ -50,6 +50,15 @@ struct run {
 	_Atomic uint64_t wrong, nrows;
 };
 
+/* A row's name is what the data set was asked for: its bytes say so. */
+static bool is_named(const struct run *run, uint64_t step, uint32_t vn, uint64_t row, const void *x)
+{
+	const struct hd_sample *name = hd_prefetch_names(run->prefetch, step, vn);
+
+	return name && !memcmp(&name[row].index, (const uint8_t *)x + 16 * row, 8) && name[row].epoch == hd_sampler_epoch_at(run->sampler, step,
+		row + vn * run->per_vn);
+}
+
 /* A consumer owns some virtual nodes and walks all steps with them, as a device does. */
 static void consume(void *user)
 {
@@ -69,7 +78,8 @@ static void consume(void *user)
 		for (uint64_t row = 0; row < end - first && !wrong; row++) {
 			uint64_t want = hd_sampler_at(run->sampler, step, first + row);
 			wrong += memcmp((const uint8_t *)input[0] + 16 * row, &want, 8) != 0 || ((const uint8_t *)input[1])[row] != (uint8_t)(want * 3)
-				|| (vn == 0 && ((uintptr_t)input[0] % 64 || (uintptr_t)input[1] % 64));
+				|| (vn == 0 && ((uintptr_t)input[0] % 64 || (uintptr_t)input[1] % 64))
+				|| !is_named(run, step, vn, row, input[0]);
 		}
 		hd_prefetch_done(run->prefetch, step, vn);
 		atomic_fetch_add(&run->wrong, wrong);
@@ -91,7 +101,7 @@ static void check_run(uint32_t nvns, uint32_t depth, uint32_t nthreads, uint64_t
 	struct run run = { .sampler = &sampler, .first = first, .end = first + STEPS, .per_vn = (B + nvns - 1) / nvns, .nvns = nvns };
 	struct hd_prefetch_spec spec = {
 		.set = &made.set, .sampler = &sampler, .nvns = nvns, .per_vn = run.per_vn, .first_step = first, .end_step = run.end,
-		.depth = depth, .nthreads = nthreads,
+		.depth = depth, .nthreads = nthreads, .named = true,
 	};
 	CHECK(hd_prefetch_create(&run.prefetch, &spec, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t i = 0; i < nvns; i++)
@@ -298,7 +308,7 @@ static void wants_may_change_between_any_two_steps(void **state)
 		make(&made, 53);
 		assert_int_equal(hd_sampler_init(&sampler, 3, 53, 14, HD_ORDER_SHUFFLE, HD_LAST_RAGGED, NULL), HD_OK);
 		struct hd_prefetch_spec spec = { .set = &made.set, .sampler = &sampler, .nvns = NVNS, .wanted = wanted, .per_vn = 3,
-			.depth = 1 + nthreads, .nthreads = nthreads };
+			.depth = 1 + nthreads, .nthreads = nthreads, .named = true };
 		assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 		for (uint64_t step = 0; step < STEPS; step++) {
 			struct run run = { .prefetch = p, .sampler = &sampler, .first = step, .end = step + 1, .per_vn = 3 };

@@ -259,7 +259,7 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
 		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn, .wanted = w->share ? w->share->work.has : none,
 		.first_step = (uint64_t)w->step, .memory_bytes = HD_PREFETCH_BYTES,
-		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1,
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->took != NULL,
 	};
 }
 

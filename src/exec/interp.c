@@ -1,6 +1,7 @@
 #include "exec/worker_int.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
  * a step it runs in two sections, with their exchange between them.
@@ -43,6 +44,10 @@ static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct h
 	rank->wait_data_ns += waited_ns;
 	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
+	if (w->took && !err) {
+		w->ntook[ins->vn] = nrows;
+		memcpy(w->took + ins->vn * w->task->job->per_vn, hd_prefetch_names(w->prefetch, (uint64_t)w->step, ins->vn), nrows * sizeof *w->took);
+	}
 	return err;
 }
 

@@ -11,6 +11,7 @@
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/choose.h"
+#include "exec/samples.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
@@ -40,6 +41,9 @@ struct hd_run {
 	double metric;
 	bool has_metric, target_reached, told_no_ckpt;
 	uint64_t evaluated_step;
+	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
+	uint32_t samples_of;
+	bool no_samples;                  /* it could not be kept */
 };
 
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
@@ -271,6 +275,7 @@ void hd_run_destroy(struct hd_run *run)
 	if (!run)
 		return;
 	hd_worker_destroy(run->worker);
+	hd_samples_close(&run->samples);
 	hd_recorder_close(run->recorder);
 	hd_task_destroy(run->task);
 	hd_arena_finish(&run->arena);
@@ -469,6 +474,37 @@ static void report_step(struct hd_run *run, const struct hd_step_record *r, doub
 		hd_rundir_metrics(run->dir, r, &times, run->plan.number);
 }
 
+static enum hd_err put_samples(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges,
+	struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+	uint64_t n;
+
+	if (!run->samples.room || run->samples_of != worker) {
+		hd_samples_close(&run->samples);
+		err = hd_samples_open(&run->samples, run->fs, run->dir->path, worker, run->job->nvns, run->job->batch, diag);
+	}
+	run->samples_of = worker;
+	for (uint32_t i = 0; i < nranges && !err; i++)
+		for (uint32_t v = range[i].first; v < range[i].first + range[i].n; v++) {
+			const struct hd_sample *sample = hd_worker_took(run->worker, v, &n);
+			hd_samples_put(&run->samples, step, v, sample, n);
+		}
+	return err ? err : hd_samples_write(&run->samples, diag);
+}
+
+void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges)
+{
+	struct hd_diag diag = { "" };
+
+	if (!hd_job_int(run->job, HD_JOB_SAMPLES) || !run->dir || run->no_samples)
+		return;
+	if (!put_samples(run, step, worker, range, nranges, &diag))
+		return;
+	run->no_samples = true;
+	note(run, "warning", "no more record of samples from step %llu on: %s", (unsigned long long)step, diag.text);
+}
+
 static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 {
 	int64_t began_ns = hd_clock_now_ns(run->clock);
@@ -478,6 +514,7 @@ static enum hd_err one_step(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	double ms = (double)(hd_clock_now_ns(run->clock) - began_ns) * 1e-6;
+	hd_run_took(run, record.step, 0, &(struct hd_vrange){ 0, run->job->nvns }, 1);
 	report_step(run, &record, ms);
 	if (run->digest_every == 0 && run->times.n == HD_DIGEST_WARMUP)
 		choose_digest(run);

@@ -19,6 +19,7 @@
 #include "exec/forward.h"
 #include "exec/rundir.h"
 #include "exec/times.h"
+#include "exec/view.h"
 #include "exec/worker.h"
 
 struct hd_run;
@@ -68,6 +69,10 @@ void hd_run_begin(struct hd_run *run);    /* from now on intervals of time count
 /* Would a boundary of the step of the state save? The boundary then does what was answered, whatever the clock says. */
 bool hd_run_saves(struct hd_run *run, bool end);
 uint64_t hd_run_digest_every(const struct hd_run *run);       /* steps; 0: none has a digest. Since hd_run_begin() */
+/* With trace.samples: what these virtual nodes took in `step`, the step at hand or the last one, goes to the record of `worker`
+ * (samples.h). Who steps by share.h calls it when a pass is computed, before anybody hears of it. A record that cannot be kept
+ * is a warning, once; it is then found to be incomplete. */
+void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
 void hd_run_destroy(struct hd_run *run);

@@ -26,9 +26,15 @@ enum hd_err hd_step_tables(struct hd_worker *w, struct hd_diag *diag)
 	w->bucket_segment = hd_arena_take(&w->arena, layout->nsegments, sizeof *w->bucket_segment);
 	w->leaf = hd_arena_take(&w->arena, nvns, sizeof *w->leaf);
 	w->known = hd_arena_take(&w->arena, nvns, 1);
-	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known)
+	bool named = hd_job_int(w->task->job, HD_JOB_SAMPLES) != 0;
+	w->took = named ? hd_arena_take(&w->arena, nvns * w->task->job->per_vn, sizeof *w->took) : NULL;
+	w->ntook = named ? hd_arena_take(&w->arena, nvns, sizeof *w->ntook) : NULL;
+	if (!w->summed || !w->own || !w->slot_here || !w->bucket_digest || !w->bucket_params || !w->bucket_segment || !w->leaf || !w->known ||
+		(named && (!w->took || !w->ntook)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets and %u virtual nodes", w->nbuckets, nvns);
 	memset(w->own, 1, w->nbuckets);
+	if (named)
+		memset(w->ntook, 0, nvns * sizeof *w->ntook);
 	memset(w->slot_here, 1, w->nbuckets);
 	for (uint32_t b = 0; b < w->nbuckets; b++) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
@@ -70,6 +76,8 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 		w->rank[r].wait_data_ns = 0;
 	memset(w->summed, 0, w->nbuckets);
 	memset(w->known, 0, w->task->job->nvns);
+	if (w->took)
+		memset(w->ntook, 0, w->task->job->nvns * sizeof *w->ntook);
 	w->nsummed = w->nknown = 0;
 	if (w->nrepairs)
 		hd_arena_reset(&w->repair_arena);

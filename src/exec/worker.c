@@ -346,6 +346,12 @@ void hd_worker_destroy(struct hd_worker *w)
 uint64_t hd_worker_pulse(const struct hd_worker *w) { return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed); }
 uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
 
+const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, uint64_t *n)
+{
+	*n = w->took ? w->ntook[vn] : 0;
+	return w->took ? w->took + vn * w->task->job->per_vn : NULL;
+}
+
 bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
 uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
 uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }

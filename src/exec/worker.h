@@ -68,6 +68,9 @@ HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, st
  * half a second-level cache; at least one. No bit of a result depends on it. choose.h minds the memory. */
 uint32_t hd_worker_wave(const struct hd_worker *worker);
 
+/* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the job does not ask (trace.samples). */
+const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t vn, uint64_t *n);
+
 /* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
 uint64_t hd_worker_pulse(const struct hd_worker *worker);
 uint64_t hd_worker_longest_ns(struct hd_worker *worker);    /* instruction of that device since the last call of this; the caller's thread */

@@ -170,6 +170,8 @@ struct hd_worker {
 	double *segment_sumsq;            /* [nsegments] of the gradient */
 	double *unit_sumsq[2];            /* [nsegments] of parameters and of directions: optimizers of unit TENSOR */
 	struct hd_prefetch *prefetch;
+	struct hd_sample *took;           /* [nvns][per_vn] names of the rows that were loaded for the step at hand; NULL: nobody asks (trace.samples) */
+	uint64_t *ntook;                  /* [nvns] */
 	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
 
 	enum hd_section section;          /* of the lists, to run */

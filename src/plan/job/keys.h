@@ -99,6 +99,7 @@ X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 
 
 X(FLIGHT_SLOTS, "trace", "flight_slots", INT, 0, "65536", "", 64, 0x1p28, "events per thread in the always-on ring")
 X(DIGEST,     "trace", "digest",    INT,  0, "auto",   "auto", 1, 0x1p43, "steps between state digests; auto: a power of two, as often as costs at most 1 % of the steps")
+X(SAMPLES,    "trace", "samples",   WORD, 0, "false",  "false|true", 0, 0, "true: samples/ in the run's folder says which samples each virtual node of each step took; heddle data verify RUN checks it")
 
 X(METRICS_EVERY, "log", "metrics_every", INT, 0, "1",  "", 1, 0x1p43, "steps between two records")
 X(LOG_LEVEL,  "log",   "level",     WORD, 0, "info",   "error|warning|info|debug", 0, 0, "info, debug: choices, plans and checkpoints are shown too; warnings always are; the event log has all")
