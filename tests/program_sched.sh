@@ -50,6 +50,23 @@ says '0                4 v100'
 sed 's/"speedup": \[1, 1.5, 2, 2.5\], "v/"speedup": [1, 0, 2, 2.5], "v/' elastic.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy wfs
 says 'job 0: a speed-up of 0 on 2 devices'
+# a job of much noise learns from larger batches, one of little does not: 1 and 3 of 4 devices at least
+cat >goodput.json <<'END'
+{"jobs": [{"id": 0, "steps_remaining": 1000, "throughput": {"v100": 4}, "elastic": {"speedup": [1, 2, 3, 4]},
+           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 1, "sqr": 10, "batch": 64, "most_batch": 4096, "most_local": 256}},
+          {"id": 1, "steps_remaining": 500, "throughput": {"v100": 5}, "elastic": {"speedup": [1, 2, 3, 4]},
+           "goodput": {"ac": 0.05, "bc": 0.001, "ar": 0.05, "br": 0.02, "var": 10000, "sqr": 10, "batch": 64, "most_batch": 4096, "most_local": 256}}],
+ "cluster": {"v100": 4}}
+END
+expect 0 heddle sched solve --state goodput.json --policy goodput --json
+says '"ways":[{"job":"0","devices":{"v100":1},"share":1,"steps_per_s":4},{"job":"1","devices":{"v100":3},"share":1,"steps_per_s":15}]'
+says '"cut":false'
+sed 's/"most_batch": 4096, "most_local": 256}}]/"most_batch": 6, "most_local": 256}}]/' goodput.json >bad.json
+expect 3 heddle sched solve --state bad.json --policy goodput
+says 'is less than the first batch'
+sed 's/"sqr": 10, //' goodput.json >bad.json
+expect 3 heddle sched solve --state bad.json --policy goodput
+says 'sqr'
 passed "states, names and refusals"
 
 if heddle sched policies --json | grep -q '"built":false'; then
@@ -83,6 +100,12 @@ END
 expect 0 heddle sched solve --state one.json --policy sum
 says 'job 17 waits: v100 is the tight resource'
 says 'at priority 1'
+# Equals on one device: half each, of which the other would have had all.
+sed 's/"priority": 0.5, //' one.json >equal.json
+expect 0 heddle sched solve --state equal.json --policy nash
+says '3                1 v100            0.25000'
+expect 0 heddle sched solve --state equal.json --policy max_min_fairness_strategy_proof --faithful
+says '17               1 v100            0.25000'
 passed "objectives, prices and reasons"
 
 # One device, weights 1 and 0.5: two thirds and one; with weight 1 for both, halves.

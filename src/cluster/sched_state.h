@@ -59,6 +59,19 @@ struct hd_sched_elastic {
 	bool mixed;                               /* may spread over devices of several types */
 };
 
+/* How fast a job that may change its batch goes, and what its steps are worth (Pollux, OSDI 2021); times are of its fastest type.
+ * k devices, m samples each and pass, a passes more than one before they exchange:
+ *	T_acc = ac + bc m;  T_net = a + b max(k - 2, 1e-8) between machines (an, bn) or within one (ar, br), 1e-8 of one device
+ *	step  = a T_acc + (T_acc^g + T_net^g)^(1/g);  samples/s = k m (a + 1) / step
+ *	worth of a sample against one of the first batch = ((var + sqr) / (var / s + sqr)) / s, s = batch / first batch */
+struct hd_sched_goodput {
+	double ac, bc, an, bn, ar, br, g;         /* seconds; 1 <= g <= 10 */
+	double var, sqr;                          /* of the gradient: its noise and its square, at the first batch */
+	uint32_t batch, most_batch;               /* the first, the largest */
+	uint32_t most_local;                      /* samples that a device holds */
+	uint32_t node;                            /* devices of one machine; 0: all */
+};
+
 struct hd_sched_job {
 	uint64_t id;
 	const char *kind;                         /* "ResNet-50 (batch size 64)"; "" if nobody said */
@@ -73,6 +86,7 @@ struct hd_sched_job {
 	double lost_s;                            /* what a revocation of one of its devices costs it */
 	const double *rate;                       /* [ntypes], rule 2 */
 	const struct hd_sched_elastic *elastic;   /* NULL: runs on `scale` devices or not at all */
+	const struct hd_sched_goodput *goodput;   /* NULL: its batch is as it is, and every step worth the same */
 };
 
 struct hd_sched_pair {
@@ -131,7 +145,8 @@ double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const
 /* A state in the format of the reference job sets: "jobs" (id, job_type, scale_factor, priority, steps_remaining,
  * time_since_start, throughput by type), "cluster" (type: count) and optionally "pairs", "prices_per_hour", "entities"
  * (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step of a job, kind of all entities ("entity_kind"), and
- * "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...] on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true}.
+ * "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...] on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true},
+ * "goodput" of a job: the members of struct hd_sched_goodput by name; an, bn, ar, br are 0 and g is 1 unless given.
  * A file with one state per name is read with `set`; NULL takes the file itself, or its only member.
  * HD_E_INPUT with name and place. */
 HD_MUST_USE enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena,

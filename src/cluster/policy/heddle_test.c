@@ -3,28 +3,6 @@
 
 #include "cluster/policy/int.h"
 
-static struct hd_arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
-static void need_lp(void)
-{
-	if (!hd_policy_has_lp())
-		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
-}
-
 static const double ones[4] = { 1, 1, 1, 1 };
 
 static struct hd_sched_job job(uint64_t id, uint32_t scale, double steps, const double *rate)

@@ -135,7 +135,7 @@ HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_
 double hd_max_min(const struct hd_seen *seen, const double *z);
 
 #define HD_POLICY_FILES(X) X(las) X(ftf) X(makespan) X(sum) X(cost) X(hierarchy) X(isolated) X(fifo) X(sjf) X(allox) X(gandiva) \
-	X(priority) X(priority_backfill) X(wfs) X(wfs_2020) X(heddle)
+	X(priority) X(priority_backfill) X(wfs) X(wfs_2020) X(heddle) X(nash) X(goodput)
 #define X(name) \
 	enum hd_err hd_##name##_init(struct hd_policy *policy, struct hd_diag *diag); \
 	enum hd_err hd_##name##_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, \

@@ -4,30 +4,8 @@
 #include "cluster/lp/lp.h"
 #include "cluster/policy/int.h"
 
-static struct hd_arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
-static void need_lp(void)
-{
-	if (!hd_policy_has_lp())
-		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
-}
-
 static const char *const programs[] = { "las", "las-plain", "las-packed", "ftf", "ftf-packed", "makespan", "makespan-packed", "sum", "cost", "cost-packed",
-	"hierarchy", "heddle", "heddle-packed", "pop:2:las" };
+	"hierarchy", "heddle", "heddle-packed", "nash", "pop:2:las" };
 enum { NPROGRAMS = sizeof programs / sizeof *programs };
 
 static double total_of(const struct hd_shares *out, const struct hd_sched_state *s, uint64_t id)

@@ -36,6 +36,7 @@ static const struct alias {
 	{ "hierarchical_fifo", "hierarchy", HD_VARIANT_HETERO, false, 1 + HD_ENTITY_FIFO },
 	{ "hierarchical_entities_mod3_weights123_fairness", "hierarchy", HD_VARIANT_HETERO, false, 1 + HD_ENTITY_FAIRNESS },
 	{ "hierarchical_entities_mod3_weights123_fifo", "hierarchy", HD_VARIANT_HETERO, false, 1 + HD_ENTITY_FIFO },
+	{ "max_min_fairness_strategy_proof", "nash", HD_VARIANT_HETERO, false, 0 },
 	{ "fifo_perf", "fifo", HD_VARIANT_HETERO, false, 0 },
 	{ "fifo_packed", "fifo", HD_VARIANT_PACKED, false, 0 },
 	{ "gandiva_packed", "gandiva", HD_VARIANT_PACKED, false, 0 },

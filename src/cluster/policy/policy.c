@@ -24,6 +24,8 @@ const struct hd_sched_policy hd_sched_policies[] = {
 	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
 	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K, 0, CALLS(cost) },
 	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP | MIN, H | P | K, 0, CALLS(hierarchy) },
+	{ "nash", "largest product of throughputs, less what each takes from the others: lying about speeds does not pay", "sum w log z before the discount",
+		LP | PUB, H | P, 0, CALLS(nash) },
 	{ "isolated", "everyone 1/n of every type", "", PUB, H, 0, CALLS(isolated) },
 	{ "fifo", "whole devices in order of arrival", "", PUB | WHOLE | QUEUE, H | P | K, sizeof(struct hd_queue), CALLS(fifo) },
 	{ "sjf", "whole devices, shortest first", "", WHOLE | QUEUE, H, sizeof(struct hd_queue), CALLS(sjf) },
@@ -37,6 +39,7 @@ const struct hd_sched_policy hd_sched_policies[] = {
 		CALLS(priority_backfill) },
 	{ "wfs", "devices of one type by weight, jobs are resized to them", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs) },
 	{ "wfs-2020", "wfs as VirtualFlow had it, in powers of two", "", ELASTIC | QUEUE, H, sizeof(struct hd_wfs), CALLS(wfs_2020) },
+	{ "goodput", "devices to whom they help to learn, not only to compute", "sum w of waits, in equal parts", ELASTIC | WHOLE, H, 0, CALLS(goodput) },
 	{ 0 },
 };
 

@@ -1,4 +1,4 @@
-/* testing.h -- for the tests of the policies: reference files, random clusters, a policy asked once. */
+/* testing.h -- for the tests of the policies: reference files, random clusters, a policy asked once, an arena for each test file. */
 #ifndef HD_CLUSTER_POLICY_TESTING_H
 #define HD_CLUSTER_POLICY_TESTING_H
 
@@ -12,14 +12,37 @@
 #include "cluster/sched_policy.h"
 #include "tests/shared_file.h"
 
-static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out)
+/* Of the file that includes this; setup and teardown are those of its group. */
+static struct hd_arena arena;
+
+static inline int setup(void **state)
+{
+	(void)state;
+	hd_arena_init(&arena, 0);
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
+	return 0;
+}
+
+static inline void need_lp(void)
+{
+	if (!hd_policy_has_lp())
+		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
+}
+
+static inline void ask(const char *name, struct hd_policy_setting set, const struct hd_sched_state *state, struct hd_arena *in, struct hd_shares *out)
 {
 	struct hd_policy *policy;
 	struct hd_diag diag = { "" };
 
 	CHECK(hd_policy_parse(&set, name, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_policy_create(&policy, &set, &diag) == HD_OK, "%s: %s", name, diag.text);
-	CHECK(hd_policy_allocate(policy, state, arena, out, &diag) == HD_OK, "%s: %s", name, diag.text);
+	CHECK(hd_policy_allocate(policy, state, in, out, &diag) == HD_OK, "%s: %s", name, diag.text);
 	hd_policy_destroy(policy);
 }
 
@@ -39,13 +62,13 @@ static inline double draw(uint32_t seed, uint32_t what, uint32_t i, uint32_t j)
 }
 
 /* A random cluster of n jobs and m types: mixed scales, weights, ages, deadlines, prices, some speeds 0, pairs in a third. */
-static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_t n, uint32_t m, struct hd_arena *arena)
+static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_t n, uint32_t m, struct hd_arena *in)
 {
 	static const char *const names[] = { "a100", "k80", "p100", "t4", "v100" };
-	struct hd_sched_type *types = hd_arena_take(arena, m, sizeof *types);
-	struct hd_sched_job *jobs = hd_arena_take(arena, n, sizeof *jobs);
-	struct hd_sched_pair *pairs = hd_arena_take(arena, (size_t)n * n, sizeof *pairs);
-	struct hd_sched_entity *entities = hd_arena_take(arena, 3, sizeof *entities);
+	struct hd_sched_type *types = hd_arena_take(in, m, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(in, n, sizeof *jobs);
+	struct hd_sched_pair *pairs = hd_arena_take(in, (size_t)n * n, sizeof *pairs);
+	struct hd_sched_entity *entities = hd_arena_take(in, 3, sizeof *entities);
 	struct hd_diag diag = { "" };
 
 	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 3, .types = types, .jobs = jobs, .pairs = pairs, .entities = entities };
@@ -55,7 +78,7 @@ static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_
 	for (uint32_t j = 0; j < m; j++)
 		types[j] = (struct hd_sched_type){ names[j], 1 + (uint32_t)(12 * draw(seed, 1, j, 0)), 0.1 + 3 * draw(seed, 2, j, 0), 0 };
 	for (uint32_t i = 0; i < n; i++) {
-		double *rate = hd_arena_take(arena, m, sizeof *rate), size = exp(6 * draw(seed, 3, i, 0) - 2);
+		double *rate = hd_arena_take(in, m, sizeof *rate), size = exp(6 * draw(seed, 3, i, 0) - 2);
 		uint32_t scale = draw(seed, 4, i, 0) < 0.7 ? 1 : draw(seed, 4, i, 1) < 0.6 ? 2 : 4;
 		for (uint32_t j = 0; j < m; j++)
 			rate[j] = draw(seed, 5, i, j) < 0.12 ? 0 : size * (0.2 + (1 + j) * draw(seed, 6, i, j));
@@ -67,7 +90,7 @@ static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_
 	}
 	for (uint32_t a = 0; a < n; a++)
 		for (uint32_t b = a + 1; b < n; b++) {
-			double *first = hd_arena_take(arena, m, sizeof *first), *second = hd_arena_take(arena, m, sizeof *second);
+			double *first = hd_arena_take(in, m, sizeof *first), *second = hd_arena_take(in, m, sizeof *second);
 			if (jobs[a].scale != jobs[b].scale || draw(seed, 12, a, b) > 0.6)
 				continue;
 			for (uint32_t j = 0; j < m; j++) {
@@ -76,7 +99,7 @@ static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_
 			}
 			pairs[s->npairs++] = (struct hd_sched_pair){ a, b, { first, second } };
 		}
-	CHECK(hd_sched_order(s, arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_order(s, in, &diag) == HD_OK, "%s", diag.text);
 }
 
 #endif

@@ -5,22 +5,6 @@
 
 enum { MOST = 12 };
 
-static struct hd_arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	hd_arena_init(&arena, 0);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hd_arena_finish(&arena);
-	return 0;
-}
-
 static const struct { uint32_t devices, n; double weight[8]; uint32_t demand[8], theirs[8], ours[8]; } examples[] = {
 	{ 12, 3, { 1, 1, 2 }, { 4, 8, 16 }, { 2, 2, 8 }, { 3, 3, 6 } },
 	{ 16, 2, { 1, 3 }, { 16, 16 }, { 8, 8 }, { 4, 12 } },

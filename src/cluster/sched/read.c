@@ -109,9 +109,47 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, stru
 	return err ? err : maybe(at, "resize_s", &e->resize_s, r->diag);
 }
 
+static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
+{
+	enum hd_err err = hd_json_as(at, HD_JSON_OBJECT, r->diag);
+	struct hd_sched_goodput *m = take(r, 1, sizeof *m, &err);
+	const struct { const char *key; size_t offset; double lo, hi; bool must; } numbers[] = {
+		{ "ac", offsetof(struct hd_sched_goodput, ac), 0, 1e9, true }, { "bc", offsetof(struct hd_sched_goodput, bc), 1e-12, 1e9, true },
+		{ "an", offsetof(struct hd_sched_goodput, an), 0, 1e9, false }, { "bn", offsetof(struct hd_sched_goodput, bn), 0, 1e9, false },
+		{ "ar", offsetof(struct hd_sched_goodput, ar), 0, 1e9, false }, { "br", offsetof(struct hd_sched_goodput, br), 0, 1e9, false },
+		{ "g", offsetof(struct hd_sched_goodput, g), 1, 10, false }, { "var", offsetof(struct hd_sched_goodput, var), 0, 1e300, true },
+		{ "sqr", offsetof(struct hd_sched_goodput, sqr), 1e-300, 1e300, true },
+	};
+	const struct { const char *key; size_t offset; int64_t lo; bool must; } counts[] = {
+		{ "batch", offsetof(struct hd_sched_goodput, batch), 1, true }, { "most_batch", offsetof(struct hd_sched_goodput, most_batch), 1, true },
+		{ "most_local", offsetof(struct hd_sched_goodput, most_local), 1, true }, { "node", offsetof(struct hd_sched_goodput, node), 0, false },
+	};
+
+	if (err)
+		return err;
+	m->g = 1;
+	for (size_t i = 0; !err && i < sizeof numbers / sizeof *numbers; i++) {
+		double *to = (double *)((char *)m + numbers[i].offset);
+		err = numbers[i].must ? hd_json_get_f64(at, numbers[i].key, to, r->diag) : maybe(at, numbers[i].key, to, r->diag);
+		if (!err && !(*to >= numbers[i].lo && *to <= numbers[i].hi))
+			err = bad(r, hd_json_find(at, numbers[i].key), "is out of range (docs/scheduling.md)");
+	}
+	for (size_t i = 0; !err && i < sizeof counts / sizeof *counts; i++) {
+		int64_t n = 0;
+		if (counts[i].must || hd_json_find(at, counts[i].key))
+			err = hd_json_get_i64(at, counts[i].key, counts[i].lo, HD_SCHED_DEVICES, &n, r->diag);
+		*(uint32_t *)((char *)m + counts[i].offset) = (uint32_t)n;
+	}
+	if (!err && m->most_batch < m->batch)
+		err = bad(r, hd_json_find(at, "most_batch"), "is less than the first batch");
+	job->goodput = m;
+	return err;
+}
+
 static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
 	const struct hd_json *rates, *kind = hd_json_find(at, "job_type"), *elastic = hd_json_find(at, "elastic");
+	const struct hd_json *goodput = hd_json_find(at, "goodput");
 	enum hd_err err = HD_OK;
 	double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
 	int64_t scale = 1;
@@ -138,6 +176,8 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct h
 	job->scale = (uint32_t)scale;
 	if (!err && elastic)
 		err = read_elastic(r, elastic, job);
+	if (!err && goodput)
+		err = read_goodput(r, goodput, job);
 	return err ? err : read_rates(r, rates, rate);
 }
 
