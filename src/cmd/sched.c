@@ -269,6 +269,7 @@ static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
 		put_by_job(w, "short_by", &to->state, to->shares.short_by);
 	hd_json_put_bool(w, "work_conserving", to->shares.work_conserving);
 	hd_json_put_bool(w, "kept", to->shares.kept);
+	hd_json_put_bool(w, "cut", to->shares.cut);
 	hd_json_put_i64(w, "programs", to->shares.nlps);
 	hd_json_put_f64(w, "gap", to->shares.gap);
 	hd_json_open_array(w, "waiting");
@@ -298,6 +299,10 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 	}
 	for (uint32_t j = 0; out->y && j < to->state.ntypes; j++)
 		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j], out->degenerate ? " (one of several prices)" : "");
+	if (out->kept)
+		printf("the solver gave up: shares of before, equal parts for new jobs\n");
+	if (out->cut)
+		printf("cut: the search for better columns ended with its last turn; these shares are the best of those found\n");
 	return tell_why(cmd, to, NULL);
 }
 
