@@ -101,7 +101,7 @@ fi
 
 # a slice of the long suite (tools/chaos.sh)
 faults=pause=2,slow=2,scale=2
-$points && faults=point=8,net=2,disk=2,$faults
+$points && faults=point=20,net=2,disk=2,$faults
 kills=0
 for seed in 5 6 7 8; do           # how many of them a run has time for is a matter of the machine's speed
 	"$HEDDLE_BIN" chaos run job.yaml --seed $seed --kills $($points && echo 12 || echo 20) --faults $faults --steps "$steps" --workers 3 --out slice-$seed --json >out 2>err || [ $? -eq 1 ] || failed "seed $seed: $(cat err)"

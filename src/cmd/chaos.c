@@ -70,7 +70,7 @@ static void draw(const struct chaos *c, uint32_t i, enum hd_fault_kind kind, str
 	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2);
 }
 
-/* With --points N each named place comes N times, in an order that is drawn. */
+/* With --points N each named place comes N times, in an order that is drawn; in the first half of the run, for some are met late. */
 static enum hd_err plan(struct chaos *c)
 {
 	struct hd_cmd *cmd = c->trial.cmd;
@@ -86,8 +86,10 @@ static enum hd_err plan(struct chaos *c)
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		for (uint32_t n = 0; n < c->count[k]; n++, i++) {
 			draw(c, i, k, &c->fault[i]);
-			if (k == HD_FAULT_POINT && c->each_point)
+			if (k == HD_FAULT_POINT && c->each_point) {
 				c->fault[i].point = n % HD_FP_COUNT;
+				c->fault[i].step = 1 + c->fault[i].step / 2;
+			}
 		}
 	qsort(c->fault, c->nfaults, sizeof *c->fault, by_step);
 	return HD_OK;

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-/* In T: how long an order waits for the worker it was given to, before it is anybody's; between two losses that are to bring it about; and
- * until it is taken back: a run of one worker exchanges nothing. */
-enum { HD_ORDER_OWN_T = 3, HD_ORDER_PROVOKE_T = 5, HD_ORDER_GIVE_UP_T = 80 };
+/* In T: how long an order waits for the worker it was given to, before it is anybody's; and for a loss that is to bring it about. */
+enum { HD_ORDER_OWN_T = 3, HD_ORDER_PROVOKE_T = 5, HD_ORDERS_BYTES = 4000 };
 
 const char *const hd_fault_name[HD_FAULTS] = {
 #define X(id, name, what) name,
@@ -108,7 +107,7 @@ static bool kill_one(struct hd_faults *f, enum hd_fault_target target, uint32_t 
 static bool order(struct hd_faults *f, int64_t pid, const char *what)
 {
 	struct hd_fs *fs = &f->trial->cmd->fs;
-	char path[HD_PATH_CAP + 32], line[512];
+	char path[HD_PATH_CAP + 32], line[HD_ORDERS_BYTES + 2];
 
 	snprintf(line, sizeof line, "%s\n", what);
 	if (pid)
@@ -137,29 +136,36 @@ static bool of_every_step(enum hd_failpoint point)
 	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && hd_failpoint_who(point) != HD_FP_COORDINATOR && phase <= HD_FP_PHASE_GATE;
 }
 
+/* The worker that an order of its own waits for; 0: none does. */
+static int64_t ordered(const struct hd_faults *f)
+{
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		if (f->order[p].placed && !f->order[p].wide)
+			return f->order[p].pid;
+	return 0;
+}
+
 static bool place(struct hd_faults *f, const struct hd_fault *fault)
 {
+	struct hd_fault_order *o = &f->order[fault->point];
 	char what[64];
 	bool coordinator;
 
-	if (f->order.placed)
+	if (o->placed)
 		return false;
-	int64_t pid = of_every_step(fault->point) ? victim(f, HD_TARGET_WORKER, fault->pick, &coordinator) : 0;
-	if (pid && open_of(f, pid))
-		return false;
-	uint32_t nth = of_every_step(fault->point) ? 1 + fault->other % 3 : 1;
-	snprintf(what, sizeof what, "%s:kill@%u", hd_failpoint_name(fault->point), nth);
-	if (!order(f, pid, what))
-		return false;
-	const int64_t now = hd_clock_now_ns(clock_of(f));
-	f->order.placed = true;
-	f->order.wide = !pid;
-	f->order.pid = pid;
-	f->order.point = fault->point;
-	f->order.nth = nth;
-	f->order.pick = fault->other;
-	f->order.since_ns = now;
-	f->order.provoked_ns = now - (HD_ORDER_PROVOKE_T - 2) * f->detect_ns;
+	if (of_every_step(fault->point)) {
+		int64_t pid = ordered(f) ? 0 : victim(f, HD_TARGET_WORKER, fault->pick, &coordinator);
+		if (!pid || open_of(f, pid))
+			return false;
+		snprintf(what, sizeof what, "%s:kill@%u", hd_failpoint_name(fault->point), 1 + fault->other % 3);
+		if (!order(f, pid, what))
+			return false;
+		o->pid = pid;
+	}
+	o->placed = true;
+	o->wide = !of_every_step(fault->point);
+	o->since_ns = hd_clock_now_ns(clock_of(f));
+	f->stale |= o->wide;
 	return true;
 }
 
@@ -185,7 +191,8 @@ static void look_for_hits(struct hd_faults *f)
 			f->done[HD_FAULT_POINT]++;
 			f->unheard++;
 			f->trial->heard = false;
-			f->order.placed = f->order.placed && f->order.point != p;
+			f->order[p].placed = false;
+			f->stale = true;          /* those to anybody went with it, if it was one of them */
 			snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
 			(void)!hd_fs_unlink(fs, path, NULL);
 		}
@@ -193,33 +200,71 @@ static void look_for_hits(struct hd_faults *f)
 	hd_arena_finish(&arena);
 }
 
-static void turn_order(struct hd_faults *f, int64_t now)
+/* One that its worker did not come by is anybody's. */
+static void widen(struct hd_faults *f, int64_t now)
 {
-	char what[64];
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++) {
+		struct hd_fault_order *o = &f->order[p];
+		if (!o->placed || o->wide || now - o->since_ns < HD_ORDER_OWN_T * f->detect_ns)
+			continue;
+		withdraw(f, o->pid);
+		o->wide = f->stale = true;
+	}
+}
 
-	if (!f->order.placed)
+static void write_wide(struct hd_faults *f)
+{
+	char what[HD_ORDERS_BYTES];
+	size_t at = 0;
+
+	for (uint32_t p = 0; p < HD_FP_COUNT && at < sizeof what - 64; p++)
+		if (f->order[p].placed && f->order[p].wide)
+			at += (size_t)snprintf(what + at, sizeof what - at, "%s%s:kill@1", at ? ";" : "", hd_failpoint_name(p));
+	if (!at)
+		withdraw(f, 0);
+	f->stale = at && !order(f, 0, what);
+}
+
+/* What only a loss brings about, and has waited for one. */
+static bool wants_loss(const struct hd_faults *f, uint32_t p, int64_t now)
+{
+	const struct hd_fault_order *o = &f->order[p];
+
+	return o->placed && o->wide && !of_every_step(p) && hd_failpoint_phase(p) != HD_FP_PHASE_CHECKPOINT && now - o->since_ns >= 2 * f->detect_ns;
+}
+
+static void provoke(struct hd_faults *f, int64_t now)
+{
+	enum hd_fault_target whom = HD_TARGET_WORKER;
+	bool wanted = false;
+
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		wanted |= wants_loss(f, p, now);
+	if (!wanted || now - f->provoked_ns < HD_ORDER_PROVOKE_T * f->detect_ns)
+		return;
+	if (wants_loss(f, HD_FP_CHANGE_TAKE_OVER, now) && f->provoked % 2 == 0)
+		whom = HD_TARGET_COORDINATOR;
+	if (kill_one(f, whom, f->provoked)) {
+		f->provoked++;
+		f->provoked_ns = now;
+	} else if (f->trial->ours && f->trial->live.target < f->trial->workers) {
+		(void)!hd_trial_ask(f->trial, "{\"do\":\"scale\",\"by\":1}");
+	}
+}
+
+static void turn_orders(struct hd_faults *f, int64_t now)
+{
+	bool some = f->stale;
+
+	for (uint32_t p = 0; p < HD_FP_COUNT && !some; p++)
+		some = f->order[p].placed;
+	if (!some)
 		return;
 	look_for_hits(f);
-	if (!f->order.placed)
-		return;
-	if (!f->order.wide && now - f->order.since_ns >= HD_ORDER_OWN_T * f->detect_ns) {
-		withdraw(f, f->order.pid);
-		snprintf(what, sizeof what, "%s:kill@1", hd_failpoint_name(f->order.point));
-		f->order.wide = order(f, 0, what);
-	}
-	if (now - f->order.since_ns >= HD_ORDER_GIVE_UP_T * f->detect_ns) {
-		withdraw(f, f->order.wide ? 0 : f->order.pid);
-		f->order.placed = false;
-		return;
-	}
-	if (f->order.wide && !of_every_step(f->order.point) && hd_failpoint_phase(f->order.point) != HD_FP_PHASE_CHECKPOINT
-		&& now - f->order.provoked_ns >= HD_ORDER_PROVOKE_T * f->detect_ns) {
-		enum hd_fault_target whom = f->order.point == HD_FP_CHANGE_TAKE_OVER ? HD_TARGET_COORDINATOR : HD_TARGET_WORKER;
-		if (kill_one(f, whom, f->order.pick++))
-			f->order.provoked_ns = now;
-		else if (f->trial->ours && f->trial->live.target < f->trial->workers)
-			(void)!hd_trial_ask(f->trial, "{\"do\":\"scale\",\"by\":1}");
-	}
+	widen(f, now);
+	if (f->stale && f->trial->heard)
+		write_wide(f);
+	provoke(f, now);
 }
 
 /* ---- those that last ---- */
@@ -266,11 +311,11 @@ static bool do_net(struct hd_faults *f, const struct hd_fault *fault)
 	const struct hd_live *live = &f->trial->live;
 	char line[160];
 
-	if (live->nworkers < 1 || f->order.placed)
+	if (live->nworkers < 1)
 		return false;
 	uint32_t w = fault->pick % live->nworkers, o = fault->other % live->nworkers;
 	uint32_t key = o == w ? HD_COORDINATOR_LINK : (uint32_t)live->worker[o].id;
-	if (!begin(f, fault, live->worker[w].pid))
+	if (ordered(f) == live->worker[w].pid || !begin(f, fault, live->worker[w].pid))
 		return false;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -286,10 +331,8 @@ static bool do_disk(struct hd_faults *f, const struct hd_fault *fault)
 		[HD_HOW_SLOW] = "ckpt.write.before:delay=40;ckpt.rename.before:delay=200;store.before:delay=100" };
 	bool coordinator;
 
-	if (f->order.placed)
-		return false;
 	int64_t pid = victim(f, fault->target, fault->pick, &coordinator);
-	return begin(f, fault, pid) && order(f, pid, what[fault->how]);
+	return pid != ordered(f) && begin(f, fault, pid) && order(f, pid, what[fault->how]);
 }
 
 static bool do_scale(struct hd_faults *f, const struct hd_fault *fault)
@@ -342,7 +385,7 @@ int64_t hd_fault_turn(struct hd_faults *f)
 
 	if (f->trial->heard)
 		f->unheard = 0;
-	turn_order(f, now);
+	turn_orders(f, now);
 	for (uint32_t i = 0; i < HD_FAULTS_OPEN; i++) {
 		struct hd_fault_open *o = &f->open[i];
 		if (o->pid)
@@ -356,8 +399,10 @@ int64_t hd_fault_turn(struct hd_faults *f)
 
 bool hd_fault_lasts(const struct hd_faults *f)
 {
-	bool some = f->order.placed;
+	bool some = false;
 
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		some |= f->order[p].placed;
 	for (uint32_t i = 0; i < HD_FAULTS_OPEN; i++)
 		some |= f->open[i].pid != 0;
 	return some;
@@ -371,7 +416,10 @@ void hd_fault_end(struct hd_faults *f)
 	for (uint32_t i = 0; i < HD_FAULTS_OPEN; i++)
 		if (f->open[i].pid)
 			over(f, &f->open[i]);
-	if (f->order.placed)
-		withdraw(f, f->order.wide ? 0 : f->order.pid);
-	f->order.placed = false;
+	if (ordered(f))
+		withdraw(f, ordered(f));
+	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		f->order[p].placed = false;
+	if (f->folder[0] && hd_failpoint_built())
+		write_wide(f);
 }

@@ -7,7 +7,9 @@
  *    (sys/failpoint.h): builds without them refuse.
  * 2. At most HD_FAULTS_OPEN last at a time, one for each process.
  * 3. An order for a point is given to one worker, drawn; if that does not come by, to whoever does first. What only happens
- *    after a loss is brought about by one.
+ *    after a loss is brought about by one. Orders stay until somebody died of them, any number beside one another (one a point): of those to
+ *    single workers one at a time, and those to anybody stand in one file, which goes with the first who dies and comes back
+ *    when the run has answered since: so somebody is left to go on.
  *
  * Threads: one. */
 #ifndef HD_CMD_FAULT_H
@@ -63,7 +65,10 @@ struct hd_faults {
 	uint32_t done[HD_FAULTS], coordinators;
 	uint32_t killed[HD_FP_COUNT];     /* at each named place */
 	struct hd_fault_open { enum hd_fault_kind kind; int64_t pid, until_ns, turn_ns; uint32_t by; bool stopped; } open[HD_FAULTS_OPEN];
-	struct { bool placed, wide; int64_t pid, since_ns, provoked_ns; enum hd_failpoint point; uint32_t nth, pick; } order;
+	struct hd_fault_order { bool placed, wide; int64_t pid, since_ns; } order[HD_FP_COUNT];     /* wide: to anybody */
+	bool stale;                       /* the orders to anybody are to be written anew */
+	int64_t provoked_ns;              /* the last loss that was to bring one about */
+	uint32_t provoked;                /* so many of them */
 	int64_t detect_ns;                /* T */
 	uint32_t unheard;                 /* killed since the coordinator answered last */
 };

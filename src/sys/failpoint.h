@@ -16,8 +16,8 @@
  * 3. A place that carries no bytes takes kill, err and delay; the others are errors when armed.
  * 4. A place that stands for no call of the system takes kill and delay; an error changes nothing there.
  * 5. Orders: a process that watches a folder takes from it, while it runs, what HD_FAIL would say: from the file with its process id as name,
- *    and from `any`. Who kills itself by one of them first gives the file the name `hit.NAME.PID`; so an order in `any` kills one process,
- *    whoever comes by first, and whoever gave it sees who and where.
+ *    and from `any`. Who kills itself by one of them first gives the file the name `hit.NAME.PID`; so the orders in `any`, however many, kill
+ *    one process, whoever comes by first, and whoever gave them sees who and where.
  *
  * Threads: any; look: one. */
 #ifndef HD_SYS_FAILPOINT_H

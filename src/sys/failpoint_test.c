@@ -205,35 +205,42 @@ static void an_order_is_taken_changed_and_withdrawn(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Three processes come by the same place: one of them dies, and its name tells who. */
-static void an_order_for_anybody_kills_one(void **state)
+/* Processes that come by, at `place` of their own, while the orders to anybody are `orders`: one of them dies, and its name tells who and where. */
+static void kill_one_of(const char *orders, const enum hd_failpoint place[3])
 {
 	char folder[] = "/tmp/heddle-orders-XXXXXX", path[300];
 	int status, dead = 0, killed = 0;
 	pid_t child[3];
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
-	put(folder, "any", "fold.after:kill");
+	put(folder, "any", orders);
 	for (int i = 0; i < 3; i++) {
 		child[i] = fork();
 		if (!child[i]) {
 			hd_failpoint_watch(folder);
 			hd_failpoint_look();
-			(void)HD_FAILPOINT(FOLD_AFTER);
-			(void)HD_FAILPOINT(FOLD_AFTER);
+			(void)HD_FAILPOINT_AT(place[i]);
+			(void)HD_FAILPOINT_AT(place[i]);
 			_exit(0);
 		}
 	}
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
 		killed += WIFSIGNALED(status);
-		dead = WIFSIGNALED(status) ? child[i] : dead;
+		dead = WIFSIGNALED(status) ? i : dead;
 	}
 	assert_int_equal(killed, 1);
-	snprintf(path, sizeof path, "%s/hit.fold.after.%d", folder, dead);
+	snprintf(path, sizeof path, "%s/hit.%s.%d", folder, hd_failpoint_name(place[dead]), child[dead]);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(folder), 0);
+}
+
+static void of_all_orders_for_anybody_one_kills_one(void **state)
+{
+	(void)state;
+	kill_one_of("fold.after:kill", (const enum hd_failpoint[3]){ HD_FP_FOLD_AFTER, HD_FP_FOLD_AFTER, HD_FP_FOLD_AFTER });
+	kill_one_of("fold.before:kill@1;fold.after:kill@1;seal.here:kill@1",
+		(const enum hd_failpoint[3]){ HD_FP_FOLD_AFTER, HD_FP_SEAL_HERE, HD_FP_FOLD_BEFORE });
 }
 
 static void a_bad_spec_says_where_and_arms_nothing(void **state)
@@ -278,7 +285,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_delay_waits_at_least_so_long, off),
 		cmocka_unit_test_teardown(a_key_is_met_or_it_is_not_counted, off),
 		cmocka_unit_test_teardown(an_order_is_taken_changed_and_withdrawn, off),
-		cmocka_unit_test_teardown(an_order_for_anybody_kills_one, off),
+		cmocka_unit_test_teardown(of_all_orders_for_anybody_one_kills_one, off),
 		cmocka_unit_test_teardown(a_bad_spec_says_where_and_arms_nothing, off),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
