@@ -96,10 +96,9 @@ static void group_of(const struct hd_pools *p, uint32_t device, char path[HD_PAT
 	snprintf(path, HD_PATH_CAP, "%s/%s", p->group, name);
 }
 
-/* A part of a core: the fastest type has a whole one. */
 static enum hd_err set_quota(const struct hd_pools *p, uint32_t device)
 {
-	long part = lround(HD_POOL_PERIOD_US * p->type[hd_pools_type(p, device)].speed / p->fastest);
+	long part = lround(HD_POOL_PERIOD_US * p->type[hd_pools_type(p, device)].speed / p->whole);
 	char path[HD_PATH_CAP], text[64];
 
 	group_of(p, device, path);
@@ -146,25 +145,25 @@ static bool try_groups(struct hd_pools *p, enum hd_pool_means means, const char 
 enum hd_err hd_pools_open(struct hd_pools *p, struct hd_fs *fs, struct hd_diag *diag)
 {
 	p->fs = fs;
-	p->fastest = 0;
+	p->whole = 1;
 	p->means = HD_POOL_EQUAL;
 	if (!p->ntypes)
 		return hd_fail(diag, HD_E_INVAL, "--pool TYPE:N says which devices there are to hand out, as --pool core:2");
 	for (uint32_t t = 0; t < p->ntypes; t++) {
 		p->type[t].name = p->name[t];
 		p->first_device[t + 1] = p->first_device[t] + p->type[t].n;
-		p->fastest = fmax(p->fastest, p->type[t].speed);
+		p->whole = fmax(p->whole, p->type[t].speed);
 	}
 	return HD_OK;
 }
 
 void hd_pools_begin(struct hd_pools *p, const char *tag)
 {
-	bool equal = true;
+	bool whole = true;
 
 	for (uint32_t t = 0; t < p->ntypes; t++)
-		equal &= p->type[t].speed == p->type[0].speed;
-	if (!equal && !try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) && !try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
+		whole &= p->type[t].speed == p->whole;
+	if (!whole && !try_groups(p, HD_POOL_CGROUP2, "/sys/fs/cgroup", tag) && !try_groups(p, HD_POOL_CGROUP1, "/sys/fs/cgroup/cpu", tag))
 		p->means = HD_POOL_SLOW;
 }
 
@@ -192,7 +191,7 @@ void hd_pools_device(const struct hd_pools *p, uint32_t device, char name[96])
 
 double hd_pools_slow(const struct hd_pools *p, uint32_t device)
 {
-	return p->means == HD_POOL_SLOW ? p->fastest / p->type[hd_pools_type(p, device)].speed : 1;
+	return p->means == HD_POOL_SLOW ? p->whole / p->type[hd_pools_type(p, device)].speed : 1;
 }
 
 enum hd_err hd_pools_limit(const struct hd_pools *p, uint32_t device, int pid, struct hd_diag *diag)

@@ -1,10 +1,10 @@
 /* pool.h -- the devices that a scheduler hands out on this machine: pools of declared types.
  *
- * A device is a place for one worker process with one core. How fast a type is is declared, and made so: the fastest type has whole
- * cores, the others a part of one.
+ * A device is a place for one worker process with one core. How fast a type is is declared, and made so: a type of speed 1 has whole
+ * cores, one of less that part of a core; with speeds above 1 the fastest has whole cores, the others their part of its.
  *
  * 1. "TYPE:N[:SPEED[:PRICE]]": N devices, speed 1 unless said, price in US dollars an hour. Types differ; numbers within a type go from 0.
- * 2. Means, the first that this machine allows: nothing (all speeds are equal), CPU quota by a control group of version 2, of version 1
+ * 2. Means, the first that this machine allows: nothing (all have whole cores), CPU quota by a control group of version 2, of version 1
  *    (both need the right to make groups), else the worker's own --slow, which waits after computing. Which one it is, is told.
  *    Nothing is set before hd_pools_begin().
  * 3. A process that was put into a group stays there, whoever watches.
@@ -21,7 +21,7 @@ enum { HD_POOL_DEVICES = 256,             /* worker processes on one machine */
 
 /*        id        text */
 #define HD_POOL_MEANS(X) \
-	X(EQUAL,   "none: all types are equally fast") \
+	X(EQUAL,   "none: all types have whole cores") \
 	X(CGROUP2, "CPU quota (control group, version 2)") \
 	X(CGROUP1, "CPU quota (control group, version 1)") \
 	X(SLOW,    "the workers wait after computing (--slow): no control group for the CPU can be made here")
@@ -39,7 +39,7 @@ struct hd_pools {
 	enum hd_pool_means means;
 	struct hd_fs *fs;
 	char group[512];                  /* folder of our groups */
-	double fastest;
+	double whole;                     /* the speed of a whole core */
 };
 
 /* One more pool, before open. HD_E_INVAL with what would be right. */

@@ -26,7 +26,7 @@ static void pools_are_sorted_and_their_devices_numbered_through(void **state)
 	hd_pools_close(&p);
 }
 
-/* Where no group can be made the worker waits: by how much slower its type is than the fastest. */
+/* Where no group can be made the worker waits: by how much slower its type is than a whole core. */
 static void without_groups_a_slower_type_waits_by_its_factor(void **state)
 {
 	struct hd_pools p = { 0 };
@@ -36,9 +36,22 @@ static void without_groups_a_slower_type_waits_by_its_factor(void **state)
 	assert_int_equal(hd_pools_add(&p, "b:1:1.5", NULL), HD_OK);
 	p.first_device[1] = 1;
 	p.first_device[2] = 2;
-	p.fastest = 6;
+	p.whole = 6;
 	p.means = HD_POOL_SLOW;
 	assert_true(hd_pools_slow(&p, 0) == 1 && hd_pools_slow(&p, 1) == 4);
+}
+
+static void a_type_below_one_has_a_part_of_a_core_even_if_it_is_the_only_one(void **state)
+{
+	struct hd_pools p = { 0 };
+	struct hd_fs fs;
+	(void)state;
+
+	hd_fs_real(&fs);
+	assert_int_equal(hd_pools_add(&p, "part:2:0.25", NULL), HD_OK);
+	assert_int_equal(hd_pools_open(&p, &fs, NULL), HD_OK);
+	p.means = HD_POOL_SLOW;
+	assert_true(hd_pools_slow(&p, 1) == 4);
 }
 
 static void what_is_no_pool_is_refused_with_what_would_be_right(void **state)
@@ -66,6 +79,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pools_are_sorted_and_their_devices_numbered_through),
 		cmocka_unit_test(without_groups_a_slower_type_waits_by_its_factor),
+		cmocka_unit_test(a_type_below_one_has_a_part_of_a_core_even_if_it_is_the_only_one),
 		cmocka_unit_test(what_is_no_pool_is_refused_with_what_would_be_right),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
