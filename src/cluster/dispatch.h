@@ -17,9 +17,11 @@
  *    10 of a run that nobody told to leave and that took no step. HD_DISPATCH_FAILURES of them without a step in between drop the job
  *    with the reason. Runs that were killed for being late to leave do not count.
  * 6. Rates: those asked for, else the speed of the type times 1 step/s; T <- 0.5 T + 0.5 measured for each stretch of 10 steps or more
- *    between two decisions on one type with `scale` devices. The first measurement of a guess replaces it, and corrects the guesses of
+ *    between two decisions on one type with `scale` devices; one within a tenth of T confirms it and changes nothing, or noise would
+ *    decide between jobs that are equal. The first measurement of a guess replaces it, and corrects the guesses of
  *    other types in proportion. One of no step, or above 10 T, is put aside until a second one agrees.
- * 7. Boundaries are multiples of the round from the first arrival on; in between, devices that became free are offered at once.
+ * 7. Boundaries are multiples of the round from the first arrival on; a round's books are closed at its boundary, however late the call
+ *    that does it; in between, devices that became free are offered at once.
  * 8. Nothing is decided before the first TICK, so that what was found at a start can be told first.
  * 9. With a log, each call that changed something adds one line: what came, and what was decided. The calls of a log, made again
  *    from its first line on, write the same bytes.

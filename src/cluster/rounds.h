@@ -24,6 +24,7 @@
  *	2. One list over all types; then, in the same order, a job moves to a type with room where it is faster, if what it gains in
  *	   a round is more than the move costs.
  *	3. Spare devices are filled only if the policy says so (work_conserving): longest without, then lowest id, on its fastest type with room.
+ *	   Who loses a device between two boundaries gets spare ones under any policy, until the boundary: it moves, and does not stop.
  *	4. The priority of who holds devices is multiplied by 1 + kappa c / R, c its switching cost (hysteresis). Starved priorities grow without
  *	   bound, so the harm is bounded.
  *	5. Places: the same devices as before; those and more, or fewer of them; fewest hosts; the tightest host; lowest number.

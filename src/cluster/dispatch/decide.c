@@ -120,15 +120,16 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	return err;
 }
 
-/* Time goes to the books once a decision: so calls that decide nothing change nothing. */
-void dispatch_charge(struct hd_dispatch *d)
+/* Time goes to the books once a decision: so calls that decide nothing change nothing. In parts of 1/1024 s: who had a round each had equally
+ * much, whatever was lost in the last digits of the time of day. */
+void dispatch_charge(struct hd_dispatch *d, double until_s)
 {
-	double took_s = d->now_s - d->charged_s;
+	double took_s = nearbyint((until_s - d->charged_s) * 1024) / 1024;
 
 	for (uint32_t i = 0; i < d->njobs && took_s > 0; i++)
 		if (d->job[i]->run.nmembers && is_here(d->job[i]))
 			hd_rounds_ran(d->rounds, &d->job[i]->run, took_s);
-	d->charged_s = d->now_s;
+	d->charged_s = fmax(until_s, d->charged_s);
 }
 
 static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, struct hd_diag *diag)
@@ -188,7 +189,7 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 	if (anybody && !isfinite(d->boundary_s))          /* after an empty cluster, and at the start: decide now */
 		d->boundary_s = d->now_s;
 	if (d->now_s >= d->boundary_s) {
-		dispatch_charge(d);
+		dispatch_charge(d, d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s : d->now_s);
 		for (uint32_t i = 0; i < d->njobs; i++)
 			dispatch_measure(d, d->job[i]);
 		if (hd_rounds_due(d->rounds, d->now_s))
@@ -196,7 +197,7 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 		if (!err)
 			err = hd_rounds_next(d->rounds, &round, diag);
 	} else if ((d->came || d->freed) && anybody) {
-		dispatch_charge(d);
+		dispatch_charge(d, d->now_s);
 		err = hd_rounds_offer(d->rounds, &round, diag);
 	} else {
 		d->came = d->freed = false;

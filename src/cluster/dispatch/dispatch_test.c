@@ -599,6 +599,9 @@ static void measured_speed_takes_half_and_the_impossible_waits(void **state)
 	pass_a_boundary(&w);
 	CHECK(fabs(rate[0].steps_s - (0.5 * was + 4)) < 0.5, "halfway from %g to 8: %g", was, rate[0].steps_s);
 	was = rate[0].steps_s;
+	w.speed_of[1] = was / 2 * 1.08;           /* nearly what is believed: no news */
+	pass_a_boundary(&w);
+	CHECK(rate[0].steps_s == was && rate[0].from == HD_RATE_MEASURED, "%g, then %g", was, rate[0].steps_s);
 	w.speed_of[1] = 1000;
 	pass_a_boundary(&w);
 	CHECK(rate[0].aside > 1000 && rate[0].steps_s == was, "aside %g, %g", rate[0].aside, rate[0].steps_s);
@@ -650,6 +653,54 @@ static void a_job_whose_type_goes_runs_on_another(void **state)
 	for (int i = 0; i < 10; i++)
 		pass(&w, 0.5);
 	CHECK(w.worker[3] == 1 && w.worker[4] == 1 && w.run[1].alive, "it waits for ever: %s", hd_lease_name(w.lease[1].state));
+	finish(&w);
+}
+
+/* Who had a round had a round, however late the call came that closed it. */
+static void a_round_ends_at_its_boundary(void **state)
+{
+	struct hd_dispatch_why why;
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 3);
+	submit(&w, 100000, 1);
+	pass(&w, 0.5);
+	double began_s = w.now_s - 0.5, at_s = hd_dispatch_boundary_s(w.d);
+	for (int k = 0; k < 3; k++) {
+		pass(&w, hd_dispatch_boundary_s(w.d) - w.now_s - 0.25);
+		pass(&w, 0.95 + 0.1 * k);
+	}
+	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, &why, NULL), HD_OK);
+	CHECK(hd_dispatch_boundary_s(w.d) == at_s + 60 && fabs(why.type[0].received_s - 60) < 0.5, "from %g s on, first boundary %g s: received %g s",
+		began_s, at_s, why.type[0].received_s);
+	finish(&w);
+}
+
+/* Under a policy that starts nobody without a share, too: there is a free device, so the run does not stop. */
+static void a_job_whose_only_device_goes_moves_while_it_runs(void **state)
+{
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 3);
+	submit(&w, 4000, 1);
+	for (int i = 0; i < 4; i++)
+		pass(&w, 0.5);
+	assert_int_equal(w.worker[0], 1);
+	for (uint32_t v = 0; v < 3; v++) {        /* those that stand free go first, so it has nowhere to go but to the other type */
+		w.device_out[2 - v] = true;
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = 2 - v });
+	}
+	for (int i = 0; i < 12; i++) {
+		pass(&w, 0.25);
+		CHECK(workers_of(&w, 1) >= 1 && w.run[1].alive, "turn %d: it stands still, its lease is %s", i, hd_lease_name(w.lease[1].state));
+	}
+	CHECK(w.worker[0] == 0 && w.worker[3] == 1 && w.nstarts == 1, "on %llu and %llu, %u starts", (unsigned long long)w.worker[0],
+		(unsigned long long)w.worker[3], w.nstarts);
+	pass_a_boundary(&w);
+	CHECK(w.worker[3] == 1 && w.nstarts == 1 && w.lease[1].state == HD_LEASE_HELD, "after the boundary its lease is %s, %u starts",
+		hd_lease_name(w.lease[1].state), w.nstarts);
 	finish(&w);
 }
 
@@ -737,6 +788,8 @@ int main(void)
 		cmocka_unit_test(measured_speed_takes_half_and_the_impossible_waits),
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),
 		cmocka_unit_test(a_job_whose_type_goes_runs_on_another),
+		cmocka_unit_test(a_round_ends_at_its_boundary),
+		cmocka_unit_test(a_job_whose_only_device_goes_moves_while_it_runs),
 		cmocka_unit_test(why_has_a_code_for_everybody),
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),

@@ -79,7 +79,7 @@ HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_di
 HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag);
-void dispatch_charge(struct hd_dispatch *d);
+void dispatch_charge(struct hd_dispatch *d, double until_s);
 
 /* carry.c: from what is held towards the targets. */
 HD_MUST_USE enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag);

@@ -4,6 +4,8 @@
 
 /* Steps per second: asked for, guessed, measured. */
 
+#define CONFIRMS 0.1                              /* no news: less would not make new shares either */
+
 void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row)
 {
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
@@ -34,6 +36,10 @@ static void take(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint3
 	if (r->from == HD_RATE_GUESSED && measured > 0) {
 		*r = (struct hd_dispatch_rate){ measured, -1, HD_RATE_MEASURED };
 		correct_guesses(d, row, type);
+		return;
+	}
+	if (r->from != HD_RATE_GUESSED && fabs(measured - r->steps_s) <= CONFIRMS * r->steps_s) {
+		*r = (struct hd_dispatch_rate){ r->steps_s, -1, HD_RATE_MEASURED };
 		return;
 	}
 	bool odd = !(measured > 0) || measured > 10 * r->steps_s;

@@ -27,6 +27,7 @@ struct job {
 	bool dead, picked;
 	bool walked;                              /* took part in the walk of a boundary */
 	bool reserved;                            /* went before all others in the last walk */
+	bool lost;                                /* a device that it had, since the last walk */
 	uint32_t held;                            /* run of the last round; UINT32_MAX: none */
 };
 

@@ -185,14 +185,15 @@ static int by_wait(const void *a, const void *b, void *rounds)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static void fill(struct hd_rounds *r, uint32_t *left)
+/* `lost`: only who had a device until now. */
+static void fill(struct hd_rounds *r, bool lost, uint32_t *left)
 {
 	uint32_t n = 0, any = 0;
 
 	for (uint32_t t = 0; t < r->ntypes; t++)
 		any |= left[t];
 	for (uint32_t j = 0; j < r->njobs && any; j++)
-		if (!r->job[j].picked)
+		if (!r->job[j].picked && (!lost || r->job[j].lost))
 			r->list[n++] = j;
 	qsort_r(r->list, n, sizeof *r->list, by_wait, r);
 	for (uint32_t i = 0; i < n; i++) {
@@ -224,6 +225,8 @@ static void go_on(struct hd_rounds *r)
 		bool whole = true;
 		for (uint32_t d = 0; d < run.ndevices; d++)
 			whole &= r->usable[r->old_device[run.first + d]];
+		for (uint8_t m = 0; m < run.nmembers; m++)
+			rounds_job(r, run.id[m])->lost = !whole;
 		if (!whole)
 			continue;
 		for (uint32_t d = 0; d < run.ndevices; d++) {
@@ -244,6 +247,8 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 	uint32_t left[HD_SCHED_TYPES], n = 0, i;
 
 	memset(r->taken, 0, r->first_device[r->ntypes] * sizeof *r->taken);
+	for (uint32_t j = 0; j < r->njobs; j++)
+		r->job[j].lost = false;
 	if (mid)
 		go_on(r);
 	count_left(r, left);
@@ -260,6 +265,6 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 	for (uint32_t j = 0; j < r->njobs && !mid; j++)
 		r->job[j].first_out = i < n && r->job[j].id == r->cell[r->list[i]].id[0] ? r->job[j].first_out + 1 : 0;
 	upgrade(r, left);
-	if (r->conserving && !r->set.queue)
-		fill(r, left);
+	if ((r->conserving && !r->set.queue) || mid)
+		fill(r, !r->conserving || r->set.queue, left);
 }
