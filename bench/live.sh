@@ -1,129 +1,174 @@
 #!/bin/bash
 # 12 real jobs on 2 types of devices, one of each: when each was over, live and by the simulator, under the same policy and rounds; and
-# whether every job ended with the bits of its undisturbed run.
+# whether every job ended with the bits of its undisturbed run. Prints the table of docs/results/live.md.
 #
-#	bench/live.sh [POLICY [ROUND]]       las, 6 s
+#	bench/live.sh [POLICY [ROUND]]       las, 15 s
 #
-# First each of two kinds of jobs runs alone on each type: that gives its rates (steps/s over the second half) and what a start and a
-# preemption cost. The simulator gets these figures and the instants of the live submissions, and nothing else of the live run.
-# HD_LIVE_SECONDS (8): how long a job is, alone on the fast type. The two cores must be free: a shared machine shows in the figures.
+# First, with a scheduler of their own, two kinds of jobs run on each type: that gives their rates (steps/s) and
+# what a start and a preemption cost. The simulator gets these figures and the instants of the live submissions, and nothing else of the live run.
+# Both devices together have 0.9 of a core, so that two cores have room for coordinators and scheduler. Where a control group of version 1 or
+# 2 is the means, it is given the greatest weight: what else runs on the machine has what is left.
+# HD_LIVE_SECONDS (32): how long a job is, alone on the fast type; HD_LIVE_EVERY (8): between two submissions; HD_LIVE_KEEP: a folder that
+# both logs of decisions are copied to.
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-$PWD/build/release/heddle}
 [ -x "$heddle" ] || { echo "no program at $heddle; ./dev build makes it" >&2; exit 2; }
-command -v curl >/dev/null || { echo "no curl, which speaks to the scheduler's socket" >&2; exit 2; }
-policy=${1:-las} round=${2:-6} seconds=${HD_LIVE_SECONDS:-8} every=${HD_LIVE_EVERY:-3}
-work=$(mktemp -d) pid=
+command -v python3 >/dev/null || { echo "python3 asks here, and is not there" >&2; exit 2; }
+work=$(mktemp -d)
 cleanup()
 {
-	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true
-	for seat in "$work"/D/devices/* "$work"/D/runs/*/seat; do
+	for seat in "$work"/*/devices/* "$work"/*/runs/*/seat; do
 		[ -s "$seat" ] && read -r _ _ who _ <"$seat" && [ "$(readlink "/proc/$who/exe")" = "$(readlink -f "$heddle")" ] && kill -9 "$who"
 	done 2>/dev/null || true
 	rm -rf "$work"
 }
 trap cleanup EXIT
-cd "$work"
-for kind in A B; do
-	cat >$kind.yaml <<END
-job: {name: $kind, seed: 0, steps: 100000}
-model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [$([ $kind = A ] && echo "256, 256" || echo "640, 256")], classes: 4}}
+HEDDLE=$(realpath "$heddle") python3 - "$work" "${1:-las}" "${2:-15}" <<'END'
+import glob, http.client, json, os, socket, subprocess, sys, time
+work, policy, round_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
+heddle, length, every = os.environ["HEDDLE"], float(os.environ.get("HD_LIVE_SECONDS", 32)), float(os.environ.get("HD_LIVE_EVERY", 8))
+os.chdir(work)
+YAML = """job: {name: %s, seed: 0, steps: 100000}
+model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [%s], classes: 4}}
 data: {kind: synthetic, count: 1024}
-batch: {global: 512, virtual_nodes: 8}
+batch: {global: 256, virtual_nodes: 8}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1000000 steps, keep: 2}
 eval: {every: 0}
 trace: {digest: 1000}
-END
-done
-ask() { curl -sS --max-time 20 --unix-socket D/heddle.sock "http://localhost$1" "${@:2}"; }
-post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2" >/dev/null; }
-submit() { post /v1/jobs "{\"job\":\"$(sed 's/"/\\"/g; s/$/\\n/' "$1.yaml" | tr -d '\n')\",\"folder\":\"$work\",\"set\":[\"job.steps=$2\",\"job.seed=$3\"],\"rates\":$4}"; }
-get() { grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2 | tr -d '"'; }
-reach() { for _ in $(seq 3000); do [ "$(ask "/v1/jobs/$1" | get state)" = "$2" ] && return; sleep 0.05; done; echo "job $1 is not $2: $(ask "/v1/jobs/$1")" >&2; exit 1; }
-"$heddle" serve --dir "$work/D" --pool fast:1:2,slow:1:1 --policy "$policy" --round "$round" >serve.out 2>serve.err &
-pid=$!
-for _ in $(seq 100); do ask /v1/status >/dev/null 2>&1 && break; sleep 0.05; done
+"""
+text = {"A": YAML % ("A", "256, 256"), "B": YAML % ("B", "640, 256")}
 
-# ---- each kind alone on each type ----
-rate_of() # RUN: steps/s over the second half of its records
-{
-	grep -o '"step":[0-9]*,"t":[0-9.]*' "$1/metrics.ndjson" | sed 's/[^0-9.]\+/ /g' | awk '{ s[NR] = $1; t[NR] = $2 } END { h = int(NR / 2); printf "%.4f", (s[NR] - s[h]) / (t[NR] - t[h]) }'
-}
-id=0
-for kind in A B; do
-	submit $kind 100000 1 '{"slow":0}'
-	submit $kind 100000 1 '{"fast":0}'
-	id=$((id + 2))
-	reach $((id - 1)) running
-	reach $id running
-	sleep 5
-	declare "fast_$kind=$(rate_of "D/runs/$((id - 1))-$kind")" "slow_$kind=$(rate_of "D/runs/$id-$kind")"
-	if [ $kind = B ]; then                    # a preemption, alone: the device goes and comes
-		post /v1/devices/fast-0 '{"usable":false}'
-		for _ in $(seq 200); do ask "/v1/events/past?job=$((id - 1))" | grep -q '"kind":"left"' && break; sleep 0.05; done
-		post /v1/devices/fast-0 '{"usable":true}'
-	fi
-	for j in $((id - 1)) $id; do post /v1/jobs/$j/cancel '{}'; done
-	for j in $((id - 1)) $id; do reach $j cancelled; done
-done
-at() { ask "/v1/events/past?job=$1&limit=1000" | tr '{' '\n' | grep "\"kind\":\"$2\"" | head -n 1 | get at_s; }
-preempt=$(awk -v a="$(at 3 leave)" -v b="$(at 3 left)" 'BEGIN { printf "%.3f", b - a }')
-start=0
-for j in 1 2; do                              # what of its time a run did not compute, from the order to start to the last record
-	run=$(ls -d D/runs/$j-*)
-	last=$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | tail -n 1 | cut -d: -f2)
-	rate=$([ $j = 1 ] && echo "$fast_A" || echo "$slow_A")
-	start=$(awk -v s="$start" -v a="$(at $j start)" -v b="$(at $j leave)" -v n="$last" -v r="$rate" 'BEGIN { v = b - a - n / r; printf "%.3f", s + (v > 0 ? v : 0) / 2 }')
-done
-echo "steps/s alone: A $fast_A fast, $slow_A slow; B $fast_B fast, $slow_B slow; a start costs $start s, a preemption $preempt s"
+class Unix(http.client.HTTPConnection):
+    def __init__(self, dir):
+        super().__init__("localhost")
+        self.dir = dir
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.dir + "/heddle.sock")
+
+class Scheduler:
+    def __init__(self, dir, policy, *more):
+        self.dir = dir
+        self.child = subprocess.Popen([heddle, "serve", "--dir", dir, "--pool", "fast:1:0.6,slow:1:0.3", "--policy", policy, *more],
+            stdout=open(dir + ".out", "w"), stderr=open(dir + ".err", "w"))
+        for _ in range(400):
+            try:
+                self.ask("/v1/status")
+                break
+            except OSError:
+                time.sleep(0.05)
+        for path in glob.glob("/sys/fs/cgroup/cpu/heddle-*/cpu.shares") + glob.glob("/sys/fs/cgroup/heddle-*/cpu.weight"):
+            if os.path.getmtime(os.path.dirname(path)) > time.time() - 60:
+                open(path, "w").write("262144" if path.endswith("shares") else "10000")
+    def ask(self, target, body=None):
+        c = Unix(self.dir)
+        c.request("GET" if body is None else "POST", target, None if body is None else json.dumps(body),
+            {} if body is None else {"Content-Type": "application/json"})
+        r = c.getresponse()
+        data = r.read()
+        c.close()
+        if r.status != 200: sys.exit("%s: %s" % (target, data.decode()))
+        return json.loads(data)
+    def submit(self, kind, steps, seed, rates):
+        return self.ask("/v1/jobs", {"job": text[kind], "folder": work, "set": ["job.steps=%d" % steps, "job.seed=%d" % seed], "rates": rates})["id"]
+    def job(self, id): return self.ask("/v1/jobs/%d" % id)
+    def reach(self, id, state, limit=600):
+        until = time.time() + limit
+        while time.time() < until:
+            job = self.job(id)
+            if job["state"] == state: return job
+            time.sleep(0.05)
+        sys.exit("job %d is not %s: %s" % (id, state, job))
+    def at(self, id, kind, nth=0):
+        events = self.ask("/v1/events/past?job=%d&limit=1000" % id)["events"]
+        return [e["at_s"] for e in events if e["kind"] == kind][nth]
+    def computed(self, id):                      # steps, and seconds from the first record to the last
+        records = [json.loads(l) for l in open(glob.glob("%s/runs/%d-*/metrics.ndjson" % (self.dir, id))[0]) if '"step"' in l and '"t"' in l]
+        return records[-1]["step"] - records[0]["step"], records[-1]["t"] - records[0]["t"]
+    def end(self):
+        self.child.terminate()
+        self.child.wait()
+
+# ---- what a job does alone on each type, and what it costs to start, to leave, to start again ----
+c = Scheduler("C", "fifo", "--round", "3")
+guess, rate, over = {"A": 500, "B": 250}, {}, []
+for kind in "AB":
+    pair = [(t, c.submit(kind, guess[kind] * f, 1, {o: 0})) for t, o, f in (("slow", "fast", 6), ("fast", "slow", 12))]
+    for t, id in pair:
+        job = c.reach(id, "done")
+        n, took = c.computed(id)
+        rate[kind, t] = n / took
+        over.append(job["ended_s"] - c.at(id, "start") - took)
+start = sum(over) / len(over)
+id = c.submit("A", guess["A"] * 10, 2, {"slow": 0})
+c.reach(id, "running")
+time.sleep(3)
+c.ask("/v1/devices/fast-0", {"usable": False})
+c.reach(id, "queued", 60)
+c.ask("/v1/devices/fast-0", {"usable": True})
+job = c.reach(id, "done")
+preempt = c.at(id, "left") - c.at(id, "leave")
+away = c.at(id, "start", 1) - c.at(id, "left")
+restart = job["ended_s"] - c.at(id, "start") - job["steps"] / rate["A", "fast"] - start - preempt - away
+c.end()
+print("steps/s: " + ", ".join("%s %.1f fast, %.1f slow" % (k, rate[k, "fast"], rate[k, "slow"]) for k in "AB"))
+print("a start costs %s s: %.2f s; a preemption %.2f s, the start after it %.2f s" % (", ".join("%.2f" % o for o in over), start, preempt, restart))
+sys.stdout.flush()
+start = max(0.01, (start + restart) / 2)
+costs = "%.3f,%.3f,%.3f,%.3f" % (start, start / 2, start + preempt, preempt)
 
 # ---- live ----
-first=$((id + 1))
-for i in $(seq 0 11); do
-	kind=$([ $((i % 2)) = 0 ] && echo A || echo B)
-	f=fast_$kind s=slow_$kind
-	steps=$(awk -v r="${!f}" -v s="$seconds" -v i="$i" 'BEGIN { printf "%d", r * s * (0.6 + 0.2 * (i % 5)) }')
-	echo "$kind $steps $i" >>jobs.txt
-	submit $kind "$steps" "$i" "{\"fast\":${!f},\"slow\":${!s}}"
-	sleep "$every"
-done
-for i in $(seq 0 11); do reach $((first + i)) done; done
+d = Scheduler("D", policy, "--round", "%g" % round_s, "--switching", costs)
+jobs = []
+for i in range(12):
+    kind = "AB"[i % 2]
+    steps = int(rate[kind, "fast"] * length * (0.6 + 0.2 * (i % 5)))
+    rates = {t: rate[kind, t] for t in ("fast", "slow")}
+    jobs.append({"kind": kind, "steps": steps, "seed": i, "id": d.submit(kind, steps, i, rates)})
+    time.sleep(every)
+for j in jobs:
+    j.update({k: v for k, v in d.reach(j["id"], "done").items() if k in ("submitted_s", "ended_s", "digest")})
+d.end()
 
 # ---- the same by the simulator ----
-origin=$(ask "/v1/jobs/$first" | get submitted_s)
-while read -r kind steps i; do
-	arrival=$(awk -v a="$(ask "/v1/jobs/$((first + i))" | get submitted_s)" -v o="$origin" 'BEGIN { printf "%.3f", a - o }')
-	printf '%s (batch size 512)\tx\tx\t-n\t0\t%s\t1\t1\t-1\t%s\n' "$kind" "$steps" "$arrival"
-done <jobs.txt >jobs.trace
-echo "{\"fast\":{\"('A (batch size 512)', 1)\":{\"null\":$fast_A},\"('B (batch size 512)', 1)\":{\"null\":$fast_B}},\"slow\":{\"('A (batch size 512)', 1)\":{\"null\":$slow_A},\"('B (batch size 512)', 1)\":{\"null\":$slow_B}}}" >rates.json
-"$heddle" sched simulate --trace jobs.trace --throughputs rates.json --cluster fast:1,slow:1 --policy "$policy" --round "$round" \
-	--min-reset "$(awk -v r="$round" 'BEGIN { printf "%g", r / 2 }')" --switching "$start,$start,$start,$preempt" --rows rows.csv -q >sim.out
+origin = jobs[0]["submitted_s"]
+with open("jobs.trace", "w") as f:
+    for j in jobs:
+        f.write("%s (batch size 512)\tx\tx\t-n\t0\t%d\t1\t1\t-1\t%.6f\n" % (j["kind"], j["steps"], j["submitted_s"] - origin))
+json.dump({t: {"('%s (batch size 512)', 1)" % k: {"null": rate[k, t]} for k in "AB"} for t in ("fast", "slow")}, open("rates.json", "w"))
+subprocess.run([heddle, "sched", "simulate", "--trace", "jobs.trace", "--throughputs", "rates.json", "--cluster", "fast:1,slow:1", "--policy", policy,
+    "--round", "%g" % round_s, "--min-reset", "%g" % min(30, round_s / 2), "--switching", costs, "--rows", "rows.csv", "--log", "sim.ndjson", "-q"],
+    check=True, stdout=subprocess.DEVNULL)
+head, *rows = [l.rstrip("\n").split(",") for l in open("rows.csv")]
+if os.environ.get("HD_LIVE_KEEP"):
+    os.makedirs(os.environ["HD_LIVE_KEEP"], exist_ok=True)
+    subprocess.run(["cp", "-r", "D/decisions.ndjson", "sim.ndjson", "rows.csv", "jobs.trace", "D.err", "D/jobs.sqlite", os.environ["HD_LIVE_KEEP"]])
 
 # ---- side by side ----
-column=$(head -n 1 rows.csv | tr ',' '\n' | grep -n '^jct_s$' | cut -d: -f1)
-bad=0 n=0
-echo "job kind steps  live s  simulated s  off"
-while read -r kind steps i; do
-	job=$(ask "/v1/jobs/$((first + i))")
-	live=$(awk -v a="$(get submitted_s <<<"$job")" -v b="$(get ended_s <<<"$job")" 'BEGIN { printf "%.2f", b - a }')
-	sim=$(sed -n "$((i + 2))p" rows.csv | cut -d, -f"$column")
-	awk -v i="$i" -v k="$kind" -v n="$steps" -v l="$live" -v s="$sim" 'BEGIN { printf "%3d %4s %5d %7.2f %12.2f %+5.1f %%\n", i, k, n, l, s, 100 * (l - s) / s }'
-	echo "$live $sim" >>both.txt
-	get digest <<<"$job" >"digest$i"
-done <jobs.txt
-kill "$pid"
-wait "$pid" 2>/dev/null || true
-pid=
-awk '{ d = ($1 - $2) / $2; d = d < 0 ? -d : d; s += d; m = d > m ? d : m; a += $1; b += $2 } END { printf "apart by %.1f %% on average, %.1f %% at worst; mean completion %.2f s live, %.2f s simulated\n", 100 * s / NR, 100 * m, a / NR, b / NR }' both.txt
-while read -r kind steps i; do
-	"$heddle" run $kind.yaml --out "alone$i" --devices 1 -q -s "job.steps=$steps" -s "job.seed=$i" >/dev/null 2>&1 &
-	[ $((i % 2)) = 0 ] || wait
-done <jobs.txt
-wait
-while read -r _ _ i; do
-	n=$((n + 1))
-	[ "$("$heddle" ckpt digest "alone$i")" = "$(cat "digest$i")" ] || { bad=$((bad + 1)); echo "job $i ended with other bits" >&2; }
-done <jobs.txt
-echo "digests: $((n - bad)) of $n equal to the undisturbed run"
-[ $bad = 0 ]
+print("\n| job | kind | steps | live s | simulated s | off % |\n|--:|---|--:|--:|--:|--:|")
+offs = []
+for j, row in zip(jobs, rows):
+    live, sim = j["ended_s"] - j["submitted_s"], float(row[head.index("jct_s")])
+    offs.append((live, sim, 100 * (live - sim) / sim))
+    print("| %d | %s | %d | %.2f | %.2f | %+.1f |" % (j["seed"], j["kind"], j["steps"], *offs[-1]))
+print("\n%.1f %% apart on average, %.1f %% at worst; mean completion %.2f s live, %.2f s simulated"
+    % (sum(abs(o[2]) for o in offs) / 12, max(abs(o[2]) for o in offs), sum(o[0] for o in offs) / 12, sum(o[1] for o in offs) / 12))
+sys.stdout.flush()
+
+# ---- the bits ----
+equal = 0
+for at in range(0, 12, 2):
+    for j in jobs[at:at + 2]:
+        open("%d.yaml" % j["seed"], "w").write(text[j["kind"]])
+    alone = [subprocess.Popen([heddle, "run", "%d.yaml" % j["seed"], "--out", "alone%d" % j["seed"], "--devices", "1", "-q", "-s", "job.steps=%d" % j["steps"],
+        "-s", "job.seed=%d" % j["seed"]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for j in jobs[at:at + 2]]
+    for run, j in zip(alone, jobs[at:at + 2]):
+        run.wait()
+        digest = subprocess.run([heddle, "ckpt", "digest", "alone%d" % j["seed"]], capture_output=True, text=True).stdout.strip()
+        equal += digest == j["digest"]
+print("digests: %d of 12 equal to the undisturbed run" % equal)
+sys.exit(equal != 12)
+END

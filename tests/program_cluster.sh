@@ -181,9 +181,48 @@ reach "$id" cancelled
 ends
 passed "a job whose processes all died is started again"
 
+# ---- a scheduler that stays dead, and what a user said of a device ----
+
+sed 's/steps: 700/steps: 5000000/' job.yaml >endless.yaml
+serve --policy fifo --round 1
+submit endless.yaml alone
+id=$(number id)
+reach "$id" running
+post /v1/devices/slow-0 '{"usable":false}'
+kill -9 "$pid"
+for _ in $(seq 1800); do grep -q '"exit":75' "$dir/runs/$id-tiny/end.json" 2>/dev/null && break; sleep 0.1; done
+grep -q '"exit":75' "$dir/runs/$id-tiny/end.json" || failed "job $id goes on without a scheduler for ever"
+grep -q 'its lease is over' "$dir"/runs/"$id"-tiny/*.ndjson "$dir"/runs/"$id"-tiny/log/*.log || failed "nothing says why job $id left"
+serve --policy fifo --round 1
+for _ in $(seq 600); do ask "/v1/jobs/$id"; [ "$(number leases)" -ge 2 ] && break; sleep 0.1; done
+[ "$(number leases)" -ge 2 ] || failed "job $id, whose lease ended, is not started again"
+ask /v1/pools
+says '"name":"slow-0","type":"slow","state":"out"'
+post /v1/devices/slow-0 '{"usable":true}'
+post "/v1/jobs/$id/cancel" '{}'
+reach "$id" cancelled
+ends
+passed "a lease ends without its scheduler: the job commits and leaves, and goes on later; a device that was taken out stays so"
+
+# ---- a policy that refuses what is there ----
+
+both=$dir dir=$work/E
+"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!; disown; up
+submit endless.yaml pair '"scale":2'
+id=$(number id)
+kill -9 "$pid"
+expect 2 heddle serve --dir "$dir" --pool a:2 --policy allox
+says "job $id (tiny), of 2 devices: policy allox refuses it"
+"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!; disown; up
+post "/v1/jobs/$id/cancel" '{}'
+reach "$id" cancelled
+ends
+dir=$both
+passed "a scheduler does not begin with a policy that refuses a job of its folder"
+
 # ---- a store that is lost ----
 
-last=$id
+last=$(ls "$dir/runs" | cut -d- -f1 | sort -n | tail -n 1)
 digest=$(heddle ckpt digest "$dir/runs/1-tiny")
 mkdir lost && mv "$dir"/jobs.sqlite* lost/
 serve --policy fifo --round 2

@@ -170,8 +170,7 @@ static bool next_job(void *source, struct hd_listed_job *job)
 	return true;
 }
 
-/* "START,RESIZE,MOVE,PREEMPT" in seconds. */
-static enum hd_err read_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs)
+enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs)
 {
 	double *to[] = { &costs->start_s, &costs->resize_s, &costs->move_s, &costs->preempt_s };
 	const char *at = cmd->args.text[HD_OPT_SWITCHING];
@@ -336,7 +335,7 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	set->costs = HD_SWITCH_COSTS;
 	set->away_s = 600;
 	if (!err && has(cmd, HD_OPT_SWITCHING))
-		err = read_switching(cmd, &set->costs);
+		err = hd_sched_switching(cmd, &set->costs);
 	if (!err)
 		err = seconds_of(cmd, HD_OPT_ROUND, &set->round_s);
 	if (!err)

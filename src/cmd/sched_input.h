@@ -46,6 +46,8 @@ HD_MUST_USE enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_
 /* --cluster or --nodes, and all that is said of devices: the part of hd_sched_input after the rates. */
 HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *input);
 
+/* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
+HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);
 HD_MUST_USE enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len);
 HD_MUST_USE enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, const struct hd_json **json);
 /* "A:x,B=y,C": calls `put` for each, cut at the first of `marks`; the value is NULL where there is none. */

@@ -8,6 +8,7 @@
 #include "serve/http_front.h"
 #include "serve/seat.h"
 #include "cmd/network.h"
+#include "cmd/sched_input.h"
 #include "cmd/team.h"
 
 /* What waits in the background: the coordinator of a run whose own is gone, or whom a scheduler gave devices; the scheduler itself. */
@@ -30,10 +31,10 @@ static void bad_checkpoint(void *user, const char *folder, const char *why)
 }
 
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken over as it stands. */
-static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, bool others_start, struct hd_team_end *end)
+static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held, struct hd_team_end *end)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_team_order order = { .others_start = others_start };
+	struct hd_team_order order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
 	struct hd_ckpt_info info = { 0 };
 	char path[HD_PATH_CAP];
 
@@ -54,18 +55,17 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, bool other
 }
 
 /* The lease is the one that there is when the seat is held: who comes late, with an older one, coordinates nothing. */
-static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, uint64_t job, uint32_t lease, struct hd_file *seat)
+static enum hd_err take_seat(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_run_held *held, struct hd_file *seat)
 {
 	char path[HD_PATH_CAP];
-	uint64_t of = 0;
-	uint32_t now = 0;
+	struct hd_run_held now = { 0 };
 
 	hd_rundir_path(dir, HD_RUN_SEAT, path, sizeof path);
-	enum hd_err err = hd_seat_take(seat, &cmd->fs, &cmd->clock, path, job, lease, &cmd->diag);
+	enum hd_err err = hd_seat_take(seat, &cmd->fs, &cmd->clock, path, held->job, held->lease, &cmd->diag);
 	if (!err)
-		err = hd_run_lease(&cmd->fs, dir->path, &of, &now, &cmd->diag);
-	if (!err && (of != job || now != lease))
-		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path, lease, now);
+		err = hd_run_lease(&cmd->fs, dir->path, &now, &cmd->diag);
+	if (!err && (now.job != held->job || now.lease != held->lease))
+		err = hd_fail(&cmd->diag, HD_E_AGAIN, "%s: lease %u is over, and %u was given", dir->path, held->lease, now.lease);
 	return err;
 }
 
@@ -75,19 +75,20 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	struct hd_team_end reached = { 0 };
 	struct hd_rundir dir = { 0 };
 	struct hd_file seat = { 0 };
-	uint64_t job = 0;
+	struct hd_run_held held = { 0 };
 
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
 	if (err)
 		return err;
-	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, NULL);
+	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &held, NULL);
 	if (leased && leased != HD_E_NOTFOUND)
-		err = hd_run_lease(&cmd->fs, dir.path, &job, &end.lease, &cmd->diag);
+		err = hd_run_lease(&cmd->fs, dir.path, &held, &cmd->diag);
 	if (!leased)
-		err = take_seat(cmd, &dir, job, end.lease, &seat);
+		err = take_seat(cmd, &dir, &held, &seat);
 	if (!err)
-		err = conduct(cmd, &dir, !leased, &reached);
+		err = conduct(cmd, &dir, leased ? NULL : &held, &reached);
 	if (!leased && err != HD_E_AGAIN) {       /* the scheduler learns here how it ended, whenever it looks */
+		end.lease = held.lease;
 		end.exit = hd_err_exit(err);
 		end.step = reached.step;
 		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
@@ -147,6 +148,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	struct hd_http_front *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
 	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP];
 	const char *asked = cmd->args.text[HD_OPT_DIR];
+	struct hd_switch_costs costs = { .move_s = 2 };
 	double round_s = 0;
 
 	if (!pools || !http || !dir)
@@ -158,6 +160,8 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = add_pools(cmd, pools);
 	if (!err && cmd->args.has[HD_OPT_ROUND])
 		err = hd_num_f64(cmd->args.text[HD_OPT_ROUND], 0.5, 86400, &round_s, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_SWITCHING])
+		err = hd_sched_switching(cmd, &costs);
 	if (!err)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
 	if (!err)
@@ -169,6 +173,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	const struct hd_front front = { &hd_http_front_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] : hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
+		.move_s = costs.move_s,
 		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish, .user = cmd, .say = say };
 	if (!err)
 		say(cmd, "serve", 0, dir);

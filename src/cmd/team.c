@@ -245,6 +245,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	team.task = task;
 	struct hd_conduct_spec spec = {
 		.task = task, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .target = target, .step = order->step,
+		.lease_ns = (int64_t)(order->lease_s * 1e9),
 		.listen = { address, net.listens ? net.coordinator : NULL },
 		.job_text = text, .job_folder = folder, .realm = net.realm,
 		.key = net.has_key ? net.key.byte : NULL, .key_len = sizeof net.key.byte, .plaintext = net.plaintext,

@@ -12,6 +12,7 @@ struct hd_team_order {
 	uint32_t target;                  /* workers; 0: as the run's store says */
 	uint64_t step;                    /* of the checkpoint that a new store begins with, or 0 */
 	bool others_start;                /* workers are started by somebody else (a scheduler), none here */
+	double lease_s;                   /* as of serve/conduct.h, in seconds */
 };
 struct hd_team_end { uint64_t step; char digest[HD_HASH_HEX]; };      /* digest "": no checkpoint of that step */
 

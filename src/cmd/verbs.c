@@ -47,7 +47,8 @@ const struct hd_verb hd_verbs[] = {
 	{ "serve", "", 0, 0, "schedule the jobs of a folder over local devices; or coordinate one run",
 	  "--dir DIR --pool TYPE:N[:SPEED],...: schedules what is submitted to DIR over so many devices of each type, one worker process each;\n"
 	  "slower types have a part of a core. --policy decides who gets which for how long, round by round; jobs are resized and moved while\n"
-	  "they run, or commit and go on later, with the same bits. Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
+	  "they run, or commit and go on later, with the same bits; by what a move costs (--switching; 2 s) they hold on to devices.\n"
+	  "Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
 	  "SIGTERM ends it and lets jobs go on; with --drain they commit and leave. A second one of the same DIR is refused (exit 1). Users\n"
 	  "come through DIR/heddle.sock; nothing else listens unless --http asks for it.\n"
 	  "--job RUN: takes over the run in that folder: who its members are and what was decided stands in its store. Workers do so by\n"
@@ -55,8 +56,8 @@ const struct hd_verb hd_verbs[] = {
 	  "--job RUN --workers N: begins it, or goes on from its newest checkpoint, for N workers (how a scheduler starts a job).\n"
 	  "--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, readable by you alone, and stops. Copy the\n"
 	  "file to the other machines; it is never sent, nor named in an argument or a log.",
-	  OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_HTTP, HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY,
-		  HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve, "program_cluster.sh" },
+	  OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_WORKERS, HD_OPT_LISTEN,
+		  HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SET), hd_cmd_serve, "program_cluster.sh" },
 	{ "chaos run", "JOB", 1, 1, "run a job under faults, and undisturbed on one device, and compare the states",
 	  "SIGKILL to any process of the run, the coordinator too, at any instant; a tenth as many of each other kind (--faults): pauses\n"
 	  "(SIGSTOP, SIGCONT), processes slowed, links cut, dumb or late, disks full, failing or slow, deaths at named places, other\n"

@@ -184,13 +184,12 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 static enum hd_err hold(const struct post *p, struct hd_file *seat)
 {
 	struct hd_cmd *cmd = p->cmd;
-	uint64_t job = 0;
-	uint32_t lease = 0;
+	struct hd_run_held held = { 0 };
 
 	if (p->where)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--hold goes with --join RUN");
-	enum hd_err err = hd_run_lease(&cmd->fs, p->dir, &job, &lease, &cmd->diag);
-	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], job, lease, &cmd->diag);
+	enum hd_err err = hd_run_lease(&cmd->fs, p->dir, &held, &cmd->diag);
+	return err ? err : hd_seat_take(seat, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_HOLD], held.job, held.lease, &cmd->diag);
 }
 
 enum hd_err hd_cmd_worker(struct hd_cmd *cmd)

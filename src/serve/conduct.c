@@ -72,17 +72,22 @@ static void look_at_crew(struct conduct *c)
 		}
 	}
 }
+
 static void look_at_wish(struct conduct *c)
 {
 	enum hd_err wish = c->spec->wish ? c->spec->wish(c->spec->watch.user) : HD_OK;
+	const char *text = wish ? hd_err_text(wish) : "its lease is over: the scheduler has not asked for it";
 
+	if (!wish && c->until_ns && hd_clock_now_ns(c->spec->clock) >= c->until_ns)
+		wish = HD_E_PREEMPTED;
 	if (!wish || c->wished)
 		return;
 	c->wished = true;
 	if (c->machine) {
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(wish), .text = text });
 		return;
 	}
+	snprintf(c->exit_text, sizeof c->exit_text, "%s", text);
 	c->exit_code = (uint32_t)hd_err_exit(wish);
 	c->over = true;
 }
@@ -150,7 +155,8 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");
-	*c = (struct conduct){ .spec = spec, .end.step = spec->step };
+	*c = (struct conduct){ .spec = spec, .end.step = spec->step,
+		.until_ns = spec->lease_ns ? hd_clock_now_ns(spec->clock) + spec->lease_ns : 0 };
 	hd_arena_init(&c->messages, 0);
 	hd_host_real(&c->host);
 	hd_crew_init(&c->crew, &(struct hd_crew_spec){ .host = &c->host, .fs = spec->fs, .clock = spec->clock, .dir = spec->dir->path,

@@ -89,10 +89,17 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	struct hd_co_worker_status worker[HD_MAX_WORKERS];
 	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
 	struct hd_proc_self self;
+	double for_s = 0;
 	uint32_t n = 0;
 
-	(void)ask;
-	(void)diag;
+	if (hd_json_find(ask, "for_s")) {         /* its scheduler asks: the lease holds for so long from now */
+		enum hd_err err = hd_json_get_f64(ask, "for_s", &for_s, diag);
+		if (!err && !(for_s > 0 && for_s < 1e9))
+			err = hd_fail(diag, HD_E_INVAL, "for_s is %g: seconds, above 0", for_s);
+		if (err)
+			return err;
+		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) : 0;
+	}
 	if (c->machine) {
 		hd_coordinator_status(c->machine, &s);
 		n = hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS);

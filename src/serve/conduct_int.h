@@ -38,6 +38,7 @@ struct conduct {
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
 	uint32_t first, nqueued;
 	bool stepping, over, wished;
+	int64_t until_ns;                 /* its lease; 0: without end */
 	int64_t detect_ns;
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;

@@ -153,24 +153,45 @@ enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *eve
 
 /* ---- beginning ---- */
 
+/* fits: of jobs of that scale, elastic or not, one was asked about. */
+struct restoring { struct hd_dispatch *dispatch; double now_s; bool fits[2][HD_DISPATCH_SET + 1]; };
+
+/* A policy that refuses one job would decide nothing for all of them. */
+static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+
+	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET || r->fits[row->max != 0][row->scale])
+		return HD_OK;
+	r->fits[row->max != 0][row->scale] = true;
+	enum hd_err err = hd_dispatch_fits(r->dispatch, row, r->now_s, &why);
+	return err ? hd_fail(diag, err, "job %llu (%s), of %u devices: %s. Serve with another policy until it is over", (unsigned long long)row->id,
+		card->name, row->scale, why.text) : HD_OK;
+}
+
 static enum hd_err restore_one(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag)
 {
-	(void)card;
-	return hd_dispatch_restore(user, row, lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
+	struct restoring *r = user;
+	enum hd_err err = check_fits(r, card, row, diag);
+
+	return err ? err : hd_dispatch_restore(r->dispatch, row, lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
 }
 
 enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag)
 {
 	const struct hd_pools *pools = d->spec->pools;
-	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s, .move_s = 2, .ntypes = pools->ntypes, .type = pools->type,
-		.min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0, .began_s = d->began_s };
-	enum hd_err err = hd_dispatch_create(made, &set, &d->log, diag);
+	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s, .move_s = d->spec->move_s,
+		.ntypes = pools->ntypes, .type = pools->type, .min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0, .began_s = d->began_s };
+	struct restoring restoring = { .now_s = daemon_now_s(d) };
+	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
 
-	if (!err && (err = hd_jobs_list(d->jobs, "live", 0, UINT32_MAX, restore_one, *made, diag))) {
-		hd_dispatch_destroy(*made);
-		*made = NULL;
-	}
+	if (!err)
+		err = hd_jobs_list(d->jobs, "live", 0, UINT32_MAX, restore_one, &restoring, diag);
+	if (err)
+		hd_dispatch_destroy(restoring.dispatch);
+	else
+		*made = restoring.dispatch;
 	return err;
 }
 
@@ -235,6 +256,44 @@ static void begin_pools(struct hd_daemon *d)
 	daemon_log(d, "devices differ by", 0, hd_pool_means_text(d->spec->pools->means));
 }
 
+static void out_key(const struct hd_daemon *d, uint32_t device, char key[128])
+{
+	char name[96];
+
+	hd_pools_device(d->spec->pools, device, name);
+	snprintf(key, 128, "out %s", name);
+}
+
+enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, struct hd_diag *diag)
+{
+	char key[128];
+
+	out_key(d, device, key);
+	enum hd_err err = d->seat[device].out == out ? HD_OK : hd_jobs_put_number(d->jobs, key, out, diag);
+	if (!err)
+		d->seat[device].out = out;
+	return err;
+}
+
+void daemon_take_out(struct hd_daemon *d)
+{
+	struct hd_diag diag = { "" };
+
+	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
+		if (d->seat[v].out)
+			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
+}
+
+static void find_out(struct hd_daemon *d)
+{
+	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++) {
+		char key[128];
+		double out = 0;
+		out_key(d, v, key);
+		d->seat[v].out = !hd_jobs_get_number(d->jobs, key, &out, NULL) && out > 0;
+	}
+}
+
 static void watch_leased(struct hd_daemon *d)
 {
 	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++) {
@@ -279,16 +338,18 @@ static void pass_on(struct hd_daemon *d, const struct hd_loop_event *event)
 			d->spec->front[i].ops->event(d->spec->front[i].self, event);
 }
 
-/* To drain is to take all devices out of service: who has one commits and leaves. */
-static void drain(struct hd_daemon *d)
+/* To drain is to take all devices out of service: who has one commits and leaves. Free ones go first, or jobs would move to them. */
+void daemon_drain(struct hd_daemon *d)
 {
 	struct hd_diag diag = { "" };
 
 	if (d->draining)
 		return;
 	d->draining = true;
-	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
-		(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
+	for (int held = 0; held < 2; held++)
+		for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
+			if (held || !hd_dispatch_device(d->dispatch, v).job)
+				(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
 }
 
 static bool is_done(struct hd_daemon *d, bool wished)
@@ -299,7 +360,7 @@ static bool is_done(struct hd_daemon *d, bool wished)
 		return false;
 	if (!d->spec->drain && !d->draining)
 		return true;
-	drain(d);
+	daemon_drain(d);
 	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++)
 		if (hd_dispatch_lease(d->dispatch, hd_dispatch_nth(d->dispatch, i)))
 			return false;
@@ -374,6 +435,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		err = open_fronts(d, &nopen, diag);
 	if (!err) {
 		watch_leased(d);
+		find_out(d);
+		daemon_take_out(d);
 		serve(d);
 		if (d->broken)
 			err = hd_fail(diag, d->broken, "%s", d->why.text);

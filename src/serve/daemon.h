@@ -9,9 +9,8 @@
  *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay)
  *
  * 1. A second daemon of the same folder ends at once with HD_E_AGAIN and changes nothing.
- * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it; but for another policy, and devices
- *    taken out of service, which end with the daemon. If the disk takes no more, the daemon ends
- *    with the error, and jobs go on.
+ * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it; but for another policy: who starts the
+ *    daemon says which. If the disk takes no more, the daemon ends with the error, and jobs go on.
  * 3. Jobs outlive the daemon: coordinators and workers are processes of their own. A daemon that starts finds them by the seats they
  *    hold, and starts none twice.
  * 4. A job's coordinator starts no workers; the daemon starts one a device. Who takes over from a coordinator that died does likewise: the
@@ -20,7 +19,11 @@
  *    HD_DAEMON_ORPHAN_NS and twice the job's workers.detect is over too, as a failed one.
  * 6. A run's folder is never begun anew: where DIR/runs has runs that the store does not know (it was damaged, and moved away), ids go on
  *    after theirs.
- * 7. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later.
+ * 7. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later, and then
+ *    within HD_DAEMON_RETRY_NS until it answers: runs that stand still hold up nobody who asks the daemon. One look asks for
+ *    HD_DAEMON_ASK_NS in all; the next one goes on where it ended.
+ * 8. A lease ends by itself: a run that hears no question of its scheduler for HD_DAEMON_ROUNDS rounds (for HD_DAEMON_ALONE_S at least)
+ *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
  *
  * Threads: one. */
 #ifndef HD_SERVE_DAEMON_H
@@ -32,11 +35,14 @@
 
 #define HD_DAEMON_LOOK_NS   INT64_C(200000000)
 #define HD_DAEMON_ASK_NS    INT64_C(300000000)
+#define HD_DAEMON_RETRY_NS  INT64_C(20000000)
 #define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* who takes over has so long to start, after it missed the coordinator */
-enum { HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
+#define HD_DAEMON_ALONE_S   30.0
+enum { HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
+       HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
 
 /* Files of a run that belongs to a scheduler. */
-#define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2}: its workers are started by a scheduler */
+#define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2,"for_s":180}: its workers are started by a scheduler; rule 8 */
 #define HD_RUN_SEAT  "seat"               /* of its coordinator */
 #define HD_RUN_END   "end.json"           /* {"lease":2,"exit":0,"step":100,"digest":"...","error":""} */
 
@@ -47,6 +53,7 @@ struct hd_daemon_spec {
 	struct hd_pools *pools;           /* open; begun here */
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
+	double move_s;                    /* what a change of devices costs a job, for hysteresis */
 	bool drain;                       /* at the end jobs commit and leave */
 	const struct hd_front *front;
 	uint32_t nfronts;
@@ -58,8 +65,9 @@ struct hd_daemon_spec {
 /* Serves until it is told to stop. HD_OK: by `stop` or a wish. */
 HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag);
 
-/* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. */
-HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, uint64_t *job, uint32_t *lease, struct hd_diag *diag);
+/* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. for_s: how long without a word of it; 0: without end. */
+struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };
+HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held, struct hd_diag *diag);
 /* How a run ended, for whoever gave the lease. */
 struct hd_run_end { uint32_t lease; int exit; uint64_t step; char digest[40], error[200]; };
 HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end, struct hd_diag *diag);

@@ -68,12 +68,15 @@ static bool send_older_away(struct hd_daemon *d, struct watch *w)
 	return true;
 }
 
-enum hd_err daemon_ask_run(struct hd_daemon *d, const char *run, const char *ask, const struct hd_json **answer)
+enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask, const struct hd_json **answer)
 {
 	char addr[HD_ADDR_CAP];
-	enum hd_err err = hd_control_path(run, "run.sock", addr, NULL);
+	enum hd_err err = hd_control_path(w->run, "run.sock", addr, NULL);
 
-	return err ? err : hd_control_ask(addr, ask, HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
+	if (!err)
+		err = hd_control_ask(addr, ask, w->silent ? HD_DAEMON_RETRY_NS : HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
+	w->silent = err && err != HD_E_INVAL;     /* that is an answer */
+	return err;
 }
 
 static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -90,7 +93,8 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	snprintf(n, sizeof n, "%u", o->n);
 	argv[5] = n;
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
-	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u}\n", (unsigned long long)o->job, o->lease);
+	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n", (unsigned long long)o->job, o->lease,
+		daemon_lease_s(d));
 	enum hd_err err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	if (!err)
 		err = spawn(d, argv, w->run, "coordinator", &w->proc, &diag);
@@ -166,7 +170,7 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 	w->asked_s = -INFINITY;
 	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == w->lease)
 		return;
-	if (daemon_ask_run(d, w->run, "{\"do\":\"stop\"}", &answer) == HD_OK || daemon_is_coordinated(d, w))
+	if (daemon_ask_run(d, w, "{\"do\":\"stop\"}", &answer) == HD_OK || daemon_is_coordinated(d, w))
 		return;
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
 		if (d->seat[v].there && d->seat[v].job == w->job)

@@ -418,20 +418,13 @@ ANSWER(pools)
 ANSWER(policy)
 {
 	struct hd_dispatch *made = NULL;
-	struct hd_diag why = { "" };
 	const char *policy = "";
 	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
 
 	if (!err && *policy) {
 		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
-		for (uint32_t i = 0; !err && i < hd_dispatch_njobs(made); i++) {
-			const struct hd_dispatch_job *row = hd_dispatch_job(made, hd_dispatch_nth(made, i));
-			if (row->state == HD_DISPATCH_OPEN && hd_dispatch_fits(made, row, daemon_now_s(d), &why))
-				err = hd_fail(diag, HD_E_INVAL, "job %llu: %.300s", (unsigned long long)row->id, why.text);
-		}
 		if (err) {                        /* a machine that never was says nothing in the log */
-			hd_dispatch_destroy(made);
 			d->log.len = logged;
 			return err;
 		}
@@ -444,6 +437,7 @@ ANSWER(policy)
 		}
 		for (uint32_t i = 0; i < d->nwatches; i++)
 			d->watch[i].told = false;
+		daemon_take_out(d);
 		daemon_look(d, true);
 	}
 	hd_json_put_text(w, "policy", d->policy);
@@ -468,6 +462,8 @@ ANSWER(device)
 	if (!err && event.device == d->spec->pools->ndevices)
 		err = hd_fail(diag, HD_E_NOTFOUND, "there is no device \"%.80s\"", wanted);
 	if (!err)
+		err = daemon_keep_out(d, event.device, !event.ok, diag);
+	if (!err)
 		err = daemon_feed(d, &event, NULL, NULL, diag);
 	if (err)
 		return err;
@@ -485,10 +481,9 @@ ANSWER(stop)
 	if (err)
 		return err;
 	d->stopping = true;
-	for (uint32_t v = 0; drain && v < d->spec->pools->ndevices && !err; v++)
-		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, diag);
-	d->draining |= drain;
-	return err;
+	if (drain)
+		daemon_drain(d);
+	return HD_OK;
 }
 
 static enum hd_err put_event(void *user, const struct hd_jobs_event *e, struct hd_diag *diag)

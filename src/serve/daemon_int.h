@@ -19,14 +19,15 @@ struct watch {
 	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
 	uint32_t proc_lease;              /* for which it was */
 	bool told;                        /* SEEN was */
+	bool silent;                      /* it did not answer the last question */
 	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
 	uint64_t step;
 	double patience_s;                /* for who takes over */
 	double told_s, asked_s, alone_s;  /* last SEEN; last question; since when nobody coordinates, below 0: somebody does */
 };
 
-/* Of a device; proc: a worker that this daemon started; limited: the process that was given its part of a core last. */
-struct seat { struct hd_proc proc; uint64_t job; int limited; bool there; };
+/* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the process that was given its part of a core last. */
+struct seat { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
 
 struct hd_daemon {
 	const struct hd_daemon_spec *spec;
@@ -45,7 +46,7 @@ struct hd_daemon {
 	int64_t zero_ns;                  /* of the clock, at zero_s */
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */
-	uint32_t nwatches, watches_cap;
+	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	uint64_t taken;                   /* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	struct seat seat[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
@@ -63,14 +64,19 @@ HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatc
 void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
 struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);        /* made if need be; NULL: no memory, or no such job */
 HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);
+/* Users' words about devices: kept on the disk, told to a machine that was made anew. */
+HD_MUST_USE enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, struct hd_diag *diag);
+void daemon_take_out(struct hd_daemon *d);
+void daemon_drain(struct hd_daemon *d);
 void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char *text);
 
 void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *out);
 void daemon_look(struct hd_daemon *d, bool all);              /* all: runs are asked now, whenever they were asked last */
 double daemon_patience_s(struct hd_daemon *d, const char *run);       /* of the job's own: how long its workers may be without a coordinator */
+double daemon_lease_s(const struct hd_daemon *d);        /* how long a run goes on without a word of this daemon */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
 void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
-HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, const char *run, const char *ask, const struct hd_json **answer);
+HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask, const struct hd_json **answer);
 
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
 /* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */

@@ -24,11 +24,12 @@ static enum hd_err read_file(struct hd_fs *fs, const char *run, const char *name
 	return err ? err : hd_json_parse(arena, path, (const char *)bytes, len, json, diag);
 }
 
-enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, uint64_t *job, uint32_t *lease, struct hd_diag *diag)
+enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held, struct hd_diag *diag)
 {
 	const struct hd_json *json;
 	struct hd_arena arena;
 	int64_t of = 0, number = 0;
+	double for_s = 0;
 
 	hd_arena_init(&arena, 0);
 	enum hd_err err = read_file(fs, run, HD_RUN_LEASE, HD_LEASE_BYTES, &arena, &json, diag);
@@ -36,9 +37,11 @@ enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, uint64_t *job, uint3
 		err = hd_json_get_i64(json, "job", 1, INT64_MAX, &of, diag);
 	if (!err)
 		err = hd_json_get_i64(json, "lease", 1, UINT32_MAX, &number, diag);
+	if (!err && hd_json_find(json, "for_s"))
+		err = hd_json_get_f64(json, "for_s", &for_s, diag);
 	hd_arena_finish(&arena);
-	*job = (uint64_t)of;
-	*lease = (uint32_t)number;
+	if (!err)
+		*held = (struct hd_run_held){ (uint64_t)of, (uint32_t)number, for_s };
 	return err;
 }
 
@@ -146,14 +149,18 @@ static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *
 		daemon_log(d, "warning", w->job, diag.text);
 }
 
-/* Of a run that somebody coordinates: how far it is, and how many take part. */
+double daemon_lease_s(const struct hd_daemon *d) { return fmax(HD_DAEMON_ALONE_S, HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch)); }
+
+/* Of a run that somebody coordinates: how far it is, and how many take part. To be asked is to have its lease for another while. */
 static bool ask(struct hd_daemon *d, struct watch *w, uint32_t *n)
 {
 	const struct hd_json *answer;
 	int64_t step = 0, members = 0;
+	char text[64];
 
+	snprintf(text, sizeof text, "{\"do\":\"status\",\"for_s\":%.3f}", daemon_lease_s(d));
 	hd_arena_reset(&d->scratch);
-	if (daemon_ask_run(d, w->run, "{\"do\":\"status\"}", &answer) || hd_json_get_i64(answer, "step", 0, INT64_MAX, &step, NULL) ||
+	if (daemon_ask_run(d, w, text, &answer) || hd_json_get_i64(answer, "step", 0, INT64_MAX, &step, NULL) ||
 		hd_json_get_i64(answer, "members", 0, INT32_MAX, &members, NULL))
 		return false;
 	w->step = (uint64_t)step;
@@ -168,7 +175,7 @@ static void tell_scale(struct hd_daemon *d, struct watch *w)
 
 	snprintf(text, sizeof text, "{\"do\":\"scale\",\"workers\":%u}", w->scale);
 	hd_arena_reset(&d->scratch);
-	enum hd_err err = daemon_ask_run(d, w->run, text, &answer);
+	enum hd_err err = daemon_ask_run(d, w, text, &answer);
 	if (!err || err == HD_E_INVAL)
 		w->scale = 0;
 }
@@ -279,7 +286,8 @@ void daemon_look(struct hd_daemon *d, bool all)
 {
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
 		look_at_device(d, v);
-	for (uint32_t i = 0; i < d->nwatches && !d->broken; i++)
-		look_at_run(d, &d->watch[i], all);
+	int64_t until = hd_clock_now_ns(d->clock) + HD_DAEMON_ASK_NS;
+	for (uint32_t i = 0, n = d->nwatches; i < n && !d->broken && hd_clock_now_ns(d->clock) < until; i++)
+		look_at_run(d, &d->watch[d->next_watch = (d->next_watch + 1) % d->nwatches], all);
 	forget(d);
 }
