@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
+#include "sys/process.h"
 #include "sys/thread.h"
 #include "graph/autodiff.h"
 #include "graph/model.h"
@@ -16,6 +17,7 @@
 #include "plan/plan.h"
 #include "plan/tree.h"
 #include "exec/view.h"
+#include "serve/pool.h"
 #include "cmd/build.h"
 #include "cmd/session.h"
 
@@ -198,6 +200,24 @@ static enum hd_err look_at_kernels(struct report *r, struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+/* By trying: a group is made and removed. */
+static void look_at_pools(struct report *r)
+{
+	struct hd_pools pools = { 0 };
+	struct hd_proc_self self;
+	struct hd_fs fs;
+	char tag[32];
+
+	hd_fs_real(&fs);
+	hd_proc_self(&self);
+	snprintf(tag, sizeof tag, "doctor-%d", self.pid);
+	if (hd_pools_add(&pools, "half:1:0.5", NULL) || hd_pools_open(&pools, &fs, NULL))
+		return;
+	hd_pools_begin(&pools, tag);
+	say(r, "pools", pools.means == HD_POOL_SLOW, "speeds of types (serve --pool) by %s", hd_pool_means_text(pools.means));
+	hd_pools_close(&pools);
+}
+
 static void look_at_rooms(struct report *r)
 {
 	static const char fashion[] = "/usr/share/datasets/fashion-mnist";
@@ -210,7 +230,7 @@ static void look_at_rooms(struct report *r)
 	say(r, "failpoints", !hd_failpoint_built(), hd_failpoint_built() ? "compiled in: HD_FAIL arms them" : "not compiled in (-DHD_FAILPOINTS=ON)");
 	say(r, "cuda", true, "this build has devices cores, reference and null only");
 	say(r, "workers", false, "processes here (run --workers), and of other machines (run --listen, worker --join)");
-	say(r, "serve", false, "coordinates one run (--job); nothing listens beyond its folder unless --listen is given");
+	say(r, "serve", false, "schedules jobs over pools (--dir) or coordinates one run (--job); nothing listens beyond the folder but by --http or --listen");
 }
 
 static void print_json(struct hd_cmd *cmd, const struct report *r)
@@ -258,6 +278,7 @@ enum hd_err hd_cmd_doctor(struct hd_cmd *cmd)
 	err = look_at_kernels(&report, cmd);
 	if (err)
 		return err;
+	look_at_pools(&report);
 	look_at_rooms(&report);
 	if (cmd->args.has[HD_OPT_JSON])
 		print_json(cmd, &report);
