@@ -22,7 +22,9 @@
 #include "sys/socket.h"
 #include "serve/rest.h"
 
-enum { HD_HTTP_CONNECTIONS = 64, HD_HTTP_PER_ADDRESS = 8, HD_HTTP_STREAMS = 8, HD_HTTP_IDLE_S = 10,
+enum { HD_HTTP_CONNECTIONS = 64, HD_HTTP_STREAMS = 8,
+       HD_HTTP_PER_ADDRESS = 2 * HD_HTTP_STREAMS,        /* a port has one address: as many questions as streams */
+       HD_HTTP_IDLE_S = 10,
        HD_HTTP_MEMORY = 32 << 10,                 /* of a connection, in the library: twice the headers */
        HD_HTTP_TAGS = 1 };
 #define HD_HTTP_REQUEST_NS INT64_C(10000000000)

@@ -381,7 +381,7 @@ static void slow_clients_are_ended(void **state)
 	assert_int_equal(talk(BYTES("GET /v1/status HTTP/1.1\r\n" H "\r\n"), out, sizeof out), 200);
 }
 
-static void one_address_has_eight_connections(void **state)
+static void one_address_has_some_connections(void **state)
 {
 	struct hd_sock idle[HD_HTTP_PER_ADDRESS] = { 0 }, more = { 0 };
 	char out[8192];
@@ -394,13 +394,35 @@ static void one_address_has_eight_connections(void **state)
 		turn(1000000);
 	call(&more);
 	assert_int_equal(take(&more, out, sizeof out, NULL, &ended), 0);
-	CHECK(ended, "a ninth connection stays");
+	CHECK(ended, "one more connection stays");
 	hd_sock_close(&more);
 	for (size_t i = 0; i < HD_HTTP_PER_ADDRESS; i++)
 		hd_sock_close(&idle[i]);
 	for (int i = 0; i < 5; i++)
 		turn(1000000);
 	assert_int_equal(talk(BYTES("GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"), out, sizeof out), 421);
+}
+
+/* All callers of a port have one address: who watches leaves room for who asks. */
+static void streams_of_a_port_leave_room_for_questions(void **state)
+{
+	struct hd_sock sock[HD_HTTP_STREAMS] = { 0 };
+	char bytes[400], out[8192];
+	const char *port = strrchr(http.listener.addr, ':') + 1;
+	(void)state;
+
+	int n = snprintf(bytes, sizeof bytes, "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port, bearer);
+	for (size_t i = 0; i < HD_HTTP_STREAMS; i++) {
+		call(&sock[i]);
+		put(&sock[i], bytes, (size_t)n);
+		for (int k = 0; k < 2000 && http.nstreams <= i; k++)
+			turn(1000000);
+		assert_int_equal(http.nstreams, i + 1);
+	}
+	n = snprintf(bytes, sizeof bytes, "GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n\r\n", port, bearer);
+	assert_int_equal(talk(bytes, (size_t)n, out, sizeof out), 200);
+	for (size_t i = 0; i < HD_HTTP_STREAMS; i++)
+		hd_sock_close(&sock[i]);
 }
 
 static void a_port_is_served_with_its_token(void **state)
@@ -485,7 +507,7 @@ static void streams_are_few_and_end_with_the_server(void **state)
 	for (size_t i = 0; i < HD_HTTP_STREAMS; i++) {
 		call(&sock[i]);
 		put(&sock[i], BYTES("GET /v1/events HTTP/1.1\r\n" H "\r\n"));
-		for (int k = 0; k < 10 && http.nstreams <= i; k++)
+		for (int k = 0; k < 2000 && http.nstreams <= i; k++)
 			turn(1000000);
 	}
 	assert_int_equal(talk(BYTES("GET /v1/events HTTP/1.1\r\n" H "\r\n"), out, sizeof out), 503);
@@ -559,7 +581,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_headers_are_refused, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(answers_say_what_pages_may_do_with_them, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(slow_clients_are_ended, open_unix, close_server),
-		cmocka_unit_test_setup_teardown(one_address_has_eight_connections, open_tcp, close_server),
+		cmocka_unit_test_setup_teardown(one_address_has_some_connections, open_tcp, close_server),
+		cmocka_unit_test_setup_teardown(streams_of_a_port_leave_room_for_questions, open_tcp, close_server),
 		cmocka_unit_test_setup_teardown(a_port_is_served_with_its_token, open_tcp, close_server),
 		cmocka_unit_test_setup_teardown(only_this_machine_is_served, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(a_stream_brings_events_as_they_come, open_unix, close_server),
