@@ -23,6 +23,7 @@ struct hd_hub_impl {
 	uint32_t n_listeners, guests;
 	uint64_t calls;                   /* callbacks made: has anything been done? */
 	struct hd_loop_event events[EVENTS];
+	uint32_t used;                    /* places from here on were never taken: a poll that walks all of them costs more than a small step's work */
 	struct hd_peer places[PLACES];
 };
 
@@ -62,7 +63,7 @@ static bool is_greeting(const struct hd_peer *peer) { return peer->state != HD_P
 /* The connection of a worker: up, closing, or (outgoing) on the way. */
 static struct hd_peer *find(const struct hd_hub *hub, uint32_t worker)
 {
-	for (uint32_t i = 0; i < PLACES; i++) {
+	for (uint32_t i = 0; i < hub->impl->used; i++) {
 		struct hd_peer *peer = &hub->impl->places[i];
 		if (peer->state != HD_PEER_DOWN && peer->worker == worker && (peer->stream || peer->outgoing))
 			return peer;
@@ -85,7 +86,7 @@ static uint32_t count(const struct hd_hub_impl *h, bool (*is)(const struct hd_pe
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < h->used; i++)
 		n += is(&h->places[i]);
 	return n;
 }
@@ -93,8 +94,10 @@ static uint32_t count(const struct hd_hub_impl *h, bool (*is)(const struct hd_pe
 static struct hd_peer *free_place(struct hd_hub_impl *h)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
-		if (h->places[i].state == HD_PEER_DOWN)
+		if (h->places[i].state == HD_PEER_DOWN) {
+			h->used = i < h->used ? h->used : i + 1;
 			return &h->places[i];
+		}
 	return NULL;
 }
 
@@ -105,7 +108,7 @@ static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transpo
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < h->used; i++)
 		n += is_incoming_greeting(&h->places[i]) && !((h->places[i].conn.ops->powers ^ way->powers) & HD_WIRE_WORLD);
 	return n;
 }
@@ -203,7 +206,7 @@ void hd_hub_finish(struct hd_hub *hub)
 
 	if (!h)
 		return;
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < h->used; i++)
 		if (h->places[i].state != HD_PEER_DOWN)
 			hd_peer_close(&h->places[i], HD_CLOSE_DROPPED, "", false);
 	close_listeners(h);
@@ -215,13 +218,13 @@ void hd_hub_finish(struct hd_hub *hub)
 void hd_hub_close(struct hd_hub *hub, enum hd_close why, const char *text)
 {
 	close_listeners(hub->impl);
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < hub->impl->used; i++)
 		end_soon(&hub->impl->places[i], why, text);
 }
 
 bool hd_hub_is_closed(const struct hd_hub *hub)
 {
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < hub->impl->used; i++)
 		if (hub->impl->places[i].state != HD_PEER_DOWN)
 			return false;
 	return true;
@@ -313,7 +316,7 @@ void hd_hub_call_me(struct hd_hub *hub, uint32_t worker)
 void hd_hub_decided(struct hd_hub *hub, uint32_t next)
 {
 	hub->impl->peers.next = next;
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < hub->impl->used; i++)
 		if (has_stream(&hub->impl->places[i]))
 			hd_stream_decided(hub->impl->places[i].stream, next);
 }
@@ -326,7 +329,7 @@ void hd_hub_epoch(struct hd_hub *hub, uint32_t epoch, struct hd_hash plan)
 	peers->epoch = epoch;
 	peers->next = peers->next > epoch ? peers->next : epoch;
 	peers->plan = plan;
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < hub->impl->used; i++)
 		if (has_stream(&hub->impl->places[i]))
 			hd_stream_epoch(hub->impl->places[i].stream, epoch, plan);
 }
@@ -444,9 +447,11 @@ static bool is_due(const struct hd_peer *peer)
 
 static void step_peers(struct hd_hub_impl *h)
 {
-	for (uint32_t i = 0; i < PLACES; i++) {
+	int64_t now = hd_clock_now_ns(h->peers.loop->clock);
+
+	for (uint32_t i = 0; i < h->used; i++) {
 		struct hd_peer *peer = &h->places[i];
-		if (hd_peer_due_ns(peer) <= hd_clock_now_ns(h->peers.loop->clock))
+		if (hd_peer_due_ns(peer) <= now)
 			hd_peer_tick(peer);
 		if (is_due(peer))
 			hd_peer_move(peer);
@@ -457,7 +462,7 @@ int64_t hd_hub_due_ns(const struct hd_hub *hub)
 {
 	int64_t due = INT64_MAX, now = hd_clock_now_ns(hub->impl->peers.loop->clock);
 
-	for (uint32_t i = 0; i < PLACES; i++) {
+	for (uint32_t i = 0; i < hub->impl->used; i++) {
 		const struct hd_peer *peer = &hub->impl->places[i];
 		int64_t at = is_due(peer) ? now : hd_peer_due_ns(peer);
 		due = at < due ? at : due;
@@ -513,7 +518,7 @@ void hd_hub_stats(const struct hd_hub *hub, struct hd_hub_stats *stats)
 	memcpy(stats->closed, h->peers.closed, sizeof stats->closed);
 	stats->up = count(h, is_up);
 	stats->greeting = count(h, is_greeting);
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < h->used; i++)
 		if (has_stream(&h->places[i]))
 			hd_stream_stats(h->places[i].stream, stats);
 }
