@@ -49,9 +49,9 @@ enum hd_err hd_duties_give(struct hd_duties *d, const struct hd_duty *duty, stru
 	bool full = d->end - d->first == HD_DUTIES, idle = d->end == d->first;
 	if (!full)
 		d->duty[d->end++ % HD_DUTIES] = *duty;
-	if (idle)
-		hd_cond_wake(&d->given);
 	hd_lock_give(&d->lock);
+	if (idle)
+		hd_cond_wake(&d->given);          /* with the lock given back: who is woken needs it at once */
 	return full ? hd_fail(diag, HD_E_AGAIN, "%d duties are open", HD_DUTIES) : HD_OK;
 }
 
