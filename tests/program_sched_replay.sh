@@ -44,6 +44,7 @@ one prices --policy isolated --throughputs rates.json --price k80:0.5 --prices p
 one entities --policy gandiva --throughputs rates.json --entities a:1,b:2
 one stopped --policy isolated --throughputs rates.json --tune stop=30000
 one speeds --policy sjf --speed k80:0.5
+expect 3 heddle sched replay plain.d/log.ndjson -o /proc/none/again.ndjson
 passed "a log alone makes the same decisions again, whatever was given"
 
 if ! heddle sched policies --json | grep -q '"built":false'; then

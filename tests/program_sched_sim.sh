@@ -86,6 +86,23 @@ grep -q "the published simulator's rules" one.html || failed "a faithful run's p
 expect 3 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html /proc/none/x.html
 passed "a page of one run, and of several"
 
+# a place that cannot be written is told of before any time is simulated: jobs that the rates do not know are noticed only then
+for option in --html --rows --log; do
+	expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated $option /proc/none/x
+	says '/proc/none/x'
+	! grep -q 'rates do not know' out || failed "$option was looked at after the simulation"
+done
+expect 3 heddle sched compare --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy isolated,fifo --html /proc/none/x.html
+! grep -q isolated out || failed "a policy ran for a page that cannot be written"
+mkdir folder
+expect 2 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:2,k80:2 --policy fifo --html folder
+says 'it is a folder'
+cp page.html kept.html
+expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated --html kept.html
+cmp -s page.html kept.html || failed "a page was lost to a simulation that failed"
+[ ! -e kept.html.tmp ] || failed "a trial file was left"
+passed "outputs are tried first"
+
 if heddle sched policies --json | grep -q '"built":false'; then exit 0; fi
 expect 0 heddle sched simulate --trace jobs.trace --throughputs rates.json --cluster v100:1,k80:1 --policy las-packed --estimate q=0.2,r=1 --json
 says '"estimate":{"pairs":'

@@ -9,6 +9,34 @@
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
 
+/* As hd_file_write_atomic() will do it: a new file beside the path takes its place. */
+static enum hd_err try_output(struct hd_cmd *cmd, const char *path)
+{
+	char beside[HD_PATH_CAP];
+	struct hd_file file = { 0 };
+	struct hd_stat stat;
+
+	if (!hd_fs_stat(&cmd->fs, path, &stat, NULL) && stat.kind == HD_FILE_FOLDER)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "cannot write %s: it is a folder; name a file in it", path);
+	if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "the name of an output file is longer than %d bytes", HD_PATH_CAP - 5);
+	enum hd_err err = hd_file_open(&cmd->fs, beside, HD_OPEN_WRITE | HD_OPEN_CREATE, &file, &cmd->diag);
+	if (!err)
+		err = hd_file_close(&file, &cmd->diag);
+	return err ? err : hd_fs_unlink(&cmd->fs, beside, &cmd->diag);
+}
+
+enum hd_err hd_sched_outputs(struct hd_cmd *cmd)
+{
+	static const enum hd_opt outputs[] = { HD_OPT_LOG, HD_OPT_ROWS, HD_OPT_HTML, HD_OPT_OUTPUT };
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !err; i++)
+		if (cmd->args.has[outputs[i]])
+			err = try_output(cmd, cmd->args.text[outputs[i]]);
+	return err;
+}
+
 enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len)
 {
 	return hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_SCHED_FILE, bytes, len, &cmd->diag);

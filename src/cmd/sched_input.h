@@ -48,6 +48,10 @@ HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input 
 
 /* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
 HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);
+
+/* Whether the files that are written at the end can be: told before anything is simulated. Leaves what is there as it is. */
+HD_MUST_USE enum hd_err hd_sched_outputs(struct hd_cmd *cmd);
+
 HD_MUST_USE enum hd_err hd_sched_file(struct hd_cmd *cmd, const char *path, uint8_t **bytes, size_t *len);
 HD_MUST_USE enum hd_err hd_sched_json(struct hd_cmd *cmd, const char *path, const struct hd_json **json);
 /* "A:x,B=y,C": calls `put` for each, cut at the first of `marks`; the value is NULL where there is none. */

@@ -62,6 +62,8 @@ static enum hd_err replay_log(struct hd_cmd *cmd, const char *path, const uint8_
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %s", path);
 	if (!err)
 		err = hd_sched_log_read(log, path, bytes, len, &cmd->arena, &cmd->diag);
+	if (!err)
+		err = hd_sched_outputs(cmd);
 	if (err)
 		return err;
 	hd_text_init(&again, &cmd->arena);

@@ -199,6 +199,8 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 
 	if (!err)
 		err = hd_sched_input_policy(cmd, &in, name);
+	if (!err)
+		err = hd_sched_outputs(cmd);
 	if (err)
 		return err;
 	hd_text_init(&log, &cmd->arena);
@@ -260,6 +262,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 
 	if (!err && !at)
 		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the names of policies");
+	if (!err)
+		err = hd_sched_outputs(cmd);
 	hd_text_init(&out, &cmd->arena);
 	hd_json_writer_init(&w, &out);
 	if (json)
