@@ -1,7 +1,7 @@
 #!/bin/bash
 # The cluster scheduler: seconds of one decision, of a year of 100,000 jobs, and of the published rules beside a plain Python writing of them
 # (bench/sched_peer.py) on the same trace. Prints the tables of docs/results/sched.md. Rates are in $HEDDLE_SHARED/data/gavel.
-#	bench/sched.sh [decisions] [year] [peer]
+#	bench/sched.sh [decisions] [year] [peer] [published]
 set -eu
 cd "$(dirname "$0")/.."
 heddle=${HEDDLE_BIN:-build/release/heddle}
@@ -9,7 +9,7 @@ heddle=${HEDDLE_BIN:-build/release/heddle}
 rates=${HEDDLE_SHARED:?the published rates are in HEDDLE_SHARED}/data/gavel/throughputs/simulation_throughputs.json
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-what=${*:-decisions year peer}
+what=${*:-decisions year peer published}
 
 cpu_seconds() { python3 - "$@" <<'P'
 import resource, subprocess, sys
@@ -41,23 +41,53 @@ case " $what " in *" year "*)
 	done
 esac
 case " $what " in *" peer "*)
-	echo '| jobs | devices | Python CPU s | heddle CPU s | times | equal |'
-	echo '|--:|--:|--:|--:|--:|---|'
-	for jobs in 1000 3000; do
-		"$heddle" sched gen --generate rate=$((jobs / 100)),seed=1,jobs=$jobs,multi --throughputs "$rates" >"$work/p.trace"
-		python3 bench/sched_peer.py "$work/p.trace" "$rates" v100:36,p100:36,k80:36 >"$work/peer"
-		options="--trace $work/p.trace --throughputs $rates --cluster v100:36,p100:36,k80:36 --policy isolated --faithful --json"
-		# shellcheck disable=SC2086
-		"$heddle" sched simulate $options >"$work/ours"
-		# shellcheck disable=SC2086
-		ours=$(cpu_seconds "$heddle" sched simulate $options)
-		python3 - "$work" "$jobs" "$ours" <<'P'
+	# $PEER_PYTHON: a Python with cvxpy and ecos, which the published scheduler solves its programs with
+	echo '| policy | jobs | devices | Python CPU s | heddle CPU s | times | average JCT |'
+	echo '|---|--:|--:|--:|--:|--:|---|'
+	peer() { # peer POLICY JOBS TRACE CLUSTER PYTHON
+		local policy=$1 jobs=$2 trace=$3 cluster=$4 python=$5 devices ours
+		devices=$(($(echo "$cluster" | sed 's/[a-z0-9]*://g; s/,/+/g')))
+		"$python" -W ignore bench/sched_peer.py "$trace" "$rates" "$cluster" "$policy" >"$work/peer"
+		options=(--trace "$trace" --throughputs "$rates" --cluster "$cluster" --policy "$policy" --faithful --json)
+		"$heddle" sched simulate "${options[@]}" >"$work/ours"
+		ours=$(cpu_seconds "$heddle" sched simulate "${options[@]}")
+		python3 - "$work" "$policy" "$jobs" "$devices" "$ours" <<'P'
 import json, sys
-work, jobs, ours = sys.argv[1:]
+work, policy, jobs, devices, ours = sys.argv[1:]
 average, makespan, theirs = map(float, open(work + "/peer").read().split())
 o = json.load(open(work + "/ours"))
-equal = abs(o["avg_jct_s"] / average - 1) < 1e-9 and abs(o["makespan_s"] / makespan - 1) < 1e-9
-print("| %s | 108 | %.2f | %s | %.0f | %s |" % (jobs, theirs, ours, theirs / max(float(ours), 0.005), "to 1e-9" if equal else "NO"))
+off, end = o["avg_jct_s"] / average - 1, o["makespan_s"] / makespan - 1
+equal = "equal to 1e-9" if max(abs(off), abs(end)) < 1e-9 else "%+.1f %%" % (100 * off)
+print("| `%s` | %s | %s | %.2f | %s | %.0f | %s |" % (policy, jobs, devices, theirs, ours, theirs / max(float(ours), 0.005), equal))
 P
+	}
+	for jobs in 1000 3000; do
+		"$heddle" sched gen --generate rate=$((jobs / 100)),seed=1,jobs=$jobs,multi --throughputs "$rates" >"$work/p.trace"
+		peer isolated $jobs "$work/p.trace" v100:36,p100:36,k80:36 python3
 	done
+	if [ -n "${PEER_PYTHON:-}" ]; then
+		peer max_min_fairness_perf 100 "$HEDDLE_SHARED/data/gavel/traces/max_min_fairness.trace" v100:8,p100:16,k80:24 "$PEER_PYTHON"
+		for jobs in 400 1000; do
+			"$heddle" sched gen --generate rate=6,seed=1,jobs=$jobs --throughputs "$rates" >"$work/p.trace"
+			peer max_min_fairness_perf $jobs "$work/p.trace" v100:36,p100:36,k80:36 "$PEER_PYTHON"
+		done
+	else
+		echo 'no PEER_PYTHON (with cvxpy and ecos): max_min_fairness_perf is not compared' >&2
+	fi
+esac
+case " $what " in *" published "*)
+	# EXPERIMENTS.md of the published repository prints when these two runs began, when they ended and what came out (6 at a time on a cloud machine)
+	echo '| jobs an hour | jobs | published: seconds | average JCT s | heddle CPU s | average JCT s | times |'
+	echo '|--:|--:|--:|--:|--:|--:|--:|'
+	while read -r rate seconds average; do
+		options=(--generate "rate=$rate,seed=42,first=4000,end=5000" --throughputs "$rates" --cluster v100:36,p100:36,k80:36 --policy allox --faithful --json)
+		ours=$(cpu_seconds "$heddle" sched compare "${options[@]}")
+		"$heddle" sched compare "${options[@]}" | python3 -c '
+import json, sys
+rate, seconds, average, ours = sys.argv[1:]
+print("| %s | 5000 | %s | %s | %s | %.6f | %.0f |" % (rate, seconds, average, ours, json.load(sys.stdin)[0]["avg_jct_s"], float(seconds) / float(ours)))' "$rate" "$seconds" "$average" "$ours"
+	done <<-END
+		0.8 218.1 59770.441018
+		0.4 251.9 59492.106756
+	END
 esac

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The published cluster simulator's rules in plain Python, for single jobs under the policy `isolated`: what bench/sched.sh times against.
+"""The published cluster simulator's rules in plain Python, for single jobs: what bench/sched.sh times against.
 
 Written from the rules (docs/scheduling.md, fidelity gavel), not from anybody's code: dictionaries by job and type, one turn after the other.
-Prints the average completion time, the makespan and the seconds it took.
+Policies: `isolated`, and `max_min_fairness_perf` as the published scheduler solves it: a program in the words of cvxpy, built anew and handed to
+ECOS at every reset. Prints the average completion time, the makespan and the seconds it took.
 
-    sched_peer.py TRACE RATES.json v100:8,p100:8,k80:8 [SEED]
+    sched_peer.py TRACE RATES.json v100:8,p100:8,k80:8 [POLICY [SEED]]
 """
 import ast
 import json
@@ -38,6 +39,27 @@ def isolated(active, cluster, jobs, rate):
     return shares
 
 
+def max_min(active, cluster, jobs, rate):
+    """The least normalised share, at its most: sum over types of X T s / P, with equal weights."""
+    import cvxpy
+    import numpy
+
+    types, devices = sorted(cluster), sum(cluster.values())
+    table = numpy.array([[rate[i][t] for t in types] for i in active])
+    scales = numpy.array([[float(jobs[i]["scale"])] * len(types) for i in active])
+    proportional = table @ numpy.array([cluster[t] / devices for t in types])
+    x = cvxpy.Variable(table.shape)
+    worth = cvxpy.sum(cvxpy.multiply(table * scales / proportional[:, None], x), axis=1)
+    program = cvxpy.Problem(cvxpy.Maximize(cvxpy.min(worth)), [
+        x >= 0, cvxpy.sum(cvxpy.multiply(scales, x), axis=0) <= [cluster[t] for t in types], cvxpy.sum(x, axis=1) <= 1])
+    program.solve(solver="ECOS")
+    return {i: {t: min(1.0, max(0.0, float(x.value[k, n]))) for n, t in enumerate(types)} for k, i in enumerate(active)}
+
+
+# shares, and whether the order of types is drawn in each round
+POLICIES = {"isolated": (isolated, True), "max_min_fairness_perf": (max_min, False)}
+
+
 def split_steps(steps, scale):
     part = steps // scale
     parts = [part] * (scale - 1)
@@ -45,7 +67,8 @@ def split_steps(steps, scale):
     return parts
 
 
-def simulate(jobs, rates, cluster, seed):
+def simulate(jobs, rates, cluster, policy, seed):
+    allocate, drawn = POLICIES[policy]
     types = sorted(cluster)
     rng = random.Random(seed + 5)
     devices, first = {}, 0
@@ -96,10 +119,11 @@ def simulate(jobs, rates, cluster, seed):
                     deficit[i][t] += x * (now - last_reset) - (t_run[i][t] - ROUND / 2)
                     t_run[i][t] = ROUND / 2
             given = {t: len(active) * ROUND / 2 for t in types}
-            shares = isolated(active, cluster, jobs, rate)
+            shares = allocate(active, cluster, jobs, rate) if active else {}
             last_reset, stale = now, False
         order = [t for t in ("v100", "p100", "k80") if t in cluster]
-        rng.shuffle(order)
+        if drawn:
+            rng.shuffle(order)
         picked, chosen = set(), {t: [] for t in types}
         for t in order:
             free = cluster[t]
@@ -147,7 +171,8 @@ def main():
     jobs = read_trace(sys.argv[1])
     rates = read_rates(sys.argv[2], cluster)
     begin = time.process_time()
-    average, makespan = simulate(jobs, rates, cluster, int(sys.argv[4]) if len(sys.argv) > 4 else 0)
+    policy, seed = (sys.argv[4:] + ["isolated", "0"][len(sys.argv) - 4:])[:2]
+    average, makespan = simulate(jobs, rates, cluster, policy, int(seed))
     print(f"{average!r} {makespan!r} {time.process_time() - begin:.3f}")
 
 

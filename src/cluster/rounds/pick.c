@@ -48,7 +48,8 @@ static int by_books(const struct cell *a, const struct cell *b)
 
 /* ---- gavel ---- */
 
-struct published { const struct hd_rounds *r; uint32_t place[HD_SCHED_TYPES]; };      /* place: of each type in the order */
+/* place: of each type in the order; walks: types that the list is of */
+struct published { const struct hd_rounds *r; uint32_t place[HD_SCHED_TYPES]; bool walks[HD_SCHED_TYPES]; };
 
 /* Stable: equal ones in the order of their types, then of admission. */
 static int published_order(const void *a, const void *b, void *context)
@@ -65,13 +66,40 @@ static int published_order(const void *a, const void *b, void *context)
 	return (i > k) - (i < k);
 }
 
+/* list[at..n) is a heap but for its root, which sinks: a smaller one in the order is nearer to the root. */
+static void sink(uint32_t *list, uint32_t n, uint32_t at, struct published *p)
+{
+	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && published_order(&list[child + 1], &list[child], p) < 0)
+			child++;
+		if (published_order(&list[at], &list[child], p) <= 0)
+			return;
+		uint32_t swap = list[at];
+		list[at] = list[child];
+		list[child] = swap;
+	}
+}
+
+/* In the published order until no device is left, which is after a few of many jobs: so a heap and not a sort. */
 static void walk_published(struct hd_rounds *r, uint32_t n, uint32_t *left, struct published *p)
 {
-	qsort_r(r->list, n, sizeof *r->list, published_order, p);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct cell *c = &r->cell[r->list[i]];
-		if (rounds_fits(c, left) && can_run(c) && (!r->set.queue || c->priority > 0) && !is_picked(r, c))
-			take(r, r->list[i], !(c->x > 0), left);
+	uint32_t any = 0;
+
+	for (uint32_t t = 0; t < r->ntypes; t++)
+		any |= p->walks[t] ? left[t] : 0;
+	for (uint32_t at = n / 2; at-- > 0 && any;)
+		sink(r->list, n, at, p);
+	while (n && any) {
+		const uint32_t i = r->list[0];
+		const struct cell *c = &r->cell[i];
+		r->list[0] = r->list[--n];
+		sink(r->list, n, 0, p);
+		if (!rounds_fits(c, left) || !can_run(c) || (r->set.queue && !(c->priority > 0)) || is_picked(r, c))
+			continue;
+		take(r, i, !(c->x > 0), left);
+		any = 0;
+		for (uint32_t t = 0; t < r->ntypes; t++)
+			any |= p->walks[t] ? left[t] : 0;
 	}
 }
 
@@ -85,12 +113,14 @@ void rounds_pick_gavel(struct hd_rounds *r, uint32_t *types)
 	for (uint32_t k = 0; k < r->ntypes; k++)
 		p.place[types[k]] = k;
 	for (uint32_t k = 0; k < r->ntypes; k++) {
+		p.walks[types[k]] = true;
 		for (uint32_t i = 0; i < r->ncells; i++)
 			if (r->cell[i].need[0].type == types[k])
 				r->list[n++] = i;
 		if (r->set.global_queue && k + 1 < r->ntypes)
 			continue;
 		walk_published(r, n, left, &p);
+		memset(p.walks, 0, sizeof p.walks);
 		n = 0;
 	}
 }
