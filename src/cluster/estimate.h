@@ -8,14 +8,15 @@
  * 1. A cell is the rate beside another over the rate alone, cut to [0, 1]; alone 0: 0. Rows are kinds, of one scale at a time.
  * 2. Which kinds are references and which cells are measured depends on (seed, kind, cell): one kind more shifts none. At least one cell a
  *    type is measured.
- * 3. The most like: the smallest mean square distance over measured cells; of equal ones that with the smaller angle to the completed
- *    row; then the first. With `published` the angle alone decides, as the published estimator does it. Rows are completed by
- *    alternating ridge least squares.
+ * 3. The most like: the smallest mean square distance over what was measured, of the kind beside the reference and of the reference beside
+ *    the kind; of equal ones that with the smaller angle to the completed row; then the first. With `published` the angle alone decides, as
+ *    the published estimator does it. Rows are completed by alternating ridge least squares.
  * 4. Whether two fit on a device together is taken as known (a rate of 0: they do not), since what memory each needs is seen when it runs
  *    alone.
- * 5. Guesses are told a tenth lower than they are (not with `published`): of a known pair and a guessed one that look alike the known is
- *    better, and the least of many jobs is found among the guesses that were too high. On the published rates, with 16 of 26 kinds
- *    references and a fifth of the cells measured, max-min loses 28 % at first and 2 % from the fourth turn on; without, 37 % and 13 %.
+ * 5. Guesses are told a fifth lower than they are (not with `published`): the least of many jobs is found among the guesses that were too
+ *    high. Max-min of 18 jobs on 9 devices at published rates (16 of 26 kinds references, a fifth of the cells measured) loses 11 % with the first
+ *    shares and 3 % from the third on, when pairs that got a share have run; told a tenth lower 21 % and 8 %, told as they are more. Without any
+ *    unmeasured pair it would lose 5 %: guesses are for what comes later (docs/results/estimate.md).
  *
  * Pure; one thread at a time. */
 #ifndef HD_CLUSTER_ESTIMATE_H

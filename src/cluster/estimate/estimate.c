@@ -8,7 +8,7 @@
 #include "base/philox.h"
 
 enum { ARENA_BYTES = 1 << 30 };
-static const double MU = 0.01, CAUTION = 0.9;
+static const double MU = 0.01, CAUTION = 0.8;
 
 enum draw { DRAW_REFERENCE, DRAW_CELL, DRAW_LEAST, DRAW_START };
 
@@ -132,15 +132,19 @@ static void fill(const struct hd_estimator *e, struct group *g, uint32_t kind)
 		g->v[i] = draw(e, DRAW_START, 1, i);
 }
 
-static double distance(const struct group *g, uint32_t row)
+/* A measurement says two things: how the kind fares beside a reference, and how that one fares beside the kind. */
+static double distance(const struct hd_estimator *e, const struct group *g, uint32_t row, uint32_t kind)
 {
 	const double *x = g->x + (size_t)row * g->cols, *own = g->x + (size_t)g->nrefs * g->cols;
 	const bool *known = g->known + (size_t)g->nrefs * g->cols;
 	double sum = 0;
 
 	for (uint32_t c = 0; c < g->cols; c++)
-		if (known[c])
-			sum += (x[c] - own[c]) * (x[c] - own[c]);
+		if (known[c]) {
+			uint32_t t = c / g->nrefs, beside = g->ref[c % g->nrefs];
+			double back = value(e, beside, g->ref[row], t) - value(e, beside, kind, t);
+			sum += (x[c] - own[c]) * (x[c] - own[c]) + back * back;
+		}
 	return sum;
 }
 
@@ -175,7 +179,7 @@ static enum hd_err match(struct hd_estimator *e, struct group *g, uint32_t kind,
 
 	fill(e, g, kind);
 	for (uint32_t i = 0; i < g->nrefs; i++) {
-		double d = e->set.published ? 0 : distance(g, i);
+		double d = e->set.published ? 0 : distance(e, g, i, kind);
 		if (d < nearest) {
 			nearest = d;
 			ties = 0;
@@ -191,7 +195,7 @@ static enum hd_err match(struct hd_estimator *e, struct group *g, uint32_t kind,
 	hd_arena_finish(&scratch);
 	for (uint32_t i = 0; i < g->nrefs && !err; i++) {
 		double c = cosine(g, i);
-		if (!e->set.published && distance(g, i) > nearest)
+		if (!e->set.published && distance(e, g, i, kind) > nearest)
 			continue;
 		if (c > best) {
 			best = c;
