@@ -14,7 +14,8 @@
  * 2. Order of shapes: single jobs by job, then by needs; then pairs by (a, b), then by type.
  * 3. Fidelity `gavel` does what the published code does, its faults included; `exact` (the default) keeps a promise that is
  *    unique: the objective, then the second promise of the policy, then fewest and cheapest devices, then least change. What
- *    still ties is given to the lower job id and the first type by name. Equal states give equal bytes, whatever order the
+ *    still ties is given to the lower job id and the first type by name; from 3,000 single shapes on equal jobs get equal shares
+ *    instead, and least change counts shapes. Equal states give equal bytes, whatever order the
  *    jobs of the file had.
  * 4. Blocked and finished jobs (sched_state.h, rule 3) get nothing and count nowhere.
  * 5. A solver that gives up (limit, no certificate) does not empty the cluster: shares of the last call are kept where they still fit, new jobs

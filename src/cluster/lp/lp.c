@@ -273,3 +273,21 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 	result->reduced = lp->reduced;
 	return err;
 }
+
+enum hd_err hd_lp_check(struct hd_lp *lp, const double *x, const double *dual, const struct hd_lp_limits *limits, struct hd_lp_result *result)
+{
+	enum hd_err err = room_for_result(lp);
+
+	*result = (struct hd_lp_result){ .status = HD_LP_NUMERIC };
+	if (err)
+		return err;
+	memcpy(lp->x, x, lp->ncols * sizeof *x);
+	memcpy(lp->dual, dual, lp->nrows * sizeof *dual);
+	result->gap = certify(lp, &result->objective);
+	if (result->gap <= (limits && limits->gap > 0 ? limits->gap : HD_LP_GAP))
+		result->status = HD_LP_OPTIMAL;
+	result->x = lp->x;
+	result->dual = lp->dual;
+	result->reduced = lp->reduced;
+	return HD_OK;
+}

@@ -1,4 +1,4 @@
-/* lp.h -- a linear program: minimise or maximise a sum under rows and bounds. Six functions over whatever solver is built in.
+/* lp.h -- a linear program: minimise or maximise a sum under rows and bounds. Seven functions over whatever solver is built in.
  *
  * The policies build one, solve it, edit it and solve again; no type of the solver gets past lp_clp.c.
  *
@@ -61,6 +61,9 @@ HD_MUST_USE enum hd_err hd_lp_rows(struct hd_lp *lp, uint32_t n, const double lo
 void hd_lp_edit(struct hd_lp *lp, enum hd_lp_what what, uint32_t index, double lo, double hi_or_cost);
 /* HD_OK also where the status is not OPTIMAL: then x, dual, reduced are not set. Without columns the solver is not asked. */
 HD_MUST_USE enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result);
+/* What the caller found itself, instead of a solve: OPTIMAL if x and dual (rule 3) have the certificate of rule 4, NUMERIC otherwise.
+ * The solver hears nothing of it. */
+HD_MUST_USE enum hd_err hd_lp_check(struct hd_lp *lp, const double *x, const double *dual, const struct hd_lp_limits *limits, struct hd_lp_result *result);
 void hd_lp_free(struct hd_lp *lp);                                /* takes NULL */
 
 #endif

@@ -76,6 +76,9 @@ struct hd_program {
 	double *promise_lo;                       /* [njobs] as last set; -INFINITY: none */
 	uint32_t *cap_row;                        /* [ntypes]; HD_SCHED_NONE without devices */
 	uint32_t level;                           /* column c; HD_SCHED_NONE */
+	const double *g;                          /* [njobs] of the level, as given: borrowed until the next; NULL: none */
+	bool large;                               /* single shapes alone, and so many that blocks.c is tried first */
+	bool mixed;                               /* has columns or rows of others: not for blocks.c */
 	hd_worth *worth;                          /* NULL: 0 */
 	hd_worth *row_worth[HD_PROGRAM_ROWS];
 	const void *row_context[HD_PROGRAM_ROWS];
@@ -93,7 +96,7 @@ struct hd_program {
 
 HD_MUST_USE enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, struct hd_arena *arena, struct hd_diag *diag);
 void hd_program_close(struct hd_program *pg);
-/* A new column c with cost 1 and -g[i] in the promise of job i; the one before is closed at 0. g NULL: only closes. */
+/* A new column c with cost 1 (g is borrowed until the next call) and -g[i] in the promise of job i; the one before is closed at 0. g NULL: only closes. */
 HD_MUST_USE enum hd_err hd_program_level(struct hd_program *pg, const double *g);
 void hd_program_promise(struct hd_program *pg, uint32_t job, double lo);          /* nothing if it is absent */
 /* Sets the worth of all shapes; NULL: 0. */
@@ -109,6 +112,8 @@ HD_MUST_USE enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const
 void hd_program_relax(struct hd_program *pg, double slack);
 /* HD_OK: pg->last is OPTIMAL or INFEASIBLE; HD_E_AGAIN: the solver gave up. Pairs are priced until none improves. */
 HD_MUST_USE enum hd_err hd_program_solve(struct hd_program *pg);
+/* blocks.c: the program by prices. `solved` false: it did not get there, and nothing is changed. */
+HD_MUST_USE enum hd_err hd_blocks_solve(struct hd_program *pg, const struct hd_lp_limits *limits, bool *solved);
 double hd_program_c(const struct hd_program *pg);                                 /* value of the level column */
 void hd_program_z(const struct hd_program *pg, double *z);                        /* [njobs] sum of gain x of the last solution */
 /* Where pairs are priced: makes this one a column, if it may be one. */

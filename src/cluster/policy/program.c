@@ -5,7 +5,9 @@
  *
  * Many pairs are not listed but priced: after a solve every pair of jobs of equal scale is held against the prices, the
  * HD_BEST best reduced costs become columns, until none is above HD_IMPROVES of the largest cost. What is optimal over the listed
- * columns and leaves no reduced cost is optimal over all. */
+ * columns and leaves no reduced cost is optimal over all.
+ *
+ * Programs of many single jobs are tried by prices first (blocks.c); the solver is asked where that does not get there. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 
 #include "cluster/policy/int.h"
 
-enum { HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };       /* pair columns up to which all are listed; added a turn; turns */
+enum { HD_LARGE = 3000, HD_LISTED = 6000, HD_BEST = 200, HD_TURNS = 500 };       /* single shapes from which prices are tried first; pair
+										 * columns up to which all are listed; added a turn; turns */
 #define HD_IMPROVES 1e-9
 
 static enum hd_err no_memory(struct hd_program *pg) { return hd_fail(pg->diag, HD_E_NOMEM, "no memory for a program of %u shapes", pg->nshapes); }
@@ -258,6 +261,7 @@ enum hd_err hd_program_open(struct hd_program *pg, const struct hd_seen *seen, s
 	if (!pg->time_row || !pg->promise_row || !pg->promise_lo || !pg->cap_row || !pg->lp)
 		return no_memory(pg);
 	enum hd_err err = add_singles(pg);
+	pg->large = pg->nshapes >= HD_LARGE && seen->set->variant != HD_VARIANT_PACKED;
 	if (!err && seen->set->variant == HD_VARIANT_PACKED) {
 		err = add_pairs(pg, &npairs, false);
 		pg->generate = npairs > HD_LISTED;
@@ -288,6 +292,7 @@ enum hd_err hd_program_level(struct hd_program *pg, const double *g)
 		hd_lp_edit(pg->lp, HD_LP_COST, pg->level, 0, 0);
 	}
 	pg->level = HD_SCHED_NONE;
+	pg->g = g;
 	if (!g)
 		return HD_OK;
 	for (uint32_t i = 0; i < s->njobs; i++)
@@ -330,6 +335,7 @@ enum hd_err hd_program_rows(struct hd_program *pg, uint32_t n, const double lo[]
 	const double val[], uint32_t *first)
 {
 	*first = pg->nrows;
+	pg->mixed = true;
 	pg->nrows += n;
 	return hd_lp_rows(pg->lp, n, lo, hi, start, idx, val) ? no_memory(pg) : HD_OK;
 }
@@ -338,6 +344,7 @@ enum hd_err hd_program_cols(struct hd_program *pg, uint32_t n, const double lo[]
 	const uint32_t idx[], const double val[], uint32_t *first)
 {
 	*first = pg->ncols;
+	pg->mixed = true;
 	pg->ncols += n;
 	return hd_lp_cols(pg->lp, n, lo, hi, cost, start, idx, val) ? no_memory(pg) : HD_OK;
 }
@@ -452,8 +459,11 @@ static enum hd_err price(struct hd_program *pg, uint32_t *added)
 static enum hd_err solve_once(struct hd_program *pg)
 {
 	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations, .gap = pg->seen->set->lp_gap };
-	enum hd_err err = hd_lp_solve(pg->lp, &limits, &pg->last);
+	bool solved = false;
+	enum hd_err err = pg->large && !pg->mixed ? hd_blocks_solve(pg, &limits, &solved) : HD_OK;
 
+	if (!err && !solved)
+		err = hd_lp_solve(pg->lp, &limits, &pg->last);
 	pg->nlps++;
 	pg->iterations += pg->last.iterations;
 	if (err)

@@ -36,7 +36,7 @@ static double dear(const struct hd_program *pg, uint32_t k, const void *context)
 	const struct hd_sched_state *s = pg->seen->state;
 	const struct hd_shape *shape = &pg->shape[k];
 	const struct change *c = context;
-	double sum = 0, rank = (double)(s->njobs - shape->member[0]) / s->njobs, moves = hd_kept_find(c->policy, s, shape) ? 0 : 0.01;
+	double sum = 0, rank = pg->large ? 0 : (double)(s->njobs - shape->member[0]) / s->njobs, moves = hd_kept_find(c->policy, s, shape) ? 0 : 0.01;
 
 	for (int d = 0; d < shape->nneeds; d++) {
 		double price = c->mean_price > 0 ? s->types[shape->need[d].type].price_usd_h / c->mean_price : 1;
@@ -45,7 +45,8 @@ static double dear(const struct hd_program *pg, uint32_t k, const void *context)
 	return -sum * (1 + 1e-6 * (shape->nmembers - 1));
 }
 
-/* For each shape that had a share: d >= |x - before|, at 0.01 a device; of all others the share is the distance, see dear(). */
+/* For each shape that had a share: d >= |x - before|, at 0.01 a device; of all others the share is the distance, see dear(). Large
+ * programs have neither these nor ranks: equal jobs get equal shares there, and least change counts shapes, not how much of them. */
 static enum hd_err distances(struct hd_program *pg, const struct hd_policy *policy)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -56,7 +57,7 @@ static enum hd_err distances(struct hd_program *pg, const struct hd_policy *poli
 		if (policy->kept[k].nmembers == 2 && a != HD_SCHED_NONE && b != HD_SCHED_NONE)
 			err = hd_program_want(pg, a, b, policy->kept[k].need[0].type);
 	}
-	for (uint32_t k = 0; !err && policy->nkept && k < pg->nshapes; k++) {
+	for (uint32_t k = 0; !err && policy->nkept && !pg->large && k < pg->nshapes; k++) {
 		const struct hd_kept_share *was = hd_kept_find(policy, s, &pg->shape[k]);
 		uint32_t col, row;
 		double zero = 0, inf = INFINITY, cost = -0.01 * pg->shape[k].need[0].n;
