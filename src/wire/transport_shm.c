@@ -9,7 +9,8 @@
  * Unix socket that stays: its end is the news of the other's death.
  *
  * Sleeping: who finds nothing to do says so in its word, then looks once more; who makes something to do takes the word
- * back and rings. Both sides have a full fence between their store and their look, so one of them sees the other. */
+ * back and rings. Each side stores and then looks at what the other stores, all four with sequential consistency, so in their one
+ * order the later look sees the other's store. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -130,15 +131,15 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 /* Says that we sleep; true: there is something after all. */
 static bool looks_again(_Atomic uint64_t *sleeps, const _Atomic uint64_t *word, uint64_t seen)
 {
-	atomic_store_explicit(sleeps, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(word, memory_order_acquire) != seen;
+	atomic_store_explicit(sleeps, 1, memory_order_seq_cst);
+	return atomic_load_explicit(word, memory_order_seq_cst) != seen;
 }
 
-static void wake(struct shm *s, _Atomic uint64_t *sleeps)
+/* Bytes read or written before are the other's to use. */
+static void pass_on(struct shm *s, _Atomic uint64_t *word, uint64_t at, _Atomic uint64_t *sleeps)
 {
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(sleeps, memory_order_relaxed) && atomic_exchange_explicit(sleeps, 0, memory_order_relaxed))
+	atomic_store_explicit(word, at, memory_order_seq_cst);
+	if (atomic_load_explicit(sleeps, memory_order_seq_cst) && atomic_exchange_explicit(sleeps, 0, memory_order_relaxed))
 		hd_bell_ring(&s->far);
 }
 
@@ -197,8 +198,7 @@ enum hd_err shm_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, s
 		size_t piece = least(least(ready, vec[i].len - at), PIECE);
 		copy_out(s->in_bytes, s->in_tail, (uint8_t *)vec[i].at + at, piece);
 		s->in_tail += piece;
-		atomic_store_explicit(&s->in->tail.v, s->in_tail, memory_order_release);
-		wake(s, &s->in->writer_sleeps.v);
+		pass_on(s, &s->in->tail.v, s->in_tail, &s->in->writer_sleeps.v);
 		done += piece;
 		at += piece;
 		if (at == vec[i].len) {
@@ -229,8 +229,7 @@ enum hd_err shm_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, 
 		size_t piece = least(least(RING - used, vec[i].len - at), PIECE);
 		copy_in(s->out_bytes, s->out_head, (const uint8_t *)vec[i].at + at, piece);
 		s->out_head += piece;
-		atomic_store_explicit(&s->out->head.v, s->out_head, memory_order_release);
-		wake(s, &s->out->reader_sleeps.v);
+		pass_on(s, &s->out->head.v, s->out_head, &s->out->reader_sleeps.v);
 		done += piece;
 		at += piece;
 		if (at == vec[i].len) {
