@@ -28,7 +28,7 @@
 #define HD_DUTIES_TABLE(X)                                                                                        \
 	X(PREPARE,   "view",                "prepares its share of a coming view")                            \
 	X(BEGIN,     "step, view",          "adopts the view if it is another one, and begins the step")      \
-	X(COMPUTE,   "step, pass, range, round", "computes a pass")                                                \
+	X(COMPUTE,   "step, pass, range, round, flag", "computes a pass; flag: nobody has a sum of the step yet")                                                \
 	X(FOLD,      "bucket, operand",     "joins the roots of a bucket")                                    \
 	X(ARRIVED,   "bucket",              "takes note of a sum that was received")                          \
 	X(UPDATE,    "step, own",           "sharded state: brings the own buckets on")                       \

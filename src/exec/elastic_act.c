@@ -171,7 +171,7 @@ ACT(begin)
 	if (view)
 		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
 	e->begins_open++;
-	e->open_pending = !e->opened.epoch || !hd_view_same_map(&e->opened, now);
+	e->open_pending |= !e->opened.epoch || !hd_view_same_map(&e->opened, now);
 	e->opened = *now;
 	if (!e->open_pending)
 		open_exchange(e);
@@ -181,6 +181,7 @@ ACT(begin)
 ACT(again)
 {
 	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_FOLDS_MOST_NS;
+	bool pending = e->open_pending;
 
 	(void)a;
 	hd_elastic_slots_void(e);
@@ -191,7 +192,7 @@ ACT(again)
 	}
 	if (e->folds_open)
 		hd_elastic_fail(e, HD_E_BUG, &(struct hd_diag){ "a fold did not end within a minute" });
-	else if (!e->open_pending)
+	else if (!pending)                        /* else by the result of BEGIN, which may have been one of these */
 		open_exchange(e);
 }
 
@@ -205,7 +206,7 @@ ACT(compute)
 	}
 	memcpy(range, a->range, a->nranges * sizeof *range);
 	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range, .nranges = a->nranges,
-		.round = e->round });
+		.round = e->round, .flag = !hd_exchange_any_sum(hd_member_exchange(e->member)) });
 }
 
 ACT(roots)
@@ -295,6 +296,8 @@ ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->
 ACT(cancel)
 {
 	e->round++;
+	e->open_pending = false;                          /* a BEGIN that is still with the hand opens nothing any more; the next one does */
+	e->opened.epoch = 0;
 	give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step });
 }
 

@@ -93,13 +93,14 @@ DUTY(begin)
 	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
 }
 
-/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. */
+/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is that share when there are sums
+ * already: they may come at any time, to a buffer that the pass would use (adopt.c). */
 static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
 {
 	struct hd_vrange range[HD_VIEW_RANKS];
 	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
 
-	return !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
+	return d->flag && !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
 }
 
 static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
@@ -147,18 +148,19 @@ DUTY(compute)
 	return HD_OK;
 }
 
-/* Buckets that nobody had to join: a step of one root, whose maker or owner this is. */
-static enum hd_err fold_rest(struct hd_elastic *e, struct hd_diag *diag)
+/* Buckets that nobody had to join: a step of one root, whose maker this is. */
+static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
 {
+	const struct hd_relay_root *of = e->relay.of;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t b = 0; b < e->nbuckets && !err && hd_share_unsummed(e->worker); b++) {
 		if (hd_share_summed(e->worker, b))
 			continue;
-		const float *own = e->relay.nroots == 1 && e->relay.of[0].worker == e->relay.self
-			? hd_share_root_at(e->worker, e->relay.share_pass[e->relay.of[0].pass], 0, b) : NULL;
-		const float *const *operand = own ? &own : hd_relay_operands(&e->relay, b);
-		const struct hd_share_fold fold = { b, operand };
+		if (e->relay.nroots != 1 || of->worker != e->relay.self)
+			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum", (unsigned long long)d->step, b);
+		const float *own = hd_share_root_at(e->worker, e->relay.share_pass[of->pass], 0, b);
+		const struct hd_share_fold fold = { b, &own };
 		err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
 		if (!err)
 			err = hd_share_fold(e->worker, &fold, 1, diag);
@@ -188,11 +190,10 @@ DUTY(finish)
 	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
 	enum hd_err err = sharded ? HD_OK : hd_relay_take(&e->relay, diag);
 
-	(void)d;
 	if (sharded)
 		hd_relay_take_digests(&e->relay, e->owns);
 	if (!err && !sharded)
-		err = fold_rest(e, diag);
+		err = fold_rest(e, d, diag);
 	if (!err && digest)
 		done->sum_digest = hd_share_sums_digest(e->worker);
 	if (!err)

@@ -105,10 +105,13 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 			hd_elastic_piece_here(e, a);
 		return;
 	}
-	if (hd_relay_arrived(&e->relay, a, &news, &diag)) {
+	enum hd_err err = hd_relay_arrived(&e->relay, a, &news, &diag);
+	if (err == HD_E_PROTOCOL)
 		hd_hub_drop(&e->hub, a->worker, HD_CLOSE_STREAM, diag.text);
+	else if (err)
+		hd_elastic_fail(e, err, &diag);
+	if (err)
 		return;
-	}
 	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
 		return;
 	(void)HD_FAILPOINT_AT(here[news.kind]);

@@ -181,7 +181,7 @@ static void spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *r
 enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
 	const struct hd_exchange_past *past, struct hd_diag *diag)
 {
-	bool same = x->step == step;
+	bool same = x->step == step && !past->anew;
 	enum hd_err err = nothing_missing(past) ? HD_OK : untiled(passes, x->nvns, step, diag);
 
 	if (!err)
@@ -287,6 +287,15 @@ uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket)
 }
 
 uint64_t hd_exchange_norm_to(const struct hd_exchange *x) { return everybody(x->nmembers) & ~x->done & ~bit(x->me); }
+
+bool hd_exchange_any_sum(const struct hd_exchange *x)
+{
+	uint64_t any = x->nsums;
+
+	for (uint32_t b = 0; b < x->nbuckets; b++)
+		any |= x->have[b];
+	return any;
+}
 
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket) { return !x->have[bucket]; }
 

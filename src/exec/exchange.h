@@ -81,6 +81,7 @@ struct hd_exchange_past {
 	const struct hd_have *have, *parm, *chain;
 	uint32_t nhave, nparm, nchain;
 	uint64_t table, done;
+	bool anew;                        /* this member has nothing of it: it had not begun it, or what it had was cancelled */
 };
 
 HD_MUST_USE enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies, struct hd_diag *diag);
@@ -106,6 +107,7 @@ uint64_t hd_exchange_norm_to(const struct hd_exchange *x);                /* fro
 static inline bool hd_exchange_chained(const struct hd_exchange *x, uint32_t bucket) { return x->chain[bucket] >> x->me & 1; }
 static inline bool hd_exchange_fresh(const struct hd_exchange *x, uint32_t bucket) { return x->parm[bucket / 64] >> bucket % 64 & 1; }
 static inline bool hd_exchange_summed(const struct hd_exchange *x, uint32_t bucket) { return x->sum[bucket / 64] >> bucket % 64 & 1; }
+bool hd_exchange_any_sum(const struct hd_exchange *x);    /* here, or anywhere when the step was taken up again */
 bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket);       /* nobody has its sum: roots go to its owner */
 /* Who sends the whole table: an index; HD_NOBODY: nobody has it, each member sends its entries. */
 uint32_t hd_exchange_table_source(const struct hd_exchange *x);

@@ -105,6 +105,7 @@ bool hd_member_all_slotted(const struct hd_member *m);    /* all who fetch in th
 /* member_step.c */
 void hd_member_progress(struct hd_member *m);             /* begin, halt, finish: all that has become possible */
 void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
+void hd_member_cancel(struct hd_member *m);               /* the open step: what there is of it is void */
 void hd_member_offer_all(struct hd_member *m);            /* after AGAIN: everything that is here goes out anew */
 void hd_member_compute(struct hd_member *m, uint32_t first_pass);
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);

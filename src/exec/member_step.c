@@ -416,6 +416,14 @@ static void stop_here(struct hd_member *m)
 	m->done_code = m->stop_code;
 }
 
+/* What was computed has nothing more to say. */
+void hd_member_cancel(struct hd_member *m)
+{
+	hd_member_act(m, HD_DO_CANCEL);
+	m->begun = false;
+	m->own.passes.npasses = m->own.passes.nranges = 0;
+}
+
 static void halt_here(struct hd_member *m)
 {
 	bool first = m->state == HD_MEMBER;
@@ -423,10 +431,8 @@ static void halt_here(struct hd_member *m)
 	if (first && m->was_scribe && m->at < m->config.nsteps)
 		say_halt(m);
 	m->state = HD_HALTED;
-	if (m->begun) {
-		hd_member_act(m, HD_DO_CANCEL);
-		m->begun = false;
-	}
+	if (m->begun)
+		hd_member_cancel(m);
 	if (first && !m->asked_final)
 		hd_member_boundary(m);                    /* that nothing follows was not known when it was asked for last */
 	if (m->ready && !m->done)

@@ -242,7 +242,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	if (anew)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
 	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain, .nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
-		.table = v->table };
+		.table = v->table, .anew = anew };
 	for (uint32_t i = 0; i < v->nmember; i++)
 		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
 	if (anew)
@@ -330,8 +330,8 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	if (v->halt != HD_NO_STEP)
 		m->halt_step = v->halt;
 	if (v->afresh && m->begun && m->at == v->step) {
-		hd_member_act(m, HD_DO_CANCEL);
-		m->begun = m->updating = m->updated = false;
+		hd_member_cancel(m);
+		m->updating = m->updated = false;
 	}
 	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
 	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);

@@ -117,9 +117,9 @@ static enum hd_err make_places(struct hd_relay *r, struct hd_diag *diag)
 	if (room || !nforeign || !r->nowned)
 		r->room = room;
 	void *operand = grown(r->operand, &r->operand_cap, (uint64_t)r->nroots * r->nowned, sizeof *r->operand);
-	if (operand || !r->nowned)
+	if (operand || !r->nroots || !r->nowned)
 		r->operand = operand;
-	if ((nforeign && r->nowned && !room) || (r->nowned && !operand))
+	if ((nforeign && r->nowned && !room) || (r->nroots && r->nowned && !operand))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots that others send: %u of %u buckets", nforeign, r->nowned);
 	for (uint32_t i = 0; i < r->nroots; i++) {
 		bool own = r->of[i].worker == r->self;
@@ -248,15 +248,43 @@ static enum hd_err open_channel(struct hd_relay *r, uint32_t member, struct hd_d
 	enum hd_err err = hd_hub_channel(r->hub, worker, r->rows, n_in, r->rows + n_in, n_out, diag);
 	if (!err)
 		r->open_epoch[member] = (uint64_t)r->view.epoch + 1;
+	r->served[member] = r->awaited[member] = 0;
 	return err;
 }
 
 /* ---- posting ---- */
 
-static enum hd_err post(struct hd_relay *r, uint32_t worker, uint32_t id, void *at, struct hd_diag *diag)
+/* Where a transfer of the step at hand goes; NULL: it is none of those that can come. */
+static void *place_of(const struct hd_relay *r, uint32_t worker, uint32_t id)
 {
-	enum hd_err err = hd_hub_post(r->hub, worker, id, at, diag);
+	uint32_t ordinal = id >> 20 & 0x3ff, number = id & 0xfffff;
 
+	switch ((enum hd_transfer_kind)(id >> 30)) {
+	case HD_TRANSFER_ROOT:
+		for (uint32_t i = 0; i < r->nroots && number - r->first_owned < r->nowned; i++)
+			if (r->of[i].worker == worker && r->of[i].ordinal == ordinal)
+				return (float *)(uintptr_t)r->operand[(uint64_t)(number - r->first_owned) * r->nroots + i];
+		return NULL;
+	case HD_TRANSFER_SUM:
+		switch ((enum hd_sum_part)ordinal) {
+		case HD_PART_SUM:    return hd_share_sum_at(r->worker, number);
+		case HD_PART_NORM:   return r->norm + hd_layout_bucket(r->layout, number).first_segment;
+		case HD_PART_PARM:   return hd_share_parm_at(r->worker, number);
+		case HD_PART_DIGEST: return r->digest + digest_at(r, number);
+		case HD_NPARTS:      break;
+		}
+		return NULL;
+	case HD_TRANSFER_LEAVES: return r->leaf + number * r->leaf_len;
+	case HD_TRANSFER_TABLE:  return r->table;
+	}
+	return NULL;
+}
+
+static enum hd_err post(struct hd_relay *r, uint32_t worker, uint32_t id, struct hd_diag *diag)
+{
+	enum hd_err err = hd_hub_post(r->hub, worker, id, place_of(r, worker, id), diag);
+
+	r->awaited[hd_view_index(&r->view, worker)] += !err;
 	return err == HD_E_PEERLOST ? HD_OK : err;         /* the loss is told by itself */
 }
 
@@ -268,8 +296,7 @@ static enum hd_err post_roots(struct hd_relay *r, uint32_t worker, struct hd_dia
 		for (uint32_t b = 0; b < r->nowned && !err && r->of[i].worker == worker; b++) {
 			uint32_t bucket = r->first_owned + b;
 			if (hd_exchange_wants_roots(r->x, bucket) && !hd_exchange_has_root(r->x, worker, r->of[i].ordinal, bucket))
-				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket),
-					(float *)r->operand[(uint64_t)b * r->nroots + i], diag);
+				err = post(r, worker, id_of(HD_TRANSFER_ROOT, r->of[i].ordinal, bucket), diag);
 		}
 	return err;
 }
@@ -283,7 +310,7 @@ static enum hd_err post_leaves(struct hd_relay *r, uint32_t worker, struct hd_di
 		for (uint32_t k = 0; k < p->pass[i].nranges && p->pass[i].worker == worker && !hd_exchange_has_leaves(r->x, i); k++) {
 			const struct hd_vrange *range = &p->range[p->pass[i].first_range + k];
 			for (uint32_t v = range->first; v < range->first + range->n && !err; v++)
-				err = post(r, worker, id_of(HD_TRANSFER_LEAVES, 0, v), r->leaf + v * r->leaf_len, diag);
+				err = post(r, worker, id_of(HD_TRANSFER_LEAVES, 0, v), diag);
 		}
 	return err;
 }
@@ -301,11 +328,11 @@ static enum hd_err post_parts(struct hd_relay *r, uint32_t worker, uint32_t memb
 	enum hd_err err = HD_OK;
 
 	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine))
-		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_NORM, b), r->norm + hd_layout_bucket(r->layout, b).first_segment, diag);
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_NORM, b), diag);
 	if (parm && !err)
-		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_PARM, b), hd_share_parm_at(r->worker, b), diag);
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_PARM, b), diag);
 	if (parm && !err && has_digest(r, b))
-		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_DIGEST, b), r->digest + digest_at(r, b), diag);
+		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_DIGEST, b), diag);
 	return err;
 }
 
@@ -317,44 +344,73 @@ static enum hd_err post_from(struct hd_relay *r, uint32_t member, struct hd_diag
 
 	for (uint32_t b = 0; b < r->nbuckets && !err; b++)
 		if (hd_exchange_sum_from(r->x, b) == member && !hd_exchange_summed(r->x, b))
-			err = post(r, worker, id_of(HD_TRANSFER_SUM, 0, b), hd_share_sum_at(r->worker, b), diag);
+			err = post(r, worker, id_of(HD_TRANSFER_SUM, 0, b), diag);
 	for (uint32_t b = 0; b < r->nbuckets && !err && r->x->copies; b++)
 		err = post_parts(r, worker, member, b, diag);
 	if (!err && source == member && !r->x->table)
-		err = post(r, worker, id_of(HD_TRANSFER_TABLE, 0, 0), r->table, diag);
+		err = post(r, worker, id_of(HD_TRANSFER_TABLE, 0, 0), diag);
 	if (!err && source == HD_NOBODY && !r->x->table)
 		err = post_leaves(r, worker, diag);
 	return err;
 }
 
+static bool is_open(const struct hd_relay *r, uint32_t member)
+{
+	uint32_t worker = r->view.member[member];
+
+	return worker != r->self && r->open_epoch[member] == (uint64_t)r->view.epoch + 1 && hd_hub_is_up(r->hub, worker);
+}
+
+/* Once for each step and channel: a transfer posted twice would be filled twice, the second time by the next step. */
 static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	if (r->view.member[member] == r->self || !hd_hub_is_up(r->hub, r->view.member[member]))
 		return HD_OK;
-	if (r->open_epoch[member] != (uint64_t)r->view.epoch + 1)
+	if (!is_open(r, member))
 		err = open_channel(r, member, diag);
-	return err ? err : post_from(r, member, diag);
+	if (err || r->served[member] == r->step + 1)
+		return err;
+	r->served[member] = r->step + 1;
+	return post_from(r, member, diag);
+}
+
+/* What was posted for the step before has come: its places are free for this one. */
+static enum hd_err check_filled(const struct hd_relay *r, uint64_t step, struct hd_diag *diag)
+{
+	for (uint32_t m = 0; m < r->view.nmembers && r->opened && r->step != step; m++)
+		if (is_open(r, m) && r->awaited[m])
+			return hd_fail(diag, HD_E_INTEGRITY, "step %llu is begun while %u transfers of step %llu are awaited from worker %u",
+				(unsigned long long)step, r->awaited[m], (unsigned long long)r->step, r->view.member[m]);
+	return HD_OK;
 }
 
 /* An epoch has ended and the view of the next is not here: it opens its own channels, with its own rows. */
 static bool is_between(const struct hd_relay *r) { return r->view.epoch != r->epoch; }
 
-enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
+/* The first time in this view. A step that begins again keeps what leaves said if all of it was there; else all of it comes again. */
+static enum hd_err name_all(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
 {
-	if (is_between(r))
-		return HD_OK;             /* a step that was begun just before: it begins again under that view */
-	if (!r->opened || r->step != x->step)     /* a step that begins again: what leaves said stays, as sums do */
+	enum hd_err err = check_filled(r, x->step, diag);
+
+	if (err)
+		return err;
+	if (!x->table)
 		memset(r->leaf_here, 0, r->nvns);
 	memset(r->parts, 0, r->nbuckets);         /* of parameters half of whose parts came, both come again */
 	r->opened = true;
 	r->step = x->step;
 	r->x = x;
-	enum hd_err err = name_roots(r, diag);
+	err = name_roots(r, diag);
+	return err ? err : make_places(r, diag);
+}
 
-	if (!err)
-		err = make_places(r, diag);
+enum hd_err hd_relay_open(struct hd_relay *r, const struct hd_exchange *x, struct hd_diag *diag)
+{
+	if (is_between(r))
+		return HD_OK;             /* a step that was begun just before: it begins again under that view */
+	enum hd_err err = r->x && r->step == x->step ? HD_OK : name_all(r, x, diag);
 	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
 		err = serve(r, m, diag);
 	return err;
@@ -493,11 +549,15 @@ static void split_table(struct hd_relay *r)
 
 enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arrival, struct hd_relay_news *news, struct hd_diag *diag)
 {
-	uint32_t number = arrival->transfer & 0xfffff;
+	uint32_t number = arrival->transfer & 0xfffff, member = hd_view_index(&r->view, arrival->worker);
 
-	if (!r->x || arrival->step != r->x->step)
+	if (!r->x || arrival->step != r->x->step || arrival->step != r->step || member == HD_NOBODY)
 		return hd_fail(diag, HD_E_PROTOCOL, "worker %u sends of step %llu while step %llu is open", arrival->worker, (unsigned long long)arrival->step,
 			(unsigned long long)(r->x ? r->x->step : 0));
+	if (!r->awaited[member] || arrival->buffer != place_of(r, arrival->worker, arrival->transfer))
+		return hd_fail(diag, HD_E_INTEGRITY, "step %llu: transfer %08x of worker %u came to a place of another one", (unsigned long long)arrival->step,
+			arrival->transfer, arrival->worker);
+	r->awaited[member]--;
 	*news = (struct hd_relay_news){ .kind = (enum hd_transfer_kind)(arrival->transfer >> 30),
 		.ordinal = arrival->transfer >> 20 & 0x3ff, .bucket = number };
 	switch (news->kind) {

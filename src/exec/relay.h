@@ -14,8 +14,14 @@
  * 1. Rows of a channel follow from the view and the exchange alone, so both ends name the same ones.
  * 2. Grants are given step by step: posted is what the step at hand will bring, nothing else. An epoch that
  *    ends voids them; again() posts what is still to come.
+ *    Each of it once: of a step and a channel nothing is posted again (served), so all that was posted is filled when the step is
+ *    complete (awaited), and no place is left that a later step's bytes could go to. A step that begins while something is still awaited in the
+ *    same channel is HD_E_INTEGRITY, as is what comes to another place than that of its name: places are named anew with each step and map.
  * 3. Entries of the table are read and written here, on the wire's thread, while no pass or update is under way that
  *    touches them: a pass's own are put by the hand before its result, foreign ones are taken by the hand when it finishes.
+ *
+ * 4. Roots, their order, their places and what is posted are named from one exchange, of one step, at one time (open). While a step has
+ *    begun and is not open, nothing is named, posted or taken.
  *
  * Ownership: init/finish; hub and worker are borrowed. Memory is taken when a view or a repair needs more than there is.
  * Threads: the wire's; hd_relay_leaves() and hd_relay_take() the hand's, as rule 3 says. */
@@ -53,7 +59,9 @@ struct hd_relay {
 	uint32_t share_pass[HD_MAX_PASSES];       /* number in share.h of each own pass; the hand's to set */
 	struct hd_transfer *rows;         /* owned */
 	size_t rows_cap;
-	uint64_t open_epoch[HD_MAX_MEMBERS];      /* the epoch whose channel with that member is open, by its index */
+	/* by a member's index: the epoch whose channel is open, + 1; the step that was posted for there, + 1; posts that are not filled */
+	uint64_t open_epoch[HD_MAX_MEMBERS], served[HD_MAX_MEMBERS];
+	uint32_t awaited[HD_MAX_MEMBERS];
 };
 
 HD_MUST_USE enum hd_err hd_relay_init(struct hd_relay *relay, struct hd_hub *hub, struct hd_worker *worker, const struct hd_layout *layout,
@@ -64,8 +72,8 @@ void hd_relay_finish(struct hd_relay *relay);                /* takes zeroed one
 void hd_relay_epoch(struct hd_relay *relay, uint32_t epoch);
 /* The view is in force; channels are opened when the exchange of a step is known. */
 void hd_relay_view(struct hd_relay *relay, const struct hd_view *view, uint32_t self);
-/* A step begins, or begins again: names its roots, opens the channels that are not open, posts for all that is to come. Between two epochs
- * nothing: the next view has the step begin again. */
+/* A step begins, or begins again under a new view: names its roots, opens the channels that are not open, posts for all that is to come. Between
+ * two epochs nothing: the next view has the step begin again. A second time in a view it does nothing more. HD_E_INTEGRITY: rule 2. */
 HD_MUST_USE enum hd_err hd_relay_open(struct hd_relay *relay, const struct hd_exchange *x, struct hd_diag *diag);
 /* A member of the view is connected (only now, or again). */
 HD_MUST_USE enum hd_err hd_relay_up(struct hd_relay *relay, uint32_t worker, struct hd_diag *diag);
@@ -78,7 +86,7 @@ HD_MUST_USE enum hd_err hd_relay_table(struct hd_relay *relay, uint64_t members,
 HD_MUST_USE enum hd_err hd_relay_norm(struct hd_relay *relay, uint32_t bucket, uint64_t members, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_relay_parm(struct hd_relay *relay, uint32_t bucket, uint64_t members, struct hd_diag *diag);
 
-/* What a transfer that arrived was. HD_E_PROTOCOL: nothing of this step. A LEAF completes a pass when `pass_done`. */
+/* What a transfer that arrived was. HD_E_PROTOCOL: nothing of this step; HD_E_INTEGRITY: rule 2. A LEAF completes a pass when `pass_done`. */
 struct hd_relay_news { enum hd_transfer_kind kind; uint32_t ordinal, bucket, pass; bool pass_done, parm_done; };
 HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival, struct hd_relay_news *news, struct hd_diag *diag);
 
