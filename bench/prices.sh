@@ -36,18 +36,31 @@ def bound_fixed(jobs):
 
 
 def bound_over_time(jobs, history, start, end):
-    """No schedule that is over by `end` is cheaper: each job at the cheapest moment after its arrival."""
+    """Each job by itself, all prices known in advance, on one type at a time, over by its deadline (20 times its duration) or by `end`: nobody who
+    misses no deadline is below it. Of worth v a step the job takes, at each moment, the type on which v times its rate is most above its price; what
+    that says of the cost, v steps less what was gained, holds for every v, and is the optimum for the best."""
+    changes = sorted({at for t in types for at in history[t][0]})
     total = 0.0
     for kind, steps, arrival in jobs:
-        best = math.inf
-        for t in types:
-            if rates[t].get(kind, 0) <= 0:
-                continue
-            at, least = history[t]
-            first = max(0, bisect.bisect_right(at, start + arrival) - 1)
-            last = bisect.bisect_right(at, start + end)
-            best = min(best, min(least[first:last]) / 3600 * kind[1] / rates[t][kind])
-        total += steps * best
+        begin = start + arrival
+        until = min(start + end, begin + 20 * steps / rates["v100"][kind]) if rates["v100"].get(kind, 0) > 0 else start + end
+        edges = [begin] + changes[bisect.bisect_right(changes, begin):bisect.bisect_left(changes, until)] + [until]
+        parts = collections.defaultdict(float)
+        for a, b in zip(edges, edges[1:]):
+            offer = tuple((rates[t][kind], history[t][1][max(0, bisect.bisect_right(history[t][0], a) - 1)] / 3600 * kind[1]) for t in types
+                          if rates[t].get(kind, 0) > 0)
+            parts[offer] += b - a
+
+        low, high = 0.0, 2 * max(usd_s / rate for offer in parts for rate, usd_s in offer)
+        for _ in range(20):
+            v, done, gained = (low + high) / 2, 0.0, 0.0
+            for offer, span in parts.items():
+                gain, rate = max((v * rate - usd_s, rate) for rate, usd_s in offer)
+                if gain > 0:
+                    done += span * rate
+                    gained += span * gain
+            low, high = (v, high) if done < steps else (low, v)
+        total += v * steps - gained
     return total
 
 
