@@ -420,9 +420,19 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 /* ---- what to open next ---- */
 
+/* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch would have nobody. */
+static uint32_t count_ready(const struct hd_coordinator *co)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n += co->worker[i].state == HD_W_READY && !co->worker[i].draining && co->worker[i].up;
+	return n;
+}
+
 static void plan_start(struct hd_coordinator *co)
 {
-	uint32_t ready = count(co, HD_W_READY), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
+	uint32_t ready = count_ready(co), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
 	int64_t waited = co->now_ns - co->start_ns;
 	bool late = waited > co->config.min_wait_ns;
 

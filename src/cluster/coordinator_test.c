@@ -89,12 +89,36 @@ static void a_place_is_kept_for_one_who_can_save(void **state)
 	hd_coordinator_destroy(co);
 }
 
+/* Whoever loaded the state and cannot be asked just now is waited for: an epoch opened without it would have nobody, and so would the next. */
+static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
+{
+	const uint32_t member[] = { 7 };
+	struct hd_coordinator *co = at_rest(4, 1, member, 1);
+
+	(void)state;
+	co->phase = HD_CO_START;
+	co->has_view = co->record.started = false;
+	co->worker[0].state = HD_W_READY;
+	co->worker[0].up = false;
+	co->worker[0].lost_ns = 1;
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	for (uint32_t i = 0; i < 20 && done.n; i++)       /* what is stored is told at once, as the runtime does */
+		done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 2);
+	CHECK(co->phase == HD_CO_START && co->record.epoch == 1, "epoch %u, phase %u", co->record.epoch, (unsigned)co->phase);
+	co->worker[0].up = true;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 3);
+	assert_int_equal(co->phase, HD_CO_FENCING);
+	assert_int_equal(co->record.epoch, 2);
+	hd_coordinator_destroy(co);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fewer_local_workers_keep_those_of_other_machines),
 		cmocka_unit_test(one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_for),
 		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
+		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
