@@ -3,6 +3,8 @@
 #	expect 3 heddle run bad.yaml     runs it; the exit code must be 3; stdout in out, stderr in err
 #	says 'text'                      one of the two holds the text
 #	passed "what was shown"
+#	await test -e file               waits for an event, with a limit that no machine is too slow for
+#	reach RUN 30                     waits until a run that goes on has committed that step
 #
 # The test runs in a folder of its own that goes with it; the first failure ends it.
 # Without a program the test is skipped (exit 77).
@@ -37,6 +39,23 @@ says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
 passed() { echo "ok - $*"; }
 same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }
 number() { grep -o "\"$1\":\"\{0,1\}[^,}\"]*" out | head -n 1 | sed 's/^"[^"]*":"\{0,1\}//'; }      # the first such member of the JSON in out
+
+# Until a command succeeds, however slow the machine is: ten minutes are no time at all for what never comes.
+await()
+{
+	local end=$((SECONDS + 600))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+not() { ! "$@"; }
+
+# A run that goes on in the background.
+answers_now() { heddle status "$1" >/dev/null 2>&1; }
+step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
+is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
+reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }
 
 # Tiny jobs on made-up data; $1 steps.
 write_jobs()

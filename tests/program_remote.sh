@@ -46,11 +46,10 @@ expect 3 heddle run long.yaml --workers 1 --listen 127.0.0.1:0 --key nowhere
 rm -rf runs
 passed "a key is its owner's alone, and nothing listens without one"
 
-step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
-reach() { for _ in $(seq 1200); do [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null && return; sleep 0.05; done; failed "$1 did not reach step $2"; }
-listens() { for _ in $(seq 200); do [ -s "$1/listen" ] && { cat "$1/listen"; return; }; sleep 0.05; done; }
+listens() { await test -s "$1/listen" && cat "$1/listen"; }
 members() { heddle status "$1" --json 2>/dev/null | grep -o '"members":[0-9]*' | head -n 1 | cut -d: -f2; }
-has_members() { for _ in $(seq 1200); do [ "$(members "$1" || true)" = "$2" ] && return; sleep 0.05; done; failed "$1 has $(members "$1") members, not $2"; }
+has_now() { [ "$(members "$1" || true)" = "$2" ]; }
+has_members() { await has_now "$1" "$2" || failed "$1 has $(members "$1") members, not $2"; }
 # of a process, in the tables of TCP: by inode
 tcp_sockets()
 {
@@ -112,7 +111,7 @@ has_members late 2
 kill -9 "$run"
 wait "$run" 2>/dev/null
 wait "$guest" || failed "a guest of a run taken up ended with $?: $(cat log.guest)"
-for _ in $(seq 1200); do [ -f late/report.html ] && [ -f late/ckpt/step-000002400/MANIFEST.json ] && break; sleep 0.05; done
+await test -f late/ckpt/step-000002400/MANIFEST.json && await test -f late/report.html || failed "late did not end"
 expect 0 heddle ckpt diff late twin
 says IDENTICAL
 grep -q '"key":"/' late/job.resolved.json || failed "the key's place depends on where one stands"
@@ -358,7 +357,7 @@ has_members coordinator 3
 reach coordinator 200
 kill -9 "$(heddle status coordinator --json | grep -o '"pid":[0-9]*' | head -n 1 | cut -d: -f2)"
 wait $run 2>/dev/null
-for _ in $(seq 1200); do [ -f coordinator/ckpt/step-000002400/MANIFEST.json ] && break; sleep 0.05; done
+await test -f coordinator/ckpt/step-000002400/MANIFEST.json || failed "coordinator did not end"
 ended "$guest" 0 "a guest under two coordinators"
 expect 0 heddle ckpt diff coordinator twin
 says IDENTICAL

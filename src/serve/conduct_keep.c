@@ -1,5 +1,6 @@
 #include "serve/conduct_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/le.h"
@@ -75,8 +76,12 @@ static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
 	size_t len = 0;
 	enum hd_err err = hd_store_get(c->store, RECORD_PACES, bytes, sizeof bytes, &len, diag);
 
-	if (!err)
+	if (!err) {
+		char text[80];
 		hd_pace_take(&c->reshape.pace, bytes, len);
+		snprintf(text, sizeof text, "this coordinator goes on with the paces of %zu workers", len / HD_PACE_ENTRY);
+		conduct_note(c, "paces", HD_NOBODY, text);
+	}
 	return err == HD_E_NOTFOUND ? HD_OK : err;
 }
 
