@@ -16,6 +16,7 @@ static const struct bench_case { const char *name, *policy; uint32_t njobs, ntyp
 	{ "max-min",            "las",          10000, 8, false, NULL },
 	{ "max-min, pairs",     "las-packed",   100,   3, true,  NULL },
 	{ "max-min, pairs",     "las-packed",   300,   3, true,  NULL },
+	{ "max-min, by kinds",  "las-kinds",    300,   3, true,  NULL },
 	{ "makespan",           "makespan",     2000,  3, false, NULL },
 	{ "throughput",         "sum",          2000,  3, false, NULL },
 	{ "cost",               "cost",         2000,  3, false, NULL },

@@ -105,7 +105,7 @@ static void freeze(struct fill *f)
 			most = price;
 			dearest = i;
 		}
-		f->final[i] = price > HD_PRICED || (!pg->generate && f->so[i] >= f->top[i] * (1 - 1e-12));
+		f->final[i] = price > HD_PRICED || (!pg->generate && !pg->mixed && f->so[i] >= f->top[i] * (1 - 1e-12));
 		frozen += f->final[i];
 	}
 	if (!frozen)                                      /* prices below what counts: the largest of them does */

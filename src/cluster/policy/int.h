@@ -128,6 +128,17 @@ HD_MUST_USE enum hd_err hd_program_settle(struct hd_program *pg, const struct hd
 /* Second promise: with the promises as they stand, the largest sum of w z; keeps it as a row. */
 HD_MUST_USE enum hd_err hd_program_second(struct hd_program *pg);
 
+/* ---- pairs by kind of job (kinds.c): columns of the program that name no partner ---- */
+
+/* Kinds a and b on one type; its columns: col[0] + q of the q-th job of a, col[1] + q of b; a == b: col[0] of all. */
+struct hd_kinds_group { uint32_t a, b, type, col[2]; double rate[2]; };
+struct hd_kinds { uint32_t n, *first, *member, ngroups; struct hd_kinds_group *group; };      /* jobs of kind k: member[first[k]] and on */
+
+HD_MUST_USE enum hd_err hd_kinds_open(struct hd_kinds *kinds, struct hd_program *pg);
+void hd_kinds_dear(const struct hd_kinds *kinds, struct hd_program *pg);          /* their costs, before hd_program_settle */
+void hd_kinds_z(const struct hd_kinds *kinds, const struct hd_program *pg, double *z);         /* adds theirs */
+HD_MUST_USE enum hd_err hd_kinds_shares(const struct hd_kinds *kinds, struct hd_program *pg, struct hd_shares *out);        /* behind the single ones */
+
 /* POP (pop.c): instead of the policy's own allocate where npops is above 1. */
 HD_MUST_USE enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag);

@@ -34,6 +34,8 @@ static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *s
 {
 	struct hd_seen seen;
 	struct hd_program pg = { 0 };
+	struct hd_kinds kinds = { 0 };
+	bool by_kind = policy->set.variant == HD_VARIANT_KINDS;
 	double *z = hd_arena_take(arena, state->njobs, sizeof *z);
 	enum hd_err err = z ? hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
@@ -41,13 +43,20 @@ static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *s
 		return err;
 	out->work_conserving = true;
 	err = hd_program_open(&pg, &seen, arena, diag);
+	if (!err && by_kind)
+		err = hd_kinds_open(&kinds, &pg);
 	if (!err && policy->set.fidelity == HD_FIDELITY_GAVEL && !entities) {
 		err = one_level(&pg, out, z);
+		if (!err)
+			hd_kinds_z(&kinds, &pg, z);
 	} else if (!err) {
 		err = hd_fill(&pg, entities, out, z);
+		hd_kinds_dear(&kinds, &pg);
 		if (!err)
 			err = hd_program_settle(&pg, policy, out);
 	}
+	if (!err && by_kind)
+		err = hd_kinds_shares(&kinds, &pg, out);
 	if (!err)
 		out->objective = hd_max_min(&seen, z);
 	hd_program_close(&pg);

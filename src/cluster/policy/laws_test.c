@@ -4,8 +4,8 @@
 #include "cluster/lp/lp.h"
 #include "cluster/policy/int.h"
 
-static const char *const all[] = { "las", "las-plain", "las-packed", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain", "makespan-packed", "sum",
-	"sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain", "fifo-packed", "sjf",
+static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain", "makespan-packed",
+	"sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "fifo", "fifo-plain", "fifo-packed", "sjf",
 	"gandiva", "gandiva-packed", "pop:4:las", "pop:3:makespan-packed", "heddle", "heddle-packed", "nash", "nash-plain", "goodput",
 	"max_sum_throughput_normalized_by_cost_perf_SLOs" };
 enum { NALL = sizeof all / sizeof *all };
@@ -326,6 +326,63 @@ static void pairs_that_are_priced_reach_what_all_pairs_reach(void **state)
 	}
 }
 
+/* Jobs of up to five kinds, equal in all but their weights, pairs as the kinds say. */
+static void state_of_kinds(struct hd_sched_state *s, uint32_t seed, bool weights)
+{
+	static const char *const names[] = { "k0", "k1", "k2", "k3", "k4" };
+	uint32_t n = 2 + seed * 5 % 19, m = 1 + seed % 4, nkinds = 1 + seed % 5, k = 0;
+	double *alone = hd_arena_take(&arena, 5 * (size_t)m, sizeof *alone), *beside = hd_arena_take(&arena, 25 * (size_t)m, sizeof *beside);
+
+	random_state(s, seed, n, m, &arena);
+	struct hd_sched_job *jobs = (struct hd_sched_job *)s->jobs;
+	struct hd_sched_pair *pairs = hd_arena_take(&arena, (size_t)n * n, sizeof *pairs);
+	for (uint32_t a = 0; a < nkinds; a++)
+		for (uint32_t j = 0; j < m; j++) {
+			alone[a * m + j] = exp(4 * draw(seed, 80, a, 0)) * (0.3 + j * draw(seed, 81, a, j));
+			for (uint32_t b = 0; b < nkinds; b++)
+				beside[(a * 5 + b) * m + j] = alone[a * m + j] * (0.35 + 0.6 * draw(seed, 82, a * 5 + b, j));
+		}
+	for (uint32_t i = 0; i < n; i++) {
+		jobs[i].kind = names[i % nkinds];
+		jobs[i].rate = &alone[i % nkinds * m];
+		jobs[i].scale = 1;
+		jobs[i].weight = weights ? 1 + floor(3 * draw(seed, 83, i, 0)) : 1;
+	}
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = a + 1; b < n; b++)
+			pairs[k++] = (struct hd_sched_pair){ a, b, { &beside[(a % nkinds * 5 + b % nkinds) * m], &beside[(b % nkinds * 5 + a % nkinds) * m] } };
+	s->pairs = pairs;
+	s->npairs = k;
+}
+
+/* Of equal weights any pairs can be evened out over the jobs of a kind; of others jobs of one kind may pair less freely. */
+static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
+{
+	uint32_t gained = 0;
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 60; seed++)
+		for (int weights = 0; weights < 2; weights++)
+			for (int fidelity = 0; fidelity < 2; fidelity++) {
+				struct hd_sched_state s;
+				struct hd_shares out, alone;
+				uint32_t npairs;
+				state_of_kinds(&s, seed, weights);
+				ask("las-kinds", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
+				ask("las", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &alone);
+				double want = best_of_all_pairs(&s, true, &npairs), got = INFINITY;
+				for (uint32_t i = 0; i < s.njobs; i++)           /* of the pairs that came back, not of the program's columns */
+					got = fmin(got, out.z[i] / s.jobs[i].weight);
+				bool as_good = weights ? got >= alone.objective * (1 - 1e-7) : got >= want * (1 - 1e-7);
+				CHECK(!out.kept && got <= want * (1 + 1e-7) && as_good && fabs(got - out.objective) <= 1e-7 * got,
+					"seed %u, weights %d, fidelity %d: %.9g of %.9g with all pairs, %.9g without", seed, weights, fidelity, got, want,
+					alone.objective);
+				gained += got > alone.objective * (1 + 1e-3);
+				hd_arena_reset(&arena);
+			}
+	CHECK(gained >= 60, "%u of 240 gain by pairs", gained);
+}
+
 static void pairs_are_priced_in_any_currency(void **state)
 {
 	double objective[2];
@@ -597,6 +654,7 @@ int main(void)
 		cmocka_unit_test(more_weight_is_never_less),
 		cmocka_unit_test(thousands_of_jobs_are_settled),
 		cmocka_unit_test(pairs_that_are_priced_reach_what_all_pairs_reach),
+		cmocka_unit_test(pairs_by_kind_reach_what_all_pairs_reach),
 		cmocka_unit_test(pairs_are_priced_in_any_currency),
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),

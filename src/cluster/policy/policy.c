@@ -7,7 +7,7 @@
 #include "cluster/policy/int.h"
 
 enum {
-	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED,
+	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED, B = 1 << HD_VARIANT_KINDS,
 	LP = HD_POLICY_LP, MIN = HD_POLICY_LEAST, MAX = HD_POLICY_LARGEST, PUB = HD_POLICY_PUBLISHED, WHOLE = HD_POLICY_WHOLE, QUEUE = HD_POLICY_QUEUE,
 	ELASTIC = HD_POLICY_ELASTIC, STEADY = HD_POLICY_STEADY,
 };
@@ -17,7 +17,7 @@ enum {
 #define CALLS(name) hd_##name##_init, hd_##name##_allocate, hd_##name##_finish
 
 const struct hd_sched_policy hd_sched_policies[] = {
-	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB | MIN, H | P | K, 0, CALLS(las) },
+	{ "las", "max-min fairness of normalised throughput by weight", "least z s/w", LP | PUB | MIN, H | P | K | B, 0, CALLS(las) },
 	{ "ftf", "finish-time fairness: nobody much later than with a share of its own", "largest rho", LP | PUB | MAX, H | P | K, sizeof(struct hd_ledger),
 		CALLS(ftf) },
 	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0, CALLS(makespan) },
