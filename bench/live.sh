@@ -7,8 +7,9 @@
 # First, with a scheduler of their own, two kinds of jobs run on each type: that gives their rates (steps/s) and
 # what a start and a preemption cost. Last the simulator is compared with itself, all rates of one kind 2 % higher or lower: below that
 # distance no measured figures could bring the two. The simulator gets these figures and the instants of the live submissions, and nothing else of the live run.
-# Both devices together have 0.9 of a core, so that two cores have room for coordinators and scheduler. Where a control group of version 1 or
-# 2 is the means, it is given the greatest weight: what else runs on the machine has what is left.
+# Both devices together have 0.9 of a core, so that two cores have room for coordinators and scheduler. Where control groups of version 1 are
+# the means, those of the devices, and one that scheduler and coordinators are put into, have the greatest weight: what else runs on the
+# machine has what is left.
 # HD_LIVE_SECONDS (32): how long a job is, alone on the fast type; HD_LIVE_EVERY (8): between two submissions; HD_LIVE_KEEP: a folder that
 # both logs of decisions are copied to.
 set -eu
@@ -30,6 +31,7 @@ import glob, http.client, json, os, socket, subprocess, sys, time
 work, policy, round_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
 heddle, length, every = os.environ["HEDDLE"], float(os.environ.get("HD_LIVE_SECONDS", 32)), float(os.environ.get("HD_LIVE_EVERY", 8))
 os.chdir(work)
+GROUP = "/sys/fs/cgroup/cpu/live-%d" % os.getpid()
 YAML = """job: {name: %s, seed: 0, steps: 100000}
 model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: [%s], classes: 4}}
 data: {kind: synthetic, count: 1024}
@@ -61,9 +63,12 @@ class Scheduler:
                 break
             except OSError:
                 time.sleep(0.05)
-        for path in glob.glob("/sys/fs/cgroup/cpu/heddle-*/cpu.shares") + glob.glob("/sys/fs/cgroup/heddle-*/cpu.weight"):
-            if os.path.getmtime(os.path.dirname(path)) > time.time() - 60:
-                open(path, "w").write("262144" if path.endswith("shares") else "10000")
+        for path in glob.glob("/sys/fs/cgroup/cpu/heddle-*/cpu.shares"):
+            if os.path.getmtime(os.path.dirname(path)) > time.time() - 60: open(path, "w").write("262144")
+        if os.path.exists("/sys/fs/cgroup/cpu/cgroup.procs"):
+            os.makedirs(GROUP, exist_ok=True)
+            open(GROUP + "/cpu.shares", "w").write("262144")
+            open(GROUP + "/cgroup.procs", "w").write(str(self.child.pid))
     def ask(self, target, body=None):
         c = Unix(self.dir)
         c.request("GET" if body is None else "POST", target, None if body is None else json.dumps(body),
@@ -181,5 +186,6 @@ for at in range(0, 12, 2):
         digest = subprocess.run([heddle, "ckpt", "digest", "alone%d" % j["seed"]], capture_output=True, text=True).stdout.strip()
         equal += digest == j["digest"]
 print("digests: %d of 12 equal to the undisturbed run" % equal)
+if os.path.exists(GROUP): os.rmdir(GROUP)
 sys.exit(equal != 12)
 END
