@@ -209,8 +209,11 @@ passed "a lease ends without its scheduler: the job commits and leaves, and goes
 
 both=$dir dir=$work/E
 "$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!; disown; up
-submit long.yaml pair '"scale":2'
+submit long.yaml pair '"scale":2,"set":["job.priority=2.5","job.deadline=2h"]'
 id=$(number id)
+ask "/v1/jobs/$id"
+same "$(number priority)" 2.5 "priority of a job that says so itself"
+awk -v a="$(number submitted_s)" -v d="$(number deadline_s)" 'BEGIN { exit !(d - a > 7190 && d - a < 7210) }' || failed "a deadline of 2 h: $(cat out)"
 kill -9 "$pid"
 expect 2 heddle serve --dir "$dir" --pool a:2 --policy allox
 says "job $id (tiny), of 2 devices: policy allox refuses it"

@@ -132,10 +132,11 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 {
 	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
 	uint32_t least = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), most = job->nvns < HD_DISPATCH_SET ? job->nvns : HD_DISPATCH_SET;
-	double deadline_s = INFINITY;
+	double deadline_s = job->value[HD_JOB_DEADLINE].is_none ? INFINITY : 1e-9 * (double)hd_job_int(job, HD_JOB_DEADLINE);
 
 	most = !max->is_auto && max->i < most ? (uint32_t)max->i : most;
-	*row = (struct hd_dispatch_job){ .scale = least, .min = least, .max = most, .nvns = job->nvns, .weight = 1, .deadline_s = INFINITY,
+	*row = (struct hd_dispatch_job){ .scale = least, .min = least, .max = most, .nvns = job->nvns, .weight = hd_job_num(job, HD_JOB_PRIORITY),
+		.deadline_s = INFINITY,
 		.steps = job->value[HD_JOB_STEPS].is_none ? (uint64_t)ceil(hd_job_num(job, HD_JOB_EPOCHS) * HD_SUBMIT_EPOCH_STEPS)
 			: (uint64_t)hd_job_int(job, HD_JOB_STEPS) };
 	enum hd_err err = read_number(ask, "priority", 0, &row->weight, diag);

@@ -10,6 +10,8 @@ X(SEED,       "job",   "seed",      INT,  1, "0",      "", 0, 0x1p63, "keys ever
 X(STEPS,      "job",   "steps",     INT,  1, "none",   "none", 1, 0x1p43, "steps to train; exactly one of steps and epochs")
 X(EPOCHS,     "job",   "epochs",    NUM,  1, "none",   "none", 1e-6, 1e9, "passes over the data to train")
 X(REDUCTION,  "job",   "reduction", WORD, 1, "canonical", "canonical", 0, 0, "canonical: the fixed tree of sums, bits promised")
+X(PRIORITY,   "job",   "priority",  NUM,  0, "1",      "", 1e-6, 1e6, "weight against other jobs of a scheduler; `submit --priority` goes before it")
+X(DEADLINE,   "job",   "deadline",  SPAN, 0, "none",   "none", 1000, 31536000000, "when a scheduler should have it done, from its submission on; soft")
 X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
 
 X(MODEL,      "model", "use",       TEXT, 1, NULL,     "", 0, 0, "builtin:NAME, graph:FILE (text form) or onnx:FILE")
