@@ -10,7 +10,10 @@
  * 3. After a change 8 steps are measured. Their median slower than that of the 8 before by more than 2 %: back to the old counts, and that set of
  *    devices is not tried again until the slow() of one of the devices has changed by more than 10 %.
  * 4. Every judged change adds |measured - predicted| / predicted to the errors that the solver's margin is made of (solver.h, rule 6).
- * 5. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain or a change was judged, else "".
+ * 5. A device without virtual nodes is not measured, so it is tried: after 100 steps without any (after a trial in vain twice as many as
+ *    before it, up to 1600) it gets one of the device that has most. 8 steps later the solver is asked with what it took: a map that computes 1 %
+ *    shorter than the one before the trial, or back to that one.
+ * 6. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain or a change was judged, else "".
  *
  * Arrays lie in the arena of init; decide() takes scratch and plans from the arena it is given. Pure. */
 #ifndef HD_PLAN_DRIFT_H
@@ -20,29 +23,30 @@
 
 enum { HD_DRIFT_SETS = 4, HD_DRIFT_WHY = 320 };
 
-enum hd_drift_act { HD_DRIFT_STAY, HD_DRIFT_CHANGE, HD_DRIFT_BACK };
+enum hd_drift_act { HD_DRIFT_STAY, HD_DRIFT_CHANGE, HD_DRIFT_BACK, HD_DRIFT_TRY };
 
 struct hd_drift_answer {
 	enum hd_drift_act act;
-	const uint32_t *count;                    /* [ndevices] of CHANGE and BACK */
-	int64_t predicted_ps;                     /* of CHANGE; of BACK what was measured before */
+	const uint32_t *count;                    /* [ndevices] of all but STAY */
+	int64_t predicted_ps;                     /* of CHANGE; of BACK what was measured before; of TRY 0 */
+	uint32_t device;                          /* of TRY */
 	bool judged;                              /* the last change: it took measured_ps a step, judged_ps had been predicted */
 	int64_t measured_ps, judged_ps;
 	char why[HD_DRIFT_WHY];
 };
 
-struct hd_drift_device { double slow, made_for; uint32_t nsamples, off; };
+struct hd_drift_device { double slow, made_for; uint32_t nsamples, off, idle, rest; };      /* steps without virtual nodes; until it is tried */
 
 struct hd_drift_set { uint8_t *used; double *slow; bool taken; };        /* [ndevices] that were tried and given up */
 
 struct hd_drift {
 	const struct hd_solve_ask *ask;           /* borrowed: profile, devices, links; `now` and errors are kept here */
 	struct hd_drift_device *device;           /* [ndevices] */
-	uint32_t *count, *before;                 /* [ndevices] in use; before the last change */
+	uint32_t *count, *before;                 /* [ndevices] in use; before the last change or trial */
 	struct hd_drift_set set[HD_DRIFT_SETS]; uint32_t nsets;
 	int64_t last_ps[8]; uint32_t nlast;       /* the last steps, a ring */
-	bool judging;
-	int64_t before_ps, predicted_ps;          /* median of the 8 steps before the change; what it was to bring */
+	bool judging, trying; uint32_t tried;     /* a device */
+	int64_t before_ps, predicted_ps;          /* median of the 8 steps before the change or trial; what it was to bring */
 	uint32_t error_ppm[HD_SOLVE_ERRORS], nerrors;
 };
 

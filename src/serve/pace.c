@@ -29,6 +29,13 @@ static uint32_t longest_of(const struct hd_view *view, uint32_t worker)
 	return most;
 }
 
+uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *view, uint32_t worker)
+{
+	uint32_t longest = longest_of(view, worker);
+
+	return longest ? step->compute_ns * 1000 / longest : 0;
+}
+
 void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view)
 {
 	struct hd_pace_worker *w = find(p, worker);
@@ -45,7 +52,7 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	p->in_epoch += worker == view->member[0];
 	if (p->in_epoch <= HD_PACE_FIRST)
 		return;
-	uint64_t ps = news->compute_ns * 1000 / longest_of(view, worker);
+	uint64_t ps = hd_pace_vn_ps(&w->step[step % 2], view, worker);
 	if (w->steps && ps > 2 * w->vn_ps)
 		ps = 2 * w->vn_ps;        /* one step that something else held up says little */
 	w->vn_ps = w->steps++ ? (w->vn_ps * (HD_PACE_KEEP - 1) + ps) / HD_PACE_KEEP : ps;

@@ -36,6 +36,8 @@ void hd_pace_seal(struct hd_pace *pace, uint32_t worker, uint64_t step, const st
 const struct hd_pace_worker *hd_pace_of(const struct hd_pace *pace, uint32_t worker);        /* NULL: it has sealed no step */
 const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *worker);
 const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *worker, uint64_t step);   /* NULL: not kept */
+/* What a virtual node took in that step, picoseconds; 0: the worker has none under that view. */
+uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *view, uint32_t worker);
 /* How fast a worker is: 1 is the median of those of the view. 0: not measured. */
 double hd_pace_speed(const struct hd_pace *pace, uint32_t worker, const struct hd_view *view);
 /* Paces as bytes, for a coordinator that follows: u32 worker, u64 picoseconds each, little end. What is not such is not taken; a pace that

@@ -158,17 +158,14 @@ static bool measure(struct hd_reshape *r, uint64_t step, const struct hd_view *v
 	for (uint32_t i = 0; i < r->nmembers; i++) {
 		const struct hd_pace_worker *w = hd_pace_of(&r->pace, r->member[i]);
 		const struct hd_pace_step *s = w ? hd_pace_at(w, step) : NULL;
-		uint32_t most = 0;
 		if (!s || s->redone)
 			return false;
-		for (uint32_t k = 0; k < view->nranks; k++)
-			most = view->rank[k].worker == r->member[i] && view->rank[k].nvns > most ? view->rank[k].nvns : most;
 		double mine = (double)s->step_ns - (double)s->wait_ns - (double)s->compute_ns;
 		own = i && own < mine ? own : mine > 0 ? mine : 0;
 		longest = (double)s->compute_ns > longest ? (double)s->compute_ns : longest;
 		whole = (double)s->step_ns > whole ? (double)s->step_ns : whole;
 		for (; d < r->ndevices && r->device[d].worker == r->member[i]; d++)
-			vn_ps[d] = most ? (int64_t)(s->compute_ns * 1000 / most) : 0;
+			vn_ps[d] = (int64_t)hd_pace_vn_ps(s, view, r->member[i]);
 	}
 	double rest = whole - longest - own;
 	double by = r->nexchange ? alpha : 1;
@@ -240,8 +237,29 @@ static bool watch(struct hd_reshape *r, const struct hd_view *view)
 	for (uint32_t d = 0; d < r->ndevices; d++) {
 		double ps = planned_ps(r, r->device[d].worker);
 		if (ps > 0)
-			r->drift.device[d].made_for = ps / (double)median;
+			r->drift.device[d].made_for = r->drift.device[d].slow = ps / (double)median;    /* who has no virtual node keeps it */
 	}
+	return true;
+}
+
+bool hd_reshape_if(struct hd_reshape *r, uint32_t worker, double vn_ps, int64_t *step_ps)
+{
+	struct hd_solve_plan plan;
+	struct hd_solve_ask ask;
+
+	if (!r->watching)
+		return false;
+	hd_arena_reset(&r->scratch);
+	double *slow = hd_arena_take(&r->scratch, r->ndevices, sizeof *slow);
+	uint64_t median = hd_pace_median(&r->pace, r->member, r->nmembers);
+	if (!slow || !median)
+		return false;
+	for (uint32_t d = 0; d < r->ndevices; d++)
+		slow[d] = vn_ps > 0 && r->device[d].worker == worker ? vn_ps / (double)median : r->drift.device[d].slow;
+	set_links(r, r->drift.count);
+	if (hd_solve_slowed(&ask, &r->ask, slow, &r->scratch, NULL) || hd_solve_least(&plan, &ask, NULL, NULL, &r->scratch, NULL))
+		return false;
+	*step_ps = plan.step_ps;
 	return true;
 }
 
@@ -307,7 +325,8 @@ bool hd_reshape_step(struct hd_reshape *r, uint64_t step, const struct hd_view *
 	}
 	if (answer.act == HD_DRIFT_STAY)
 		return false;
-	say(r, said, answer.act == HD_DRIFT_BACK ? "plan_back" : "plan", &answer);
+	static const char *const kinds[] = { [HD_DRIFT_CHANGE] = "plan", [HD_DRIFT_BACK] = "plan_back", [HD_DRIFT_TRY] = "straggler" };
+	say(r, said, kinds[answer.act], &answer);
 	memcpy(r->count, answer.count, r->ndevices * sizeof *r->count);
 	r->answer = answer;
 	r->answer.count = r->count;

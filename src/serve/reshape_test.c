@@ -196,10 +196,32 @@ static int close_stage(void **state)
 	return 0;
 }
 
+/* 12 virtual nodes; a step with the second would take 50 ms, without it 24: it is left out, tried, and comes back when it is well. */
+static void who_was_left_out_comes_back(void **state)
+{
+	const double ms[] = { 2, 50 };
+	int64_t now_ps, well_ps;
+
+	(void)state;
+	open_stage(2, 12, ms, true);
+	assert_false(hd_reshape_if(&g.r, 11, 0, &now_ps));        /* nothing was measured yet */
+	run(60);
+	CHECK(share(11) == 0 && share(10) == 12, "%s", g.text);
+	assert_true(hd_reshape_if(&g.r, 11, 0, &now_ps) && hd_reshape_if(&g.r, 11, 2e9, &well_ps));         /* speeds are rounded to hundredths */
+	CHECK(now_ps > INT64_C(23000000000) && now_ps < INT64_C(25000000000) && well_ps > INT64_C(11500000000) && well_ps < INT64_C(12500000000),
+		"%lld and %lld ps", (long long)now_ps, (long long)well_ps);
+	run(120);
+	CHECK(share(11) == 0 && strstr(g.kinds, "straggler plan_back"), "%s: %s", g.kinds, g.text);
+	g.ms[1] = 2;
+	run(250);
+	CHECK(share(11) == 6, "%u: %s", share(11), g.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_workers_keep_even_shares),
+		cmocka_unit_test(who_was_left_out_comes_back),
 		cmocka_unit_test(a_slow_worker_gets_its_part_and_the_step_is_as_predicted),
 		cmocka_unit_test(what_is_not_worth_it_is_said_with_its_numbers),
 		cmocka_unit_test(who_was_never_measured_counts_as_the_median_until_it_is),

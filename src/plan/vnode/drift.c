@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const double alpha = 0.1, far = 0.05, worse = 0.02, other = 0.1, worth = 0.01;
-enum { PATIENCE = 16, JUDGED = 8 };
+enum { PATIENCE = 16, JUDGED = 8, REST = 100, REST_MOST = 1600 };
 
 __attribute__((format(printf, 3, 4)))
 static void answer_with(struct hd_drift_answer *answer, enum hd_drift_act act, const char *fmt, ...)
@@ -34,7 +34,7 @@ enum hd_err hd_drift_init(struct hd_drift *drift, const struct hd_solve_ask *ask
 	if (!taken)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to watch %u devices", ask->ndevices);
 	for (uint32_t d = 0; d < ask->ndevices; d++)
-		made.device[d] = (struct hd_drift_device){ .slow = 1, .made_for = 1 };
+		made.device[d] = (struct hd_drift_device){ .slow = 1, .made_for = 1, .rest = REST };
 	memcpy(made.count, count, ask->ndevices * sizeof *count);
 	for (uint32_t i = 0; i < ask->nerrors && i < HD_SOLVE_ERRORS; i++)
 		made.error_ppm[made.nerrors++] = ask->error_ppm[i];
@@ -49,6 +49,7 @@ void hd_drift_on_step(struct hd_drift *drift, const int64_t *vn_ps, int64_t step
 {
 	for (uint32_t d = 0; d < drift->ask->ndevices; d++) {
 		struct hd_drift_device *dev = &drift->device[d];
+		dev->idle = drift->count[d] ? 0 : dev->idle + 1;
 		if (vn_ps[d] <= 0)
 			continue;
 		double slow = (double)vn_ps[d] / profile_ps(&drift->ask->type[drift->ask->device[d].type]);
@@ -178,69 +179,165 @@ static int64_t compute_of(const struct hd_solve_ask *ask, const uint32_t *count)
 	return most;
 }
 
-static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+/* The solver's map by the times now, and what it saves over the counts `now`. */
+static enum hd_err solve_now(struct hd_drift *drift, const uint32_t *now, struct hd_solve *solve, int64_t *saves_ps, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
 	uint32_t n = drift->ask->ndevices;
 	double *slow = hd_arena_take(arena, n, sizeof *slow);
 	struct hd_solve_ask ask;
-	struct hd_solve solve;
-	char was[64], is[64];
-	struct hd_text was_text, is_text;
 
 	if (!slow)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the speeds of %u devices", n);
 	for (uint32_t d = 0; d < n; d++)
 		slow[d] = drift->device[d].slow;
 	enum hd_err err = hd_solve_slowed(&ask, drift->ask, slow, arena, diag);
-	ask.now = drift->count;
+	ask.now = now;
 	ask.error_ppm = drift->error_ppm;
 	ask.nerrors = drift->nerrors;
 	if (!err)
-		err = hd_solve(&solve, &ask, arena, diag);
+		err = hd_solve(solve, &ask, arena, diag);
+	if (!err)
+		*saves_ps = compute_of(&ask, now) - solve->plan.compute_ps;
+	return err;
+}
+
+static bool is_worth_it(const struct hd_solve *solve, int64_t saves_ps) { return (double)saves_ps >= worth * (double)solve->plan.step_ps; }
+
+struct two_counts { char was[64], is[64]; };
+
+static struct two_counts words_of(const uint32_t *was, const uint32_t *is, uint32_t n)
+{
+	struct two_counts words;
+	struct hd_text text;
+
+	hd_text_fixed(&text, words.was, sizeof words.was);
+	put_counts(&text, was, n);
+	hd_text_fixed(&text, words.is, sizeof words.is);
+	put_counts(&text, is, n);
+	return words;
+}
+
+static enum hd_err solve_anew(struct hd_drift *drift, uint32_t worst, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+{
+	double by = drift->device[worst].slow, made_for = drift->device[worst].made_for;
+	struct hd_solve solve;
+	int64_t saves_ps = 0;
+	enum hd_err err = solve_now(drift, drift->count, &solve, &saves_ps, arena, diag);
+
 	if (err)
 		return err;
-	double by = drift->device[worst].slow, made_for = drift->device[worst].made_for;
 	made_for_now(drift);
-	hd_text_fixed(&was_text, was, sizeof was);
-	hd_text_fixed(&is_text, is, sizeof is);
-	put_counts(&was_text, drift->count, n);
-	put_counts(&is_text, solve.plan.count, n);
-	int64_t saves_ps = compute_of(&ask, drift->count) - solve.plan.compute_ps;
+	const struct two_counts words = words_of(drift->count, solve.plan.count, drift->ask->ndevices);
 	bool barred = set_is_barred(drift, solve.plan.count);
-	if (barred || (double)saves_ps < worth * (double)solve.plan.step_ps) {
+	if (barred || !is_worth_it(&solve, saves_ps)) {
 		answer_with(answer, HD_DRIFT_STAY, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes stay %s; %s %s, predicted "
-			"%.3f ms a step, is %.3f, saves %.3f", worst, by, made_for, was, barred ? "was slower when tried:" : "not worth it:", is,
+			"%.3f ms a step, is %.3f, saves %.3f", worst, by, made_for, words.was, barred ? "was slower when tried:" : "not worth it:", words.is,
 			ms(solve.plan.step_ps), ms(middle_of_last(drift)), ms(saves_ps));
 		return HD_OK;
 	}
 	answer->count = solve.plan.count;
 	answer->predicted_ps = solve.plan.step_ps;
 	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile, the map was made for %.2f: virtual nodes %s instead of %s; "
-		"predicted %.3f ms a step, was %.3f", worst, by, made_for, is, was, ms(solve.plan.step_ps), ms(middle_of_last(drift)));
+		"predicted %.3f ms a step, was %.3f", worst, by, made_for, words.is, words.was, ms(solve.plan.step_ps), ms(middle_of_last(drift)));
+	return HD_OK;
+}
+
+/* ---- devices without virtual nodes */
+
+static uint32_t device_to_try(const struct hd_drift *drift)
+{
+	for (uint32_t d = 0; d < drift->ask->ndevices; d++)
+		if (drift->device[d].idle >= drift->device[d].rest)
+			return d;
+	return UINT32_MAX;
+}
+
+static enum hd_err begin_trial(const struct hd_drift *drift, uint32_t d, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t n = drift->ask->ndevices, most = 0;
+	uint32_t *count = hd_arena_take(arena, n, sizeof *count);
+
+	if (!count)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the counts of %u devices", n);
+	for (uint32_t i = 0; i < n; i++) {
+		count[i] = drift->count[i];
+		most = count[i] > count[most] ? i : most;
+	}
+	if (count[most] < 2)
+		return HD_OK;                     /* who has one is as fast as it gets */
+	count[most]--;
+	count[d] = 1;
+	answer->count = count;
+	answer->device = d;
+	answer_with(answer, HD_DRIFT_TRY, "device %u has had no virtual node for %u steps, it took %.2f of its profile: one to see", d,
+		drift->device[d].idle, drift->device[d].slow);
+	return HD_OK;
+}
+
+static enum hd_err end_trial(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct hd_drift_device *dev = &drift->device[drift->tried];
+	struct hd_solve solve;
+	int64_t saves_ps = 0;
+	enum hd_err err = solve_now(drift, drift->before, &solve, &saves_ps, arena, diag);
+
+	if (err)
+		return err;
+	const struct two_counts words = words_of(drift->before, solve.plan.count, drift->ask->ndevices);
+	made_for_now(drift);
+	if (set_is_barred(drift, solve.plan.count) || !is_worth_it(&solve, saves_ps)) {
+		answer->count = drift->before;
+		answer->predicted_ps = drift->before_ps;
+		answer_with(answer, HD_DRIFT_BACK, "device %u takes %.2f of its profile: %s again, %.3f ms a step", drift->tried, dev->slow, words.was,
+			ms(drift->before_ps));
+		return HD_OK;
+	}
+	answer->count = solve.plan.count;
+	answer->predicted_ps = solve.plan.step_ps;
+	answer_with(answer, HD_DRIFT_CHANGE, "device %u takes %.2f of its profile now: virtual nodes %s instead of %s; predicted %.3f ms a step, was %.3f",
+		drift->tried, dev->slow, words.is, words.was, ms(solve.plan.step_ps), ms(drift->before_ps));
 	return HD_OK;
 }
 
 enum hd_err hd_drift_decide(struct hd_drift *drift, struct hd_drift_answer *answer, struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t worst = worst_device(drift);
+	uint32_t worst = worst_device(drift), idle = device_to_try(drift);
 
 	*answer = (struct hd_drift_answer){ .act = HD_DRIFT_STAY };
 	if (drift->judging) {
 		judge(drift, answer);
 		return HD_OK;
 	}
-	return worst == UINT32_MAX ? HD_OK : solve_anew(drift, worst, answer, arena, diag);
+	if (drift->trying)
+		return drift->nlast < JUDGED ? HD_OK : end_trial(drift, answer, arena, diag);
+	if (worst != UINT32_MAX)
+		return solve_anew(drift, worst, answer, arena, diag);
+	return idle == UINT32_MAX ? HD_OK : begin_trial(drift, idle, answer, arena, diag);
 }
+
+static void rest_longer(struct hd_drift_device *dev) { dev->rest = 2 * dev->rest < REST_MOST ? 2 * dev->rest : REST_MOST; }
 
 void hd_drift_adopt(struct hd_drift *drift, const struct hd_drift_answer *answer)
 {
 	uint32_t n = drift->ask->ndevices;
 
-	drift->before_ps = middle_of_last(drift);
+	if (!drift->trying) {                     /* the change that a trial ends with is judged against what was before it */
+		drift->before_ps = middle_of_last(drift);
+		if (answer->act != HD_DRIFT_BACK)
+			memcpy(drift->before, drift->count, n * sizeof *drift->count);
+	} else if (answer->act == HD_DRIFT_BACK) {
+		rest_longer(&drift->device[drift->tried]);
+	}
 	drift->predicted_ps = answer->predicted_ps;
 	drift->judging = answer->act == HD_DRIFT_CHANGE;
+	drift->trying = answer->act == HD_DRIFT_TRY;
 	drift->nlast = 0;
-	if (answer->act == HD_DRIFT_CHANGE)
-		memcpy(drift->before, drift->count, n * sizeof *drift->count);
+	if (drift->trying) {
+		drift->tried = answer->device;
+		drift->device[drift->tried].nsamples = 0;
+	}
 	memmove(drift->count, answer->count, n * sizeof *drift->count);
+	for (uint32_t d = 0; d < n && drift->judging; d++)
+		drift->device[d].rest = drift->count[d] ? REST : drift->device[d].rest;
 }

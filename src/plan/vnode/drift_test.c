@@ -132,6 +132,42 @@ static void a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_
 	hd_arena_finish(&g.arena);
 }
 
+/* A step with it would take 20, three others need 6: it gets nothing, and is tried now and then until it is well. */
+static void a_device_that_was_left_out_is_tried_until_it_is_well(void **state)
+{
+	static const uint32_t rests[] = { 100, 200, 400 };
+	struct hd_drift_answer answer;
+	uint32_t without[D];
+	struct stage g;
+	(void)state;
+
+	open_stage(&g);
+	run(&g, 20, &answer);
+	g.slow[1] = 20;
+	run(&g, 100, &answer);
+	CHECK(answer.act == HD_DRIFT_CHANGE && answer.count[1] == 0, "%s", answer.why);
+	memcpy(without, g.drift.count, sizeof without);
+	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+		assert_int_equal(run(&g, 2000, &answer), rests[i]);
+		CHECK(answer.act == HD_DRIFT_TRY && answer.device == 1 && g.drift.count[1] == 1, "%s", answer.why);
+		uint32_t all = 0;
+		for (uint32_t d = 0; d < D; d++)
+			all += g.drift.count[d];
+		assert_int_equal(all, V);
+		assert_int_equal(run(&g, 100, &answer), 8);
+		CHECK(answer.act == HD_DRIFT_BACK && strstr(answer.why, "device 1 takes 20.00"), "%s", answer.why);
+		assert_memory_equal(g.drift.count, without, sizeof without);
+	}
+	g.slow[1] = 1;
+	assert_int_equal(run(&g, 2000, &answer), 800);
+	assert_int_equal(run(&g, 100, &answer), 8);
+	CHECK(answer.act == HD_DRIFT_CHANGE && answer.count[1] == 4 && strstr(answer.why, "device 1 takes 1.00 of its profile now"), "%s", answer.why);
+	assert_int_equal(run(&g, 1000, &answer), 1000);    /* judged against what was before the trial: it stays */
+	assert_int_equal(answer.act, HD_DRIFT_STAY);
+	assert_true(g.drift.device[1].rest == 100);
+	hd_arena_finish(&g.arena);
+}
+
 static void devices_that_are_as_slow_as_one_another_stay_one_type(void **state)
 {
 	struct stage g;
@@ -175,6 +211,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_slows_down_gets_less_after_sixteen_steps),
 		cmocka_unit_test(small_or_short_changes_make_no_map),
 		cmocka_unit_test(a_map_that_turns_out_slower_is_taken_back_and_not_tried_again_until_speeds_change),
+		cmocka_unit_test(a_device_that_was_left_out_is_tried_until_it_is_well),
 		cmocka_unit_test(devices_that_are_as_slow_as_one_another_stay_one_type),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
