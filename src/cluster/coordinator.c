@@ -694,6 +694,11 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 		if (w && hd_co_is_here(w))
 			w->draining = true;
 		break;
+	case HD_CO_IN_RELIEVE:
+		w = hd_co_find(co, event->worker);
+		if (w && hd_co_is_here(w) && !hd_is_remote(w->worker))
+			w->relieved = event->ok;
+		break;
 	case HD_CO_IN_HALT:     on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
 	case HD_CO_IN_REPLAN:   co->replan = true; break;

@@ -23,7 +23,9 @@
  *     the open step waits too, if the scribe might have halted before it (nobody holds the table).
  *  9. Sharded state: of those who hold a bucket's slots fewer than `copies` go in one planned change, the others in the next ones. If nobody is left
  *     who holds them, the job begins again from disk, as in 7; the members are dead to it and come anew.
- * 10. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
+ * 10. Who is to be relieved counts as if it were not there when workers are asked for and taught, and stays a member until as many others as are wanted
+ *    are ready. Not stored: another coordinator finds the other worker standing by, and is told again.
+ * 11. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -40,6 +42,7 @@
 enum {
 	HD_MAX_WORKERS = 128,             /* of one job at a time: members, learners, standbys, those leaving */
 	HD_CO_NEWS = 512,                 /* steps whose record waits for their commit */
+	HD_CO_STEPS_TO_JOIN = 4,          /* a joiner learns, a change is prepared, decided and in force: each at a boundary */
 };
 
 /* What a planner may know of a member. */
@@ -74,6 +77,7 @@ struct hd_co_config {
 	X(LOST,      "worker, why",    "its link closed (HD_CLOSED), is silent for T (HD_SILENT), is heard again; its process ended (HD_EXITED)") \
 	X(SCALE,     "n",              "that many local workers are wanted")                                     \
 	X(DRAIN,     "worker, code",   "that worker shall leave the job")                                        \
+	X(RELIEVE,   "worker, ok",     "another local worker shall take its place, then it goes; not ok: it stays")  \
 	X(HALT,      "code, text",     "stop at the next boundary; workers leave with this code")                \
 	X(REPLAN,    "",               "ask the planner again")                                                  \
 	X(UNSPAWNED, "n",              "so many of the workers that SPAWN asked for ended before they joined")      \

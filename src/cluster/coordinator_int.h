@@ -16,6 +16,8 @@ struct hd_co_worker {
 	enum hd_co_worker_state state;
 	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
 	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
+	bool relieved;                    /* another is to take its place */
+	bool decided;                     /* into a view that it may have entered without our hearing of it */
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;

@@ -51,7 +51,7 @@ static struct hd_co_worker *donor_for(struct hd_coordinator *co)
 		uint32_t n = 0;
 		if (!w || w->state != HD_W_MEMBER || !w->up)
 			continue;
-		n += w->draining ? HD_MAX_WORKERS : 0;            /* one that goes: only if there is no other */
+		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;     /* one that goes: only if there is no other */
 		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
 			n += hd_co_is_here(&co->worker[k]) && co->worker[k].donor == w->worker;
 		if (n <= fewest) {                                /* ties: the higher id, to spare the scribe */
@@ -114,7 +114,7 @@ static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
 
 static bool is_or_will_be(const struct hd_co_worker *w)
 {
-	return !w->draining && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
+	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
 }
 
 static uint32_t count(const struct hd_coordinator *co, enum hd_co_worker_state state)
@@ -194,22 +194,24 @@ static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
 	}
 }
 
-/* Members that stay, then those who are ready, as long as there is room; of too many the youngest go. */
+static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool relieved, uint32_t n[2])
+{
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && !w->draining && w->relieved == relieved && hd_co_has_room(co, w->worker, n[0], n[1])) {
+			add_member(next, w->worker);
+			n[hd_is_remote(w->worker)]++;
+		}
+	}
+}
+
+/* Members that stay, then those who are ready, then those who wait for another, as long as there is room; of too many the youngest go. */
 static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 {
 	uint32_t n[2] = { 0 };                            /* local, remote */
-	bool same = true;
 
 	*next = (struct hd_view){ .nmembers = 0 };
-	for (uint32_t i = 0; i < co->view.nmembers; i++) {
-		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1])) {
-			next->member[next->nmembers++] = w->worker;
-			n[hd_is_remote(w->worker)]++;
-		} else {
-			same = false;
-		}
-	}
+	add_members_that_stay(co, next, false, n);
 	for (;;) {
 		struct hd_co_worker *first = NULL;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
@@ -222,9 +224,9 @@ static bool wanted(struct hd_coordinator *co, struct hd_view *next)
 			break;
 		n[hd_is_remote(first->worker)]++;
 		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
-		same = false;
 	}
-	return !same;
+	add_members_that_stay(co, next, true, n);
+	return next->nmembers != co->view.nmembers || memcmp(next->member, co->view.member, next->nmembers * sizeof *next->member) != 0;
 }
 
 /* Before the next change everybody must have entered the view of the last: one who has not would take the one for the other. */
@@ -298,9 +300,12 @@ void hd_co_change_stored(struct hd_coordinator *co)
 	} else if (co->phase == HD_CO_DECIDING) {
 		co->phase = HD_CO_DECIDED;
 		hd_seals_expect(&co->seals, co->next.epoch, co->next.member, co->next.nmembers);
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-			if (hd_co_is_here(&co->worker[i]))
-				say_decide(co, &co->worker[i]);
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+			struct hd_co_worker *w = &co->worker[i];
+			w->decided = hd_co_is_here(w) && hd_view_has(&co->next, w->worker);
+			if (hd_co_is_here(w))
+				say_decide(co, w);
+		}
 	}
 }
 
@@ -367,6 +372,8 @@ void hd_co_switched(struct hd_coordinator *co)
 		if (w && hd_co_is_here(w) && !hd_view_has(&co->next, w->worker))
 			hd_co_left(co, w);
 	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].decided = false;
 	co->view = co->next;
 	co->view_epoch = 0;
 	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
@@ -486,7 +493,7 @@ static void spawn(struct hd_coordinator *co)
 	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !hd_is_remote(co->worker[i].worker);
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved && !hd_is_remote(co->worker[i].worker);
 	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
 		return;
 	if (!co->spawned)                                 /* of the oldest: one that never comes must not be waited for as long as others do */

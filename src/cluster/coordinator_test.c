@@ -112,6 +112,51 @@ static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 	hd_coordinator_destroy(co);
 }
 
+static bool was_asked_for(struct hd_co_actions done, uint32_t n)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_CO_DO_SPAWN)
+			return done.at[i].n == n;
+	return false;
+}
+
+static void who_is_relieved_goes_when_another_is_ready(void **state)
+{
+	const uint32_t member[] = { 0, 1, GUEST + 2 }, next[] = { 1, 5, GUEST + 2 };
+	struct hd_coordinator *co = at_rest(8, 2, member, 3);
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {         /* the scribe; it may be said twice */
+		struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
+		assert_int_equal(was_asked_for(done, 1), !again);
+		assert_int_equal(co->phase, HD_CO_IDLE);  /* nothing changes before that one is here */
+	}
+	struct hd_co_actions guest = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = GUEST + 2, .ok = true }, 2);
+	CHECK(!was_asked_for(guest, 1), "nobody here can start one on another machine");
+	co->worker[9] = co->worker[1];
+	co->worker[9].state = HD_W_READY;
+	co->worker[9].worker = 5;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	CHECK(is_next(co, next, 3), "%u members, the first %u", co->next.nmembers, co->next.member[0]);
+	hd_coordinator_destroy(co);
+}
+
+static void who_is_to_stay_after_all_stays(void **state)
+{
+	const uint32_t member[] = { 0, 1 };
+	struct hd_coordinator *co = at_rest(8, 2, member, 2);
+
+	(void)state;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = true }, 2);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = 0, .ok = false }, 2);
+	co->worker[9] = co->worker[1];
+	co->worker[9].state = HD_W_READY;
+	co->worker[9].worker = 5;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	assert_int_equal(co->phase, HD_CO_IDLE);
+	hd_coordinator_destroy(co);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -119,6 +164,8 @@ int main(void)
 		cmocka_unit_test(one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_for),
 		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
+		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
+		cmocka_unit_test(who_is_to_stay_after_all_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

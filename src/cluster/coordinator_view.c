@@ -32,7 +32,7 @@ static bool takes_part(const struct hd_coordinator *co, const struct hd_co_worke
 {
 	if (w->state == HD_W_MEMBER)
 		return true;
-	return w->state == HD_W_READY && w->up && (!co->record.started || co->has_view);
+	return w->state == HD_W_READY && (w->up || w->decided) && (!co->record.started || co->has_view);
 }
 
 void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns)
@@ -465,9 +465,12 @@ static void in_force(struct hd_coordinator *co)
 			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
 			w->warm = true;
 		}
-		w->asked = false;
+		bool behind = m == HD_NOBODY && w->state == HD_W_READY && w->decided && w->answer.said && w->answer.at < o->step;
+		w->asked = w->decided = false;
 		if (w->up)
 			view_say(co, w);
+		if (behind)
+			hd_co_unlearn(co, w);             /* who donated took it for a member, and sent it no step since */
 		if (m == HD_NOBODY && !hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
 			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member, is not followed by anything */
 		if (co->halting)

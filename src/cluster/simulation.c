@@ -589,6 +589,17 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 	}
 }
 
+static void relieve(struct sim *s, bool really)
+{
+	uint32_t slot = any_worker(s);
+
+	if (slot == SIM_PROCS)
+		return;
+	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
+	s->result->relieved += really && s->co;
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id, .ok = really });
+}
+
 /* ---- one event ---- */
 
 static void lost(struct sim *s, const struct sim_event *ev);
@@ -708,6 +719,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_TASK:     sim_task(s, ev->end, ev); break;
 	case EV_TICK:     tick(s, ev); break;
 	case EV_START:    start(s, false); break;
+	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
 		if (s->co && ev->gen == s->co_gen)
@@ -761,6 +773,8 @@ static void draw(struct sim *s, uint32_t only)
 		sim_push(s, (struct sim_event){ .at = at, .kind = EV_FAULT, .what = kinds[sim_rnd(s, n)] });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
+	for (uint64_t i = s->seed & HD_SIM_RELIEVED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
+		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE, .what = sim_rnd(s, 4) != 0 });
 }
 
 static void check_live(struct sim *s)

@@ -54,12 +54,14 @@ struct hd_sim_result {
 	bool ok;
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
-	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up;
+	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
 	int64_t end_ns;
 };
 
 /* Of a seed: state is sharded, two or three copies. */
 #define HD_SIM_SHARDED (UINT64_C(1) << 32)
+/* Of a seed: others are asked for in the place of workers, and some of these are to stay after all. */
+#define HD_SIM_RELIEVED (UINT64_C(1) << 33)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -57,6 +57,22 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 	assert_true(fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0);
 }
 
+/* So do workers in whose place others come. */
+static void no_seed_of_relieved_workers_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, relieved = 0, joins = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_RELIEVED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		relieved += r.relieved;
+		joins += r.joins;
+	}
+	assert_true(relieved > n && joins > n);
+}
+
 static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 {
 	char path[1024], line[256];
@@ -112,6 +128,7 @@ int main(void)
 		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,8 +151,9 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 	if (m->joined_step && step > m->at) {             /* the members went on without this worker: the view it prepared for is void */
 		m->joined_step = m->next.open = false;
 		m->switch_step = HD_NO_STEP;
-		m->asked = 0;
 	}
+	if (step > m->at)
+		m->asked = 0;                             /* the boundary of a view that is void */
 	m->at = step;
 	if (first)
 		hd_member_say_learned(m);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "wire/patience.h"
+#include "cluster/coordinator.h"
 
 #define HD_SCALER_BOOT_S 1.0              /* before one was seen */
 
@@ -55,7 +56,7 @@ static bool begin(struct hd_scaler *s, const struct hd_scaler_now *now)
 /* More than those cannot be had; fewer than there are can: who is to go goes at a boundary. */
 static uint32_t give_up(struct hd_scaler *s, const struct hd_scaler_now *now, bool *said)
 {
-	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START, s->detect_ns) + HD_SCALER_STEPS * (int64_t)now->step_ns;
+	int64_t waited = now->now_ns - s->asked_ns, patience = HD_PATIENCE_NS(START, s->detect_ns) + HD_CO_STEPS_TO_JOIN * (int64_t)now->step_ns;
 
 	if (!s->asked || s->asked <= now->members || waited <= patience)
 		return 0;
