@@ -191,8 +191,7 @@ END
 "$HEDDLE_BIN" run tiny.yaml --out tiny --workers 3 --devices 1 -q 2>log &
 run=$!
 settled() { grep -q '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
-for _ in $(seq 1200); do settled 2>/dev/null && break; sleep 0.05; done
-settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
+await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
 expect 0 heddle stop tiny
 status=0
 wait $run || status=$?
@@ -218,6 +217,30 @@ status=0
 wait $! || status=$?
 [ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
 passed "an autoscaled run says why and settles; a number turns it off"
+
+# a worker that is slow while others are not: another is started, and then it goes; its bits do not
+"$HEDDLE_BIN" run long.yaml --out relief --workers 1 --devices 1 -s job.steps=1000000 -s elastic.straggler.replace=true -q 2>log &
+run=$!
+reach relief 30
+"$HEDDLE_BIN" worker --join relief --devices 1 --slow 6 -q 2>slow.log &
+slow=$!
+relief_stands_by() { heddle status relief | grep -q standby; }
+await relief_stands_by || failed "the slow worker did not come"
+expect 0 heddle scale relief 2
+wait $slow || failed "who was relieved ended with $?"
+await grep -q 'was replaced' relief/events.ndjson || failed "nobody was replaced"
+grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
+expect 0 heddle status relief
+says '2 of 2 workers'
+expect 0 heddle stop relief
+status=0
+wait $run || status=$?
+[ $status -eq 75 ] || failed "relief: expected exit 75, got $status"
+expect 0 heddle ckpt digest relief
+first=$(cat out)
+expect 0 heddle run long.yaml --out relieved --devices 1 --json -q -s "job.steps=$((10#$(ls relief/ckpt | tail -n 1 | cut -d- -f2)))"
+same "$(number digest)" "$first" "a run in which a slow worker was replaced"
+passed "another worker takes the place of a slow one, which goes then"
 
 # a narrower processor: the same bits under portable kernels, refused under a library's
 narrow=portable library=SSE41

@@ -183,6 +183,25 @@ static void reshape(struct conduct *c, uint64_t step)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_REPLAN });
 }
 
+static void relieve(struct conduct *c, uint64_t step)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	const struct hd_relief_now now = { .step = step, .left = c->spec->task->nsteps > c->end.step ? c->spec->task->nsteps - c->end.step : 0,
+		.now_ns = hd_clock_now_ns(c->spec->clock), .detect_ns = c->detect_ns };
+	struct hd_straggler_action action;
+	struct hd_co_status status;
+
+	hd_coordinator_status(c->machine, &status);
+	if (!view || !c->straggler.rule || status.halting)
+		return;
+	hd_relief_step(&c->straggler, &c->reshape, view, &now, &action);
+	if (!action.act)
+		return;
+	conduct_note(c, "straggler", action.worker, action.why);
+	if (action.act == HD_STRAGGLER_RELIEVE || action.act == HD_STRAGGLER_KEEP)
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = action.worker, .ok = action.act == HD_STRAGGLER_RELIEVE });
+}
+
 /* Local members, and those who have loaded the job: a policy may count on them. */
 static uint32_t could_be(const struct conduct *c)
 {
@@ -251,6 +270,7 @@ ACT(commit)
 	if (c->spec->watch.step)
 		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));
 	reshape(c, a->step);
+	relieve(c, a->step);
 	autoscale(c, n);
 }
 

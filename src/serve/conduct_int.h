@@ -12,7 +12,7 @@
 #include "serve/conduct.h"
 #include "serve/control.h"
 #include "serve/crew.h"
-#include "serve/reshape.h"
+#include "serve/relief.h"
 #include "serve/scaler.h"
 #include "serve/store.h"
 
@@ -31,6 +31,7 @@ struct conduct {
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_reshape reshape;
+	struct hd_straggler straggler;
 	int64_t paces_ns;                 /* when its paces were stored last */
 	struct hd_scaler scaler;
 	struct hd_arena messages;

@@ -117,6 +117,13 @@ static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
 	return hd_scaler_turn(&c->scaler, policy, diag);
 }
 
+static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
+{
+	static const char *const rule[] = { NULL, "ours", "ae-2020" };   /* words of elastic.straggler.replace */
+
+	return hd_straggler_init(&c->straggler, rule[hd_job_int(c->spec->task->job, HD_JOB_STRAGGLER_REPLACE)], diag);
+}
+
 enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -143,6 +150,8 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 	c->config.record.target = c->config.target;
 	if (!err)
 		err = set_scaler(c, diag);
+	if (!err)
+		err = set_straggler(c, diag);
 	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
 		c->config.record.halting = c->config.record.started = false;
 		c->config.record.nmembers = 0;

@@ -89,6 +89,7 @@ X(AUTOSCALE_OBJECTIVE, "elastic", "autoscale.objective", WORD, 0, "time", "time|
 X(AUTOSCALE_EVERY, "elastic", "autoscale.every", INT, 0, "20", "", 2, 0x1p31, "ae-2020: steps at a size before another is thought of; curve: 20 whatever is written here")
 X(AUTOSCALE_PRICE, "elastic", "autoscale.price_usd_h", NUM, 0, "1", "", 0, 1e9, "price of a worker, USD an hour")
 X(STRAGGLER_ACT, "elastic", "straggler.act", WORD, 0, "true", "false|true", 0, 0, "workers that are slower than others get fewer virtual nodes; false: shares are even")
+X(STRAGGLER_REPLACE, "elastic", "straggler.replace", WORD, 0, "false", "false|true|ae-2020", 0, 0, "another local worker is started in the place of one that stays slow, if that saves more than it takes; ae-2020: by the published rule")
 
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "", 1, 0x1p43, "a duration, or steps: 200 steps")
