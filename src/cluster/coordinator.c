@@ -365,7 +365,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		struct hd_co_worker *other = &co->worker[i];
 		if (!hd_co_is_here(other) || other->donor != w->worker)
 			continue;
-		if (other->state == HD_W_READY && co->phase == HD_CO_DECIDED && hd_view_has(&co->next, other->worker))
+		if (other->state == HD_W_READY && other->decided)
 			other->donor = HD_NOBODY;         /* it may have entered, and be the only one who holds the state: it is asked */
 		else if (other->state == HD_W_LEARNING || other->state == HD_W_READY)
 			hd_co_unlearn(co, other);
@@ -487,6 +487,15 @@ static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const
 	w->busy = msg->busy;
 }
 
+/* Its donor was gone as it was let into a view: it never entered that, and learns anew. */
+static void lose_what_it_learned(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_note(co, "lost", w->worker, "what it had learned was of one who left: it learns again");
+	w->state = HD_W_STANDBY;
+	w->asked = false;
+	hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+}
+
 static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	w->warm = true;
@@ -494,6 +503,8 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 		hd_co_unlearn(co, w);
 	else if (w->state == HD_W_ADMITTED)
 		w->state = HD_W_STANDBY;
+	else if (w->state == HD_W_MEMBER)
+		lose_what_it_learned(co, w);
 	hd_co_unasked(co, w);             /* it holds nothing any more */
 }
 

@@ -157,6 +157,28 @@ static void who_is_to_stay_after_all_stays(void **state)
 	hd_coordinator_destroy(co);
 }
 
+/* One heard that the step is begun afresh, and shares it out anew; the other still holds what it computed before. */
+static void what_was_computed_twice_is_begun_afresh(void **state)
+{
+	const uint32_t member[] = { 0, 1 };
+
+	(void)state;
+	for (int twice = 0; twice < 2; twice++) {
+		struct hd_coordinator *co = at_rest(8, 2, member, 2);
+		for (uint32_t i = 0; i < 2; i++) {
+			struct hd_co_worker_answer *a = &co->worker[i].answer;
+			a->said = a->member = a->begun = true;
+			a->at = 3;
+			assert_int_equal(hd_passes_add(&a->passes, i, 0, &(struct hd_vrange){ i ? 4 - (uint32_t)twice : 0, 4 }, 1), HD_OK);
+		}
+		co->phase = HD_CO_FENCING;
+		co->phase_serial = co->record.serial = 5;
+		struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 2);
+		CHECK((*note_of(done, "afresh") != 0) == twice, "row %d: %s", twice, note_of(done, "view"));
+		hd_coordinator_destroy(co);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -166,6 +188,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
 		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
+		cmocka_unit_test(what_was_computed_twice_is_begun_afresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,14 @@ static bool deal(struct hd_coordinator *co, const struct verdict *v)
 	return true;
 }
 
+/* Not so if who had not heard that the step is begun afresh still holds passes of before. */
+static bool computed_once(const struct hd_coordinator *co)
+{
+	uint32_t vn = 0;
+
+	return hd_passes_tile(&co->open_passes, co->config.nvns, &vn);
+}
+
 /* Roots of one worker must fit their ordinals. */
 static bool fits(const struct hd_coordinator *co, const struct verdict *v)
 {
@@ -286,7 +294,7 @@ static void finish_open(struct hd_coordinator *co, const struct verdict *v)
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
 	if (!whole)
-		ok = ok && deal(co, v) && fits(co, v);
+		ok = ok && deal(co, v) && computed_once(co) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
 		co->open.nhave = co->open.nparm = 0;

@@ -430,6 +430,8 @@ static void halt_here(struct hd_member *m)
 
 	if (first && m->was_scribe && m->at < m->config.nsteps)
 		say_halt(m);
+	if (m->at < m->config.nsteps && m->stopping && !m->done_code)
+		m->done_code = m->stop_code;      /* the scribe that stopped here may be gone, and the coordinator that asked for it */
 	m->state = HD_HALTED;
 	if (m->begun)
 		hd_member_cancel(m);
