@@ -173,7 +173,8 @@ static void what_was_computed_twice_is_begun_afresh(void **state)
 		}
 		co->phase = HD_CO_FENCING;
 		co->phase_serial = co->record.serial = 5;
-		struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 2);
+		const struct hd_co_event stored = { .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true };
+		struct hd_co_actions done = hd_coordinator_step(co, &stored, 2);
 		CHECK((*note_of(done, "afresh") != 0) == twice, "row %d: %s", twice, note_of(done, "view"));
 		hd_coordinator_destroy(co);
 	}
