@@ -272,7 +272,7 @@ static enum hd_err read_prices(struct reader *r, const struct hd_json *line)
 	const struct hd_json *lists;
 	uint32_t *as;
 	size_t n = 0;
-	enum hd_err err = list_of(r, line, "prices", set->ntypes, &lists);
+	enum hd_err err = set->prices ? hd_fail(r->diag, HD_E_INPUT, "a second list of prices") : list_of(r, line, "prices", set->ntypes, &lists);
 
 	if (!err && hd_json_count(lists) != set->ntypes)
 		err = hd_fail(r->diag, HD_E_INPUT, "prices of %zu types; there are %u", hd_json_count(lists), set->ntypes);
@@ -307,7 +307,7 @@ static enum hd_err read_events(struct reader *r, const struct hd_json *line)
 	const struct hd_json *list;
 	uint64_t type = 0;
 	int64_t change = 0, there = 0;
-	enum hd_err err = list_of(r, line, "events", HD_MACHINES, &list);
+	enum hd_err err = r->log->setting.events ? hd_fail(r->diag, HD_E_INPUT, "a second list of events") : list_of(r, line, "events", HD_MACHINES, &list);
 
 	if (err || (err = hd_json_get_u64(line, "type", r->log->setting.ntypes - 1, &type, r->diag)) || (err = room(r, &e->at, hd_json_count(list),
 		sizeof *e->at)))
