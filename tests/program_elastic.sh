@@ -190,7 +190,7 @@ elastic: {autoscale: {policy: curve, objective: cost}}
 END
 "$HEDDLE_BIN" run tiny.yaml --out tiny --workers 3 --devices 1 -q 2>log &
 run=$!
-settled() { grep -q '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
+settled() { grep -qs '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
 await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
 expect 0 heddle stop tiny
 status=0
@@ -227,11 +227,13 @@ slow=$!
 relief_stands_by() { heddle status relief | grep -q standby; }
 await relief_stands_by || failed "the slow worker did not come"
 expect 0 heddle scale relief 2
+slow_is_gone() { ! kill -0 $slow 2>/dev/null; }
+await slow_is_gone || failed "the slow worker stays: $(grep straggler relief/events.ndjson)"
 wait $slow || failed "who was relieved ended with $?"
-await grep -q 'was replaced' relief/events.ndjson || failed "nobody was replaced"
+await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed "nobody was replaced"
 grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
-expect 0 heddle status relief
-says '2 of 2 workers'
+relief_has_two() { heddle status relief | grep -q '2 of 2 workers'; }
+await relief_has_two || failed "not two workers"
 expect 0 heddle stop relief
 status=0
 wait $run || status=$?

@@ -10,7 +10,7 @@
  *	          first worker is exempt. ("Resource Elasticity in Distributed Deep Learning", MLSys 2020)
  *
  * 1. RELIEVE: a worker is asked for; when it is a member the slow one goes, not before. One at a time, and 100 steps between two.
- * 2. It went: RELIEVED. The other did not come in time: KEEP.
+ * 2. It went: RELIEVED. The other did not come in time: KEEP, and no more are asked for.
  * 3. A worker that came in the place of one and is to be relieved, too: what is slow is not the worker. OVER: no more are asked for.
  * 4. A worker without a sample in a step (it has no virtual node) counts as slow as it was.
  *
@@ -54,9 +54,9 @@ struct hd_straggler {
 	const struct hd_straggler_rule *rule;     /* NULL: off */
 	struct hd_straggler_worker worker[HD_STRAGGLER_WORKERS]; uint32_t n;     /* by rising ids */
 	uint64_t steps, acted;                    /* told of; the step of the last action + 1 */
-	uint32_t asked_for, newest;               /* with `waiting`; the highest id when one was asked for */
+	uint32_t asked_for, newest, newcomer;     /* with `waiting`; the highest id when one was asked for; with `came`: who took its place */
 	int64_t asked_ns, boot_ns;                /* boot: 1 s until one was seen */
-	bool waiting, came, over;                 /* came: newest counts */
+	bool waiting, came, over;
 };
 
 /* rule NULL: off. HD_E_INVAL: no such rule. */

@@ -284,14 +284,18 @@ void daemon_take_out(struct hd_daemon *d)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v }, NULL, NULL, &diag);
 }
 
-static void find_out(struct hd_daemon *d)
+static enum hd_err find_out(struct hd_daemon *d, struct hd_diag *diag)
 {
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++) {
 		char key[128];
 		double out = 0;
 		out_key(d, v, key);
-		d->seat[v].out = !hd_jobs_get_number(d->jobs, key, &out, NULL) && out > 0;
+		enum hd_err err = hd_jobs_get_number(d->jobs, key, &out, diag);
+		if (err && err != HD_E_NOTFOUND)
+			return err;
+		d->seat[v].out = !err && out > 0;
 	}
+	return HD_OK;
 }
 
 static void watch_leased(struct hd_daemon *d)
@@ -435,7 +439,9 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		err = open_fronts(d, &nopen, diag);
 	if (!err) {
 		watch_leased(d);
-		find_out(d);
+		err = find_out(d, diag);
+	}
+	if (!err) {
 		daemon_take_out(d);
 		serve(d);
 		if (d->broken)

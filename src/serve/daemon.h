@@ -20,8 +20,8 @@
  * 6. A run's folder is never begun anew: where DIR/runs has runs that the store does not know (it was damaged, and moved away), ids go on
  *    after theirs.
  * 7. Runs are looked at each HD_DAEMON_LOOK_NS; a run that does not answer within HD_DAEMON_ASK_NS is asked again later, and then
- *    within HD_DAEMON_RETRY_NS until it answers: runs that stand still hold up nobody who asks the daemon. One look asks for
- *    HD_DAEMON_ASK_NS in all; the next one goes on where it ended.
+ *    within HD_DAEMON_RETRY_NS until it answers, but for each HD_DAEMON_PATIENT-th time: runs that stand still hold up nobody who asks the daemon.
+ *    A look asks no further run after HD_DAEMON_ASK_NS; the next one goes on where it ended.
  * 8. A lease ends by itself: a run that hears no question of its scheduler for HD_DAEMON_ROUNDS rounds (for HD_DAEMON_ALONE_S at least)
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
  *
@@ -38,7 +38,8 @@
 #define HD_DAEMON_RETRY_NS  INT64_C(20000000)
 #define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* who takes over has so long to start, after it missed the coordinator */
 #define HD_DAEMON_ALONE_S   30.0
-enum { HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
+enum { HD_DAEMON_PATIENT = 8,             /* each so many questions a silent run has HD_DAEMON_ASK_NS again: it may be slow */
+       HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
        HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
 
 /* Files of a run that belongs to a scheduler. */

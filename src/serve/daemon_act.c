@@ -74,8 +74,8 @@ enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask
 	enum hd_err err = hd_control_path(w->run, "run.sock", addr, NULL);
 
 	if (!err)
-		err = hd_control_ask(addr, ask, w->silent ? HD_DAEMON_RETRY_NS : HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
-	w->silent = err && err != HD_E_INVAL;     /* that is an answer */
+		err = hd_control_ask(addr, ask, w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS : HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
+	w->silent = err == HD_E_PEERLOST ? w->silent + 1 : 0;    /* others are answers, or it does not listen yet */
 	return err;
 }
 

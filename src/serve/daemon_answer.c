@@ -421,6 +421,8 @@ ANSWER(policy)
 	const char *policy = "";
 	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
 
+	if (!err && *policy && d->draining)
+		return hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
 	if (!err && *policy) {
 		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
@@ -461,6 +463,8 @@ ANSWER(device)
 	}
 	if (!err && event.device == d->spec->pools->ndevices)
 		err = hd_fail(diag, HD_E_NOTFOUND, "there is no device \"%.80s\"", wanted);
+	if (!err && event.ok && d->draining)
+		err = hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
 	if (!err)
 		err = daemon_keep_out(d, event.device, !event.ok, diag);
 	if (!err)

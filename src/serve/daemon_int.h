@@ -19,7 +19,7 @@ struct watch {
 	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
 	uint32_t proc_lease;              /* for which it was */
 	bool told;                        /* SEEN was */
-	bool silent;                      /* it did not answer the last question */
+	uint32_t silent;                  /* questions in a row that it did not answer */
 	uint32_t n, scale;                /* workers that take part; that it should be told, 0: nothing */
 	uint64_t step;
 	double patience_s;                /* for who takes over */

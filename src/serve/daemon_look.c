@@ -39,6 +39,8 @@ enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *
 		err = hd_json_get_i64(json, "lease", 1, UINT32_MAX, &number, diag);
 	if (!err && hd_json_find(json, "for_s"))
 		err = hd_json_get_f64(json, "for_s", &for_s, diag);
+	if (!err && !(for_s >= 0 && for_s < 1e9))
+		err = hd_fail(diag, HD_E_INPUT, "%s/" HD_RUN_LEASE ": for_s is %g: seconds, from 0 on", run, for_s);
 	hd_arena_finish(&arena);
 	if (!err)
 		*held = (struct hd_run_held){ (uint64_t)of, (uint32_t)number, for_s };

@@ -158,6 +158,15 @@ static bool is_member(const struct hd_straggler *s, uint32_t worker)
 	return false;
 }
 
+static uint32_t first_after(const struct hd_straggler *s, uint32_t newest)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < s->n && s->worker[i].worker <= newest)
+		i++;
+	return s->worker[i].worker;
+}
+
 static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler_now *now, struct hd_straggler_action *action)
 {
 	int64_t waited = now->now_ns - s->asked_ns;
@@ -169,6 +178,7 @@ static void wait_for_the_other(struct hd_straggler *s, const struct hd_straggler
 	s->acted = s->steps;
 	if (gone) {
 		s->came = s->n && s->worker[s->n - 1].worker > s->newest;
+		s->newcomer = s->came ? first_after(s, s->newest) : 0;
 		s->boot_ns = s->came ? waited : s->boot_ns;
 		answer(action, HD_STRAGGLER_RELIEVED, s->asked_for, "worker %u %s %.1f s after another was asked for", s->asked_for,
 			s->came ? "was replaced" : "is gone", seconds(waited));
@@ -194,7 +204,7 @@ void hd_straggler_step(struct hd_straggler *s, const struct hd_straggler_now *no
 	const struct hd_straggler_worker *w = s->acted && s->steps < s->acted + DWELL ? NULL : s->rule->choose(s, now, action);
 	if (!w)
 		return;
-	if (s->came && w->worker > s->newest) {
+	if (s->came && w->worker == s->newcomer) {
 		s->over = true;
 		answer(action, HD_STRAGGLER_OVER, w->worker, "worker %u came in the place of a slow one and takes %.2f of the others' time, too: "
 			"it is not the worker; no more are asked for", w->worker, w->of_others);

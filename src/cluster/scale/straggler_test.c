@@ -151,6 +151,21 @@ static void who_comes_and_is_as_slow_is_the_last(void **state)
 	CHECK(g.last.worker == W && strstr(g.last.why, "it is not the worker"), "%s", g.last.why);
 }
 
+/* The one that came is well; much later another worker is slow, which took nobody's place. */
+static void a_later_slow_worker_is_relieved_as_well(void **state)
+{
+	struct stage g;
+	(void)state;
+
+	open_stage(&g, "ours", 1, half);
+	play(&g, 1000);
+	assert_int_equal(g.last.act, HD_STRAGGLER_RELIEVED);
+	g.worker[W - 1] = g.next++;               /* the one that came is gone, and a user's worker is there */
+	g.slow = g.worker[W - 1];
+	struct seen seen = play(&g, 1000);
+	CHECK(seen.n[HD_STRAGGLER_RELIEVE] == 1 && !seen.n[HD_STRAGGLER_OVER], "%s", g.last.why);
+}
+
 static void who_has_no_other_stays(void **state)
 {
 	struct stage g;
@@ -213,6 +228,7 @@ int main(void)
 		cmocka_unit_test(who_is_hardly_slow_or_only_for_moments_stays),
 		cmocka_unit_test(another_is_asked_for_only_if_that_pays),
 		cmocka_unit_test(who_comes_and_is_as_slow_is_the_last),
+		cmocka_unit_test(a_later_slow_worker_is_relieved_as_well),
 		cmocka_unit_test(who_has_no_other_stays),
 		cmocka_unit_test(flapping_does_not_oscillate),
 		cmocka_unit_test(the_rule_of_2020_replaces_below_0_8_of_the_median_and_spares_the_first),
