@@ -29,10 +29,11 @@ struct nash {
 	uint32_t *job, *type;                     /* [nx] of a column of shares */
 	uint32_t *zcol, *ucol;                    /* [njobs] */
 	double *w, *lo, *top, weight;             /* [njobs]; sum of w */
-	double *z;                                /* [njobs] of the last optimum */
+	double *z, *x;                            /* [njobs], [nx] of the last optimum */
 	struct hd_lp_result last;
 	uint32_t nlps, iterations;
 	double gap;
+	bool cut;                                 /* an optimum was not reached in HD_TURNS */
 };
 
 enum hd_err hd_nash_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
@@ -114,6 +115,8 @@ static enum hd_err columns(struct nash *n)
 				(double[]){ 1, -rate / n->seen.p[i], s->jobs[i].scale });
 		}
 	n->ncols = n->nx;
+	if (!(n->x = hd_arena_take(n->arena, n->nx + 1, sizeof *n->x)))
+		return no_memory(n);
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
 		if (n->seen.absent[i])
 			continue;
@@ -190,6 +193,8 @@ static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 			worth += n->seen.absent[i] || i == out ? 0 : n->w[i] * log(n->last.x[n->zcol[i]]);
 		for (uint32_t i = 0; worth > *best && i < s->njobs; i++)
 			n->z[i] = n->seen.absent[i] ? 0 : n->last.x[n->zcol[i]];
+		for (uint32_t k = 0; worth > *best && k < n->nx; k++)
+			n->x[k] = n->last.x[k];
 		*best = fmax(*best, worth);
 		if (n->last.objective - *best <= HD_NEAR * n->weight)
 			return HD_OK;
@@ -202,6 +207,7 @@ static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 				err = tangent(n, i, z);
 		}
 	}
+	n->cut = true;
 	return err;
 }
 
@@ -294,13 +300,14 @@ enum hd_err hd_nash_allocate(struct hd_policy *policy, const struct hd_sched_sta
 	if (!err && !x)
 		err = no_memory(&n);
 	for (uint32_t k = 0; !err && k < n.nx; k++)
-		x[k] = n.last.x[k];
+		x[k] = n.x[k];
 	for (uint32_t i = 0; !err && i < state->njobs; i++)
 		z[i] = n.z[i];
 	if (!err)
 		err = discounts(&n, z, f);
 	if (!err)
 		err = exact ? settled(&n, policy, z, f, out) : as_solved(&n, x, f, out);
+	out->cut |= n.cut;
 	if (!exact) {
 		out->nlps = n.nlps;
 		out->iterations = n.iterations;
