@@ -35,6 +35,18 @@ pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d
 over() { await test -f "$1/ckpt/step-000003000/MANIFEST.json" || failed "$1 did not end"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
 gone() { await nobody_of "$1" || failed "processes of $1 stay behind"; }
+# the run of $run is stopped wherever it is; one device comes to the same state in as many steps
+stops_with_bits_of_one()
+{
+	local status=0 digest
+	expect 0 heddle stop "$1"
+	wait $run || status=$?
+	[ $status -eq 75 ] || failed "$1: expected exit 75, got $status"
+	expect 0 heddle ckpt digest "$1"
+	digest=$(cat out)
+	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q -s "job.steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))"
+	same "$(number digest)" "$digest" "$3"
+}
 ends_well()
 {
 	over "$1"
@@ -192,14 +204,7 @@ END
 run=$!
 settled() { grep -qs '"kind":"autoscale".*settle on 1' tiny/events.ndjson && tail -n 1 tiny/metrics.ndjson | grep -q '"workers":1,'; }
 await settled || failed "it did not settle on 1: $(grep autoscale tiny/events.ndjson | tail -n 3)"
-expect 0 heddle stop tiny
-status=0
-wait $run || status=$?
-[ $status -eq 75 ] || failed "tiny: expected exit 75, got $status"
-expect 0 heddle ckpt digest tiny
-first=$(cat out)
-expect 0 heddle run tiny.yaml --out tiny1 --devices 1 --json -q -s "job.steps=$((10#$(ls tiny/ckpt | tail -n 1 | cut -d- -f2)))"
-same "$(number digest)" "$first" "a run that sizes itself"
+stops_with_bits_of_one tiny tiny.yaml "a run that sizes itself"
 "$HEDDLE_BIN" run long.yaml --out auto --workers 2 --devices 1 -q 2>log &
 reach auto 30
 expect 2 heddle scale auto auto --policy curv
@@ -234,14 +239,7 @@ await grep -q '"kind":"straggler".*was replaced' relief/events.ndjson || failed 
 grep -q '"kind":"straggler".*another in its place saves' relief/events.ndjson || failed "no reason was given"
 relief_has_two() { heddle status relief | grep -q '2 of 2 workers'; }
 await relief_has_two || failed "not two workers"
-expect 0 heddle stop relief
-status=0
-wait $run || status=$?
-[ $status -eq 75 ] || failed "relief: expected exit 75, got $status"
-expect 0 heddle ckpt digest relief
-first=$(cat out)
-expect 0 heddle run long.yaml --out relieved --devices 1 --json -q -s "job.steps=$((10#$(ls relief/ckpt | tail -n 1 | cut -d- -f2)))"
-same "$(number digest)" "$first" "a run in which a slow worker was replaced"
+stops_with_bits_of_one relief long.yaml "a run in which a slow worker was replaced"
 passed "another worker takes the place of a slow one, which goes then"
 
 # a narrower processor: the same bits under portable kernels, refused under a library's

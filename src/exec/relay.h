@@ -19,7 +19,6 @@
  *    same channel is HD_E_INTEGRITY, as is what comes to another place than that of its name: places are named anew with each step and map.
  * 3. Entries of the table are read and written here, on the wire's thread, while no pass or update is under way that
  *    touches them: a pass's own are put by the hand before its result, foreign ones are taken by the hand when it finishes.
- *
  * 4. Roots, their order, their places and what is posted are named from one exchange, of one step, at one time (open). While a step has
  *    begun and is not open, nothing is named, posted or taken.
  *
