@@ -76,6 +76,21 @@ grep -q '"kind":"lost"' moves/events.ndjson || failed "no event of a loss"
 if grep -q '"kind":"restore"' moves/events.ndjson; then failed "one loss at a time was too many"; fi
 passed "workers come, go and die one by one: slots move, and nothing is loaded from disk"
 
+# a view that begins at a step whose state is saved: its members have gone on while the scribe still gathers
+"$HEDDLE_BIN" run long.yaml --out often --workers 2 --devices 1 -q -s job.steps=800 -s checkpoint.every="1 steps" 2>log &
+run=$!
+reach often 3
+expect 0 heddle scale often 4 --wait
+for n in 2 3 1 3; do
+	heddle scale often $n --wait >out 2>err || break          # it may have ended
+done
+wait $run || failed "often ended with $?"
+expect 0 heddle run long.yaml --out short --devices 1 -q -s job.steps=800
+expect 0 heddle ckpt diff often short
+says IDENTICAL
+says 'digest logs agree'
+passed "views that begin where the state is saved: nobody waits for who waits for it"
+
 "$HEDDLE_BIN" run long.yaml --out orphan --workers 3 --devices 1 -q 2>log &
 reach orphan 300
 kill -9 $!

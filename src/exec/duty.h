@@ -52,7 +52,7 @@ struct hd_duty {
 	enum hd_duty_kind kind;
 	uint64_t step;
 	uint32_t pass, bucket, worker, number, nranges;
-	const uint8_t *own;               /* UPDATE: a byte for each bucket */
+	const uint8_t *own;               /* a byte for each bucket. UPDATE: to bring on; BOUNDARY, gathered: whose slots stay */
 	uint32_t round;                   /* COMPUTE: how often steps were cancelled before it was given */
 	bool flag, final, gathered;       /* gathered: of BOUNDARY: all slots that it saves are here */
 	const void *bytes;                /* LESSON */

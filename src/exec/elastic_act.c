@@ -128,7 +128,11 @@ ACT(warm)
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED });       /* hd_worker_create() has warmed all there is */
 }
 
-ACT(learn) { hd_elastic_learn(e, a->worker, a->step); }
+ACT(learn)
+{
+	hd_elastic_slots_forget(e);
+	hd_elastic_learn(e, a->worker, a->step);
+}
 ACT(donate) { hd_elastic_teach(e, a->worker, a->flag); }
 
 ACT(prepare)
@@ -402,6 +406,8 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 			hd_elastic_slots_gather(e, d);
 			break;
 		}
+		if (d->gathered)
+			hd_elastic_slots_saved(e);
 		hd_elastic_answer(e);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step, .halt = done->halt });
 		break;

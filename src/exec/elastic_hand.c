@@ -240,7 +240,7 @@ DUTY(boundary)
 	teach_all(e, &e->adopted, d->step, teaching_budget(e));
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
-		hd_share_drop_slots(e->worker);
+		hd_share_drop_slots(e->worker, d->own);
 	return err;
 }
 
@@ -302,7 +302,7 @@ DUTY(lesson)
 	if (d->step == 0) {
 		hd_pupil_finish(&e->pupil);
 		hd_share_own(e->worker, NULL);            /* slots come when it is a member */
-		hd_share_drop_slots(e->worker);
+		hd_share_drop_slots(e->worker, NULL);
 		e->adopted.epoch = e->prepared.epoch = 0;
 		err = hd_share_prepare(e->worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, diag);
 		if (!err)

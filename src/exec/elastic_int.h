@@ -12,9 +12,10 @@
 #include "exec/teach.h"
 
 enum {
-	HD_ASK_ID = 64,                   /* a control message of the pupil: u64 number of the piece that it wants */
-	HD_ASK_SLOTS_ID = 65,             /* of one who lacks slots: step, request, bucket (elastic_slots.c) */
+	HD_ASK_ID = HD_TELL_ASKS,         /* a control message of the pupil: u64 number of the piece that it wants */
+	HD_ASK_SLOTS_ID = HD_TELL_ASKS + 1,             /* of one who lacks slots: step, request, bucket (elastic_slots.c) */
 	HD_ELASTIC_SLOTS = 8,             /* buckets' slots asked for at a time */
+	HD_SLOTS_LATER = 64,              /* questions of others that wait for a step */
 	HD_ELASTIC_PUPILS = 4,            /* taught at a time */
 	HD_ELASTIC_ASKED = 2,             /* pieces asked for at a time */
 	HD_ELASTIC_LESSONS = 8,           /* buffers for them: those of earlier donors may be open */
@@ -45,16 +46,28 @@ struct hd_lesson { uint8_t *bytes; uint32_t worker, lessons; uint64_t number, re
 
 /* Slots of sharded state that are got from others. An ask of an earlier round stays open until its answer comes or its link is lost. */
 struct hd_slots_ask { uint8_t *bytes; uint32_t worker, bucket, round; uint64_t request; int64_t asked_ns; bool open; };
+/* Asked for by one who is in a step that is not begun here: answered when it is. */
+struct hd_slots_later { uint64_t step, request; uint32_t worker, bucket; };
 struct hd_slots_out { struct hd_slots_out *next; uint32_t worker; uint64_t request; uint8_t bytes[]; };
+enum hd_slots_work {
+	HD_SLOTS_IDLE,
+	HD_SLOTS_FETCH,                   /* those of the own chains come, for the step at hand */
+	HD_SLOTS_GATHER,                  /* all come, for `boundary` */
+	HD_SLOTS_SAVE,                    /* the hand has `boundary`, with all of them */
+};
 struct hd_slots {
-	bool under_way, saving;           /* saving: for `boundary`, else for the step at hand */
-	uint64_t step;
-	uint32_t epoch, round, left, tries;
+	enum hd_slots_work now;
+	bool fetch_due, gather_due;       /* and wait for their turn */
+	uint64_t step, fetch_step;
+	uint32_t fetch_epoch, round, left, tries;
 	uint8_t *want;                    /* owned: [nbuckets] */
+	uint8_t *keep;                    /* owned: [nbuckets] that were here before; the hand's while it saves */
 	uint8_t *own;                     /* owned: [nbuckets] those that the UPDATE given last brings on; the hand's until its FINISH */
 	struct hd_duty boundary;
 	struct hd_slots_ask ask[HD_ELASTIC_SLOTS];    /* bytes owned */
 	struct hd_slots_out *out;         /* owned: being sent */
+	struct hd_slots_later later[HD_SLOTS_LATER];
+	uint32_t nlater;
 };
 
 struct hd_elastic {
@@ -158,8 +171,12 @@ HD_MUST_USE enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_di
 void hd_elastic_slots_finish(struct hd_elastic *e);
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step);          /* of the own chains; then FETCHED */
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary);       /* all; then the duty again */
-void hd_elastic_slots_void(struct hd_elastic *e);
+void hd_elastic_slots_saved(struct hd_elastic *e);    /* that duty is done */
+void hd_elastic_slots_void(struct hd_elastic *e);      /* no fetch any more */
+void hd_elastic_slots_forget(struct hd_elastic *e);    /* nothing any more: the state comes from elsewhere */
 void hd_elastic_slots_ask(struct hd_elastic *e);      /* now and then */
+void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker);        /* it dropped something: what it is asked for is asked for again */
+void hd_elastic_slots_later(struct hd_elastic *e);    /* answers what waited for the step that is reached */
 void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len);
 bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival);       /* false: it is none of these */
 bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent);

@@ -5,9 +5,13 @@
 #include "base/alloc.h"
 #include "base/le.h"
 
-/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view, and for a scribe that saves them all. The one who
- * lacks them asks bucket by bucket, a few at a time, and asks again while one does not come. Slots stand still meanwhile (member.h, rule 7),
- * so both ends copy on the wire's thread. An answer of one byte says: not here, not of that step. */
+/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch), and for a scribe that saves them all
+ * (a gathering). The one who lacks them asks bucket by bucket, a few at a time, and asks again while one does not come. Slots stand still
+ * meanwhile (member.h, rule 7), so both ends copy on the wire's thread. Who is a step behind answers when it is there. An answer of one byte says:
+ * not here, not of that step.
+ *
+ * A member that becomes the scribe in a view that repairs a step may have fetched for that step already. So the two take turns, and what the hand
+ * drops when it has saved is what was gathered, nothing that this member is to keep. */
 
 enum { HD_ASK_SLOTS_BYTES = 20 };         /* u64 step, u64 request, u32 bucket */
 
@@ -26,10 +30,11 @@ enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
 
 	s->want = hd_alloc(e->nbuckets);
 	s->own = hd_alloc(e->nbuckets);
+	s->keep = hd_alloc(e->nbuckets);
 	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->want && e->copies; i++)
 		if (!(s->ask[i].bytes = hd_alloc(most_bytes(e))))
 			return hd_fail(diag, HD_E_NOMEM, "no memory for slots of others");
-	if (!s->want || !s->own)
+	if (!s->want || !s->own || !s->keep)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the slots of %u buckets", e->nbuckets);
 	memset(s->want, 0, e->nbuckets);
 	return HD_OK;
@@ -46,6 +51,7 @@ void hd_elastic_slots_finish(struct hd_elastic *e)
 	}
 	hd_free(e->slots.want);
 	hd_free(e->slots.own);
+	hd_free(e->slots.keep);
 }
 
 /* ---- who holds them ---- */
@@ -59,28 +65,58 @@ static struct hd_slots_out **sending(struct hd_elastic *e, uint32_t worker, uint
 	return at;
 }
 
-void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len)
+static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 {
-	if (len != HD_ASK_SLOTS_BYTES)
-		return;
-	uint64_t step = hd_get64(bytes), request = hd_get64(bytes + 8);
-	uint32_t bucket = hd_get32(bytes + 16);
-	bool here = bucket < e->nbuckets && hd_member_at(e->member) == step && hd_member_has_slots(e->member, bucket);
-	uint64_t n = here ? hd_share_slot_bytes(e->worker, bucket) : 0;
-	struct hd_slots_out *out = *sending(e, worker, request) ? NULL : hd_alloc(sizeof *out + (n ? n : 1));
+	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step && hd_member_has_slots(e->member, asked->bucket);
+	uint64_t n = here ? hd_share_slot_bytes(e->worker, asked->bucket) : 0;
+	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL : hd_alloc(sizeof *out + (n ? n : 1));
 
 	if (!out)
 		return;                   /* on its way, or no memory: it asks again */
-	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = worker, .request = request };
+	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker, .request = asked->request };
 	if (n)
-		hd_share_slot_get(e->worker, bucket, out->bytes);
+		hd_share_slot_get(e->worker, asked->bucket, out->bytes);
 	else
 		out->bytes[0] = 0;
-	const struct hd_answer a = { .request = request, .bytes = out->bytes, .len = n ? n : 1, .token = (uint64_t)(uintptr_t)out };
-	if (hd_hub_answer(&e->hub, worker, &a, NULL))
+	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1, .token = (uint64_t)(uintptr_t)out };
+	if (hd_hub_answer(&e->hub, asked->worker, &a, NULL))
 		hd_free(out);
 	else
 		e->slots.out = out;
+}
+
+static bool waits(const struct hd_slots *s, const struct hd_slots_later *asked)
+{
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].worker == asked->worker && s->later[i].request == asked->request)
+			return true;
+	return false;
+}
+
+void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len)
+{
+	struct hd_slots *s = &e->slots;
+
+	if (len != HD_ASK_SLOTS_BYTES)
+		return;
+	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker, hd_get32(bytes + 16) };
+	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
+		answer(e, &asked);
+	else if (!waits(s, &asked))
+		s->later[s->nlater++] = asked;
+}
+
+void hd_elastic_slots_later(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].step > hd_member_at(e->member))
+			s->later[n++] = s->later[i];
+		else
+			answer(e, &s->later[i]);
+	s->nlater = n;
 }
 
 bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
@@ -129,6 +165,15 @@ static void ask(struct hd_elastic *e, struct hd_slots_ask *a, int64_t now)
 		a->asked_ns = now;
 }
 
+void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker)
+{
+	struct hd_slots *s = &e->slots;
+
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
+		if (s->ask[i].open && s->ask[i].worker == worker && s->ask[i].round == s->round)
+			ask(e, &s->ask[i], hd_clock_now_ns(e->spec->clock));
+}
+
 void hd_elastic_slots_ask(struct hd_elastic *e)
 {
 	struct hd_slots *s = &e->slots;
@@ -152,23 +197,7 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 	}
 }
 
-static void over(struct hd_elastic *e)
-{
-	struct hd_slots *s = &e->slots;
-	struct hd_duty boundary = s->boundary;
-	struct hd_diag diag = { "" };
-
-	if (s->left || !s->under_way)
-		return;
-	s->under_way = false;
-	boundary.gathered = true;
-	if (!s->saving)
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = s->epoch, .step = s->step });
-	else if (hd_duties_give(&e->duties, &boundary, &diag))
-		hd_elastic_fail(e, HD_E_BUG, &diag);
-}
-
-static void want(struct hd_elastic *e, uint64_t step, bool saving)
+static void want(struct hd_elastic *e, uint64_t step)
 {
 	struct hd_slots *s = &e->slots;
 	const struct hd_exchange *x = hd_member_exchange(e->member);
@@ -176,33 +205,97 @@ static void want(struct hd_elastic *e, uint64_t step, bool saving)
 	s->round++;
 	s->left = 0;
 	s->step = step;
-	s->epoch = hd_member_epoch(e->member);
-	s->saving = saving;
-	s->under_way = true;
 	for (uint32_t b = 0; b < e->nbuckets; b++) {
-		s->want[b] = hd_share_slot_bytes(e->worker, b) && (saving || hd_exchange_chained(x, b)) && !hd_member_has_slots(e->member, b);
+		s->keep[b] = hd_member_has_slots(e->member, b);
+		s->want[b] = hd_share_slot_bytes(e->worker, b) && (s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
 		s->left += s->want[b];
 	}
 	hd_elastic_slots_ask(e);
-	over(e);
 }
 
-void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { want(e, step, false); }
+static void save(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+	struct hd_duty boundary = s->boundary;
+	struct hd_diag diag = { "" };
+
+	s->now = HD_SLOTS_SAVE;
+	boundary.gathered = true;
+	boundary.own = s->keep;
+	if (hd_duties_give(&e->duties, &boundary, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
+/* What is due begins, and what is complete ends; telling so may make something due. */
+static void go_on(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+
+	for (;;) {
+		if (s->now == HD_SLOTS_IDLE && s->gather_due) {
+			s->gather_due = false;
+			s->now = HD_SLOTS_GATHER;
+			want(e, s->boundary.step);
+		} else if (s->now == HD_SLOTS_IDLE && s->fetch_due) {
+			s->fetch_due = false;
+			s->now = HD_SLOTS_FETCH;
+			want(e, s->fetch_step);
+		} else if (s->now == HD_SLOTS_GATHER && !s->left) {
+			save(e);
+		} else if (s->now == HD_SLOTS_FETCH && !s->left) {
+			s->now = HD_SLOTS_IDLE;
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = s->fetch_epoch, .step = s->step });
+		} else {
+			return;
+		}
+	}
+}
+
+static void end(struct hd_elastic *e, enum hd_slots_work work)
+{
+	if (e->slots.now == work) {
+		e->slots.now = HD_SLOTS_IDLE;
+		e->slots.left = 0;
+		e->slots.round++;
+	}
+}
+
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step)
+{
+	e->slots.fetch_due = true;
+	e->slots.fetch_step = step;
+	e->slots.fetch_epoch = hd_member_epoch(e->member);
+	go_on(e);
+}
 
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary)
 {
+	if (boundary->step != hd_member_at(e->member))
+		return;                   /* all began again from disk meanwhile: that boundary is of no step any more */
 	e->slots.boundary = *boundary;
-	want(e, boundary->step, true);
+	e->slots.gather_due = true;
+	go_on(e);
 }
 
-/* A step begins, or begins again: who was to fetch for it is told so after this. */
+void hd_elastic_slots_saved(struct hd_elastic *e)
+{
+	end(e, HD_SLOTS_SAVE);
+	go_on(e);
+}
+
+/* A step begins, or begins again: who is to fetch for it is told so after this. */
 void hd_elastic_slots_void(struct hd_elastic *e)
 {
-	if (e->slots.saving)
-		return;
-	e->slots.round++;
-	e->slots.left = 0;
-	e->slots.under_way = false;
+	e->slots.fetch_due = false;
+	end(e, HD_SLOTS_FETCH);
+	go_on(e);
+}
+
+void hd_elastic_slots_forget(struct hd_elastic *e)
+{
+	e->slots.gather_due = false;
+	end(e, HD_SLOTS_GATHER);
+	hd_elastic_slots_void(e);
 }
 
 bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival)
@@ -225,7 +318,7 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		s->want[a->bucket] = 0;
 		s->left--;
 		hd_elastic_slots_ask(e);
-		over(e);
+		go_on(e);
 		return true;
 	}
 	return false;
@@ -233,7 +326,14 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 
 void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker)
 {
+	struct hd_slots *s = &e->slots;
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
-		if (e->slots.ask[i].worker == worker)
-			e->slots.ask[i].open = false;
+		if (s->ask[i].worker == worker)
+			s->ask[i].open = false;
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].worker != worker)
+			s->later[n++] = s->later[i];
+	s->nlater = n;
 }

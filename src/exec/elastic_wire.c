@@ -132,11 +132,11 @@ static void on_sent(void *self, const struct hd_sent *sent)
 		hd_elastic_piece_sent(self, sent);
 }
 
+/* The coordinator says what became of us. */
 static void on_stale(void *self, uint32_t worker, uint32_t epoch)
 {
-	(void)self;
-	(void)worker;
-	(void)epoch;                      /* the coordinator says what became of us; a frame that was dropped is asked for again */
+	(void)epoch;
+	hd_elastic_slots_again(self, worker);
 }
 
 static void on_ahead(void *self, uint32_t worker, uint32_t epoch)
@@ -222,6 +222,7 @@ void hd_elastic_wire(void *elastic)
 		if (err)
 			hd_elastic_fail(e, err, &diag);
 		hd_elastic_results(e);
+		hd_elastic_slots_later(e);
 		tell_notes(e);
 		if (hd_clock_now_ns(e->spec->clock) >= next) {
 			look_at_wish(e);

@@ -30,10 +30,10 @@ void hd_share_own(struct hd_worker *w, const uint8_t *own)
 
 bool hd_share_whole(const struct hd_worker *w) { return !nslots(w) || !memchr(w->own, 0, w->nbuckets); }
 
-void hd_share_drop_slots(struct hd_worker *w)
+void hd_share_drop_slots(struct hd_worker *w, const uint8_t *keep)
 {
 	for (uint32_t b = 0; b < w->nbuckets && w->sharded; b++)
-		if (!w->own[b])
+		if (!keep || !keep[b])
 			drop(w, b);
 }
 
@@ -200,6 +200,6 @@ enum hd_err hd_sharded_finish(struct hd_worker *w, struct hd_diag *diag)
 	enum hd_err err = hd_worker_all(w, take_up, diag);
 
 	if (!err)
-		hd_share_drop_slots(w);
+		hd_share_drop_slots(w, w->own);
 	return err;
 }

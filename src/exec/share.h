@@ -161,7 +161,7 @@ void hd_share_digest_put(struct hd_worker *worker, uint32_t bucket, const uint8_
 uint64_t hd_share_slot_bytes(const struct hd_worker *worker, uint32_t bucket);
 void hd_share_slot_get(const struct hd_worker *worker, uint32_t bucket, uint8_t *bytes);
 HD_MUST_USE enum hd_err hd_share_slot_put(struct hd_worker *worker, uint32_t bucket, const uint8_t *bytes, uint64_t len, struct hd_diag *diag);
-void hd_share_drop_slots(struct hd_worker *worker);
+void hd_share_drop_slots(struct hd_worker *worker, const uint8_t *keep);        /* but those of the buckets with a byte; NULL: all */
 
 /* ---- the state, handed to who learns; between two steps ---- */
 

@@ -262,6 +262,10 @@ void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (voi
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step) { (void)e; (void)step; }
 void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary) { (void)e; (void)boundary; }
 void hd_elastic_slots_void(struct hd_elastic *e) { (void)e; }
+void hd_elastic_slots_saved(struct hd_elastic *e) { (void)e; }
+void hd_elastic_slots_forget(struct hd_elastic *e) { (void)e; }
+void hd_elastic_slots_later(struct hd_elastic *e) { (void)e; }
+void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_slots_ask(struct hd_elastic *e) { (void)e; }
 void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len) { (void)e; (void)worker; (void)bytes; (void)len; }
 bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival) { (void)e; (void)arrival; return false; }

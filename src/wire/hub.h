@@ -23,8 +23,9 @@
  *     buffers are granted from the start (`slots`); each further post grants one more. A transfer
  *     that finds no grant waits and holds up nothing.
  *  6. Control messages and bulk do not end with an epoch, but what arrives from an epoch that is over here is
- *     dropped, and the sender hears `stale`. Links with a coordinator are not fenced: their messages say
- *     the epoch and the receiver judges.
+ *     dropped, and the sender hears `stale`. Bulk, and messages that ask for it, go out in the decided epoch when the
+ *     other end is in that already: what they say holds in both. Links with a coordinator are not fenced:
+ *     their messages say the epoch and the receiver judges.
  *  7. Memory is taken in hd_hub_init(), for a connection when it is opened, and in hd_hub_channel(); else nothing is allocated.
  *  8. Everything is bounded, and every wait has a deadline made of T (`workers.detect`):
  *     connect T; greeting 5 T; a frame that stands still T; silence T: `suspect`, 8 T: closed.
@@ -51,6 +52,7 @@
 enum {
 	HD_TELL_MAX = 1 << 20,            /* bytes of a control message */
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
+	HD_TELL_ASKS = 64,                /* from here on: messages that ask for bulk (6) */
 	HD_HUB_PEERS = 64,                /* greatest peers_cap: members of larger jobs are told along a tree */
 	HD_HUB_GREETING = 64,             /* connections not greeted yet, of other machines, and as many of this one; the newest beyond is refused */
 	HD_HUB_LISTENERS = 4,

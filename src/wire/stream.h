@@ -16,7 +16,8 @@
  *     the calls, one after the other: at most one is incomplete at the receiver.
  *  5. Fence (config.fenced): frames of the current and the decided epoch are accepted; of an older one dropped, counted, and
  *     answered STALE once per epoch; of a newer one: nothing is read until it is known (hd_stream_held()).
- *     OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames agree.
+ *     OPEN of a planned stream, SLOT and PRIO go only after both ends' EPOCH frames agree. Bulk, and messages from id HD_TELL_ASKS on, are
+ *     sent as of the decided epoch once the peer has named it.
  *  6. An EPOCH frame ends the planned streams of earlier epochs in its direction without more words.
  *  7. At most HD_STREAMS_OPEN streams are under way in one direction.
  *

@@ -90,6 +90,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	struct hd_wire_events events;
 	struct hd_memory block;           /* owned: all arrays below but the rows */
 	uint32_t epoch, next, peer_epoch;
+	uint32_t heard_epoch;             /* the greatest that the peer has named */
 	struct hd_hash plan, peer_plan;
 	bool has_channel, peer_has_epoch, open;       /* open: both EPOCH frames agree */
 	enum hd_close doomed;
@@ -109,7 +110,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint8_t *ring;                    /* TELL_RING */
 	size_t ring_first, ring_end, ring_next, ring_wrap;        /* oldest, free, to be committed; where the top part ends, 0: not wrapped */
 	uint32_t n_ring, n_told;          /* messages in the ring; of them not wholly committed */
-	uint32_t told_at, told_stream;    /* of the one being committed */
+	uint32_t told_at, told_stream, told_epoch;    /* of the one being committed */
 	struct entry entries[ENTRIES];
 	uint32_t first_entry, n_entries;
 	size_t committed_bytes;

@@ -161,7 +161,9 @@ static enum hd_close stale_message(struct hd_stream *s, const struct incoming *i
 {
 	if (in->control_id != HD_CONTROL_STALE || in->total != 4)
 		return breach(s, HD_CLOSE_ORDER, diag, "a control message of the room that is not known");
-	s->events.stale(s->events.self, s->config.peer, hd_get32(s->message));
+	uint32_t epoch = hd_get32(s->message);
+	s->heard_epoch = epoch > s->heard_epoch ? epoch : s->heard_epoch;
+	s->events.stale(s->events.self, s->config.peer, epoch);
 	return HD_CLOSE_NONE;
 }
 
@@ -188,6 +190,7 @@ static enum verdict fence(struct hd_stream *s, const struct hd_frame *frame)
 {
 	uint8_t epoch[4];
 
+	s->heard_epoch = frame->epoch > s->heard_epoch ? frame->epoch : s->heard_epoch;
 	bool fenced = frame->class == HD_CLASS_PLANNED || (s->config.fenced && hd_frame_is_fenced(frame->type));
 	if (!fenced || frame->epoch == s->epoch || frame->epoch == s->next)
 		return ACCEPT;

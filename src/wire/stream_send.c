@@ -390,11 +390,17 @@ void hd_stream_bye(struct hd_stream *s, enum hd_close why, const char *text)
 
 static uint64_t stamp(struct hd_stream *s) { return s->config.stamp(s->config.stamp_self); }
 
+/* Of bulk, and of what asks for it: a peer that has gone on to the decided epoch would drop what is said in the present one. */
+static uint32_t bulk_epoch(const struct hd_stream *s)
+{
+	return s->heard_epoch > s->epoch && s->heard_epoch <= s->next ? s->heard_epoch : s->epoch;
+}
+
 /* Adds a frame to an entry's head; its payload is `small` (of frame.len bytes, if not NULL) or lies in bytes. */
 static void put_frame(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const uint8_t *small, const uint8_t *bytes)
 {
 	assert(entry->head_len + HD_FRAME_HEADER + (small ? frame.len : 0) <= HEAD_CAP);
-	frame.epoch = s->epoch;
+	frame.epoch = frame.epoch ? frame.epoch : s->epoch;
 	if (s->config.payload_crc && frame.len) {
 		frame.flags |= HD_FRAME_CRC;
 		frame.payload_crc = hd_crc32c(0, small ? small : bytes, frame.len);
@@ -554,14 +560,15 @@ static bool put_next_small(struct hd_stream *s)
 	return false;
 }
 
-static void put_open(struct hd_stream *s, struct entry *entry, uint8_t class, uint32_t stream, uint64_t step, int32_t priority,
-		     const struct hd_open_payload *open)
+/* `frame`: all but type and length. */
+static void put_open(struct hd_stream *s, struct entry *entry, struct hd_frame frame, const struct hd_open_payload *open)
 {
 	uint8_t bytes[hd_open_len];
 
 	hd_open_put(open, bytes);
-	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_OPEN, .class = class, .stream = stream, .step = step, .priority = priority,
-		.len = hd_open_len }, bytes, NULL);
+	frame.type = HD_FRAME_OPEN;
+	frame.len = hd_open_len;
+	put_frame(s, entry, frame, bytes, NULL);
 }
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -575,14 +582,16 @@ static void commit_told(struct hd_stream *s, uint64_t room)
 	memcpy(&told, at, sizeof told);
 	if (!s->told_at) {
 		s->told_stream = ++s->last_stream;
-		put_open(s, entry, HD_CLASS_CONTROL, s->told_stream, told.step, 0,
+		s->told_epoch = told.id >= HD_TELL_ASKS ? bulk_epoch(s) : 0;
+		put_open(s, entry, (struct hd_frame){ .class = HD_CLASS_CONTROL, .epoch = s->told_epoch, .stream = s->told_stream, .step = told.step },
 			&(struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, told.len, told.id, 0 });
 	}
 	uint32_t piece = (uint32_t)least(told.len - s->told_at, least(room, s->credit[HD_CLASS_CONTROL]));
 	bool last = s->told_at + piece == told.len;
 	if (piece)
 		put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = HD_CLASS_CONTROL, .flags = last ? HD_FRAME_LAST : 0,
-			.stream = s->told_stream, .step = told.step, .offset = s->told_at, .len = piece }, NULL, at + sizeof told + s->told_at);
+			.epoch = s->told_epoch, .stream = s->told_stream, .step = told.step, .offset = s->told_at, .len = piece }, NULL,
+			at + sizeof told + s->told_at);
 	s->credit[HD_CLASS_CONTROL] -= piece;
 	s->committed_bytes += piece;
 	s->told_at += piece;
@@ -599,17 +608,18 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 	struct job *job = &s->jobs[at];
 	struct entry *entry = entry_new(s);
 	uint8_t class = class_of(job);
+	uint32_t epoch = class == HD_CLASS_BULK ? bulk_epoch(s) : 0;
 
 	if (!job->stream) {
 		job->stream = ++s->last_stream;
 		job->sent.first_ns = now;
 		s->n_open[class]++;
-		put_open(s, entry, class, job->stream, job->step, job->priority,
+		put_open(s, entry, (struct hd_frame){ .class = class, .epoch = epoch, .stream = job->stream, .step = job->step, .priority = job->priority },
 			&(struct hd_open_payload){ job->transfer, (uint32_t)job->kind, job->len, job->sent.flow, job->request });
 	}
 	uint32_t piece = (uint32_t)least(job->len - job->at, class == HD_CLASS_BULK ? least(room, s->credit[class]) : room);
 	bool last = job->at + piece == job->len;
-	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = last ? HD_FRAME_LAST : 0, .stream = job->stream,
+	put_frame(s, entry, (struct hd_frame){ .type = HD_FRAME_DATA, .class = class, .flags = last ? HD_FRAME_LAST : 0, .epoch = epoch, .stream = job->stream,
 		.step = job->step, .offset = job->at, .priority = job->priority, .len = piece }, NULL, job->bytes + job->at);
 	entry->job = at;
 	job->committed++;

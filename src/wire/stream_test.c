@@ -645,6 +645,39 @@ static void bulk_that_the_fence_cuts_off_is_told_to_both(void **state)
 	pair_free(p);
 }
 
+/* A scribe that saves at the step where a view begins asks members that have gone on already, and is asked by them. */
+static void questions_and_bulk_reach_who_is_in_the_decided_epoch_already(void **state)
+{
+	struct pair *p = pair_make(true, true, 1);
+	uint8_t bytes[300] = { 1, 2, 3 }, into[2][300] = { { 0 } };
+	struct hd_hub_stats stats = { 0 };
+
+	(void)state;
+	hd_stream_decided(p->stream[0], 4);
+	hd_stream_epoch(p->stream[1], 4, plan_a);
+	assert_int_equal(hd_stream_channel(p->stream[1], NULL, 0, NULL, 0, NULL), HD_OK);
+	pair_run(p);                                      /* its EPOCH is heard; nothing was dropped */
+	assert_int_equal(hd_stream_expect(p->stream[0], 7, into[0], 300, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_tell(p->stream[0], HD_TELL_ASKS, 1, "abc", 3, NULL), HD_OK);
+	assert_int_equal(hd_stream_expect(p->stream[1], 8, into[1], 300, 0, NULL), HD_OK);
+	pair_run(p);
+	assert_int_equal(p->heard[1].n_messages, 1);
+	assert_int_equal(hd_stream_answer(p->stream[1], &(struct hd_answer){ .request = 7, .bytes = bytes, .len = 300 }, 0, NULL), HD_OK);
+	assert_int_equal(hd_stream_answer(p->stream[0], &(struct hd_answer){ .request = 8, .bytes = bytes, .len = 300 }, 0, NULL), HD_OK);
+	pair_run(p);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p->heard[i].n_arrivals, 1);
+		assert_int_equal(p->heard[i].arrivals[0].err, HD_OK);
+		assert_memory_equal(into[i], bytes, 300);
+	}
+	assert_int_equal(hd_stream_tell(p->stream[0], HD_TELL_ASKS - 1, 1, "abc", 3, NULL), HD_OK);
+	pair_run(p);                                      /* any other message stays one of the epoch that is over there */
+	assert_int_equal(p->heard[1].n_messages, 1);
+	hd_stream_stats(p->stream[1], &stats);
+	assert_int_equal(stats.dropped_stale, 2);
+	pair_free(p);
+}
+
 static void different_plans_of_one_epoch_close_the_connection(void **state)
 {
 	struct pair *p = pair_make(true, true, 1);
@@ -797,6 +830,7 @@ int main(void)
 		cmocka_unit_test(frames_of_an_unknown_epoch_are_held_until_it_is_known),
 		cmocka_unit_test(a_link_with_a_coordinator_is_not_fenced),
 		cmocka_unit_test(bulk_that_the_fence_cuts_off_is_told_to_both),
+		cmocka_unit_test(questions_and_bulk_reach_who_is_in_the_decided_epoch_already),
 		cmocka_unit_test(different_plans_of_one_epoch_close_the_connection),
 		cmocka_unit_test(what_was_told_goes_before_a_good_bye_and_nothing_after),
 		cmocka_unit_test(a_lost_connection_reports_every_send_once),
