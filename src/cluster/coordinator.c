@@ -512,7 +512,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 {
 	if (!w->draining)
 		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
-	if (msg->gone || w->state != HD_W_MEMBER) {
+	if (msg->gone || (w->state != HD_W_MEMBER && !w->decided)) {      /* who was decided into a view may be a member there */
 		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 			hd_co_void(co);
 		if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker)) {
@@ -554,10 +554,10 @@ static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, co
 	a->text = text ? text : "";
 }
 
-/* From whom it was to learn: of another donor it tells what is past, or what the coordinator before arranged. */
+/* Of another lesson it tells what is past, or what the coordinator before arranged. */
 static void on_learned(struct hd_co_worker *w, const struct hd_msg_learned *msg)
 {
-	if (w->state == HD_W_LEARNING && msg->donor == w->donor)
+	if (w->state == HD_W_LEARNING && msg->donor == w->donor && msg->lesson == w->lesson)
 		w->state = HD_W_READY;
 	else if (w->state == HD_W_ADMITTED)
 		w->state = HD_W_STANDBY;

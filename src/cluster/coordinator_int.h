@@ -21,6 +21,7 @@ struct hd_co_worker {
 	uint64_t id_serial;               /* its id is stored with that record */
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;
+	uint64_t lesson;                  /* what it learns, as LEARN names it */
 	uint64_t sealed;
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
@@ -66,6 +67,7 @@ struct hd_coordinator {
 
 	enum hd_co_phase phase;
 	struct hd_co_worker worker[HD_MAX_WORKERS];
+	uint32_t lessons;                 /* given by donors in this term */
 	uint64_t *sums;                   /* owned: bitmaps of all answers */
 	uint32_t words;
 

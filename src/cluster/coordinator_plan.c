@@ -67,7 +67,7 @@ static void say_learn(struct hd_coordinator *co, const struct hd_co_worker *w)
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_LEARN);
 
 	if (msg)
-		msg->learn = (struct hd_msg_learn){ w->donor, co->config.step };
+		msg->learn = (struct hd_msg_learn){ w->donor, w->lesson };
 	hd_co_send(co, w, msg);
 }
 
@@ -107,6 +107,7 @@ static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
 		return;
 	w->state = HD_W_LEARNING;
 	w->donor = donor ? donor->worker : HD_NOBODY;
+	w->lesson = donor ? (uint64_t)co->record.term << 32 | ++co->lessons : co->config.step;
 	say_learn(co, w);
 	if (donor)
 		say_donate(co, donor->worker, w->worker, true);

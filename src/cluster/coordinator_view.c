@@ -473,12 +473,12 @@ static void in_force(struct hd_coordinator *co)
 			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
 			w->warm = true;
 		}
-		bool behind = m == HD_NOBODY && w->state == HD_W_READY && w->decided && w->answer.said && w->answer.at < o->step;
+		bool skipped = m == HD_NOBODY && w->state == HD_W_READY && w->decided;
 		w->asked = w->decided = false;
 		if (w->up)
 			view_say(co, w);
-		if (behind)
-			hd_co_unlearn(co, w);             /* who donated took it for a member, and sent it no step since */
+		if (skipped)
+			hd_co_unlearn(co, w);             /* who donated may have taken it for a member, and sent it no step since */
 		if (m == HD_NOBODY && !hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
 			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member, is not followed by anything */
 		if (co->halting)

@@ -365,33 +365,32 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 	s->commit_ns = s->now;
 }
 
-/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
-static void check_lost(struct sim *s)
-{
-	for (uint32_t i = 0; i < SIM_PROCS; i++) {
-		const struct sim_proc *p = &s->proc[i];
-		if (p->alive && !p->paused && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) && !link_of(s, i, SIM_CO)->silent[0] &&
-		    !link_of(s, i, SIM_CO)->silent[1] && s->now - s->slow_until > 2 * SIM_T &&
-		    s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T && s->now - p->paused_until > 2 * SIM_T)
-			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk", p->id, (unsigned long long)p->version);
-	}
-}
-
 static bool is_well(struct sim *s, uint32_t i)
 {
 	const struct sim_proc *p = &s->proc[i];
 
-	return p->alive && !p->paused && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) && !link_of(s, i, SIM_CO)->silent[0] &&
-		!link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T && s->now - p->paused_until > 2 * SIM_T;
+	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) &&
+		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
+		s->now - p->paused_until > 2 * SIM_T;
 }
 
-/* Slots may be called lost when those of some bucket are with nobody who is well, or the sum that they want is not. */
+/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
+static void check_lost(struct sim *s)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (is_well(s, i) && s->now - s->slow_until > 2 * SIM_T)
+			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk", s->proc[i].id,
+				(unsigned long long)s->proc[i].version);
+}
+
+/* Slots may be called lost when those of some bucket are with nobody who is well (and has had them for longer than its word of it may be under
+ * way), or the sum that they want is not. */
 static void check_slots_lost(struct sim *s)
 {
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
 		bool slots = false, sum = false, parm = false;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
-			slots |= is_well(s, i) && s->proc[i].slot[b];
+			slots |= is_well(s, i) && s->proc[i].slot[b] && (!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
 			sum |= is_well(s, i) && s->proc[i].sum_here[b];
 			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
 		}
@@ -429,6 +428,7 @@ static void over(struct sim *s, const struct hd_co_action *a)
 static void perform(struct sim *s, const struct hd_co_action *a)
 {
 	struct sim_event stored = { .kind = EV_STORED, .gen = s->co_gen };
+	uint32_t slot;
 
 	if (s->line)
 		sim_say(s, "    coordinator: %d worker %u step %llu %s %s %s", (int)a->kind, a->worker, (unsigned long long)a->step,
@@ -453,7 +453,11 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		for (uint32_t i = 0; i < a->n; i++)
 			sim_start(s, between(s, 20 * SIM_MS, 800 * SIM_MS));
 		break;
-	case HD_CO_DO_END:    break;
+	case HD_CO_DO_END:
+		slot = sim_slot(s, a->worker);
+		if (slot < SIM_PROCS && !is_well(s, slot))
+			s->proc[slot].cut_off = true;             /* though its link may be there again before it hears of it */
+		break;
 	case HD_CO_DO_RESTORE:
 		if (!s->gave_up)
 			check_lost(s);
@@ -529,12 +533,14 @@ static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
 static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
 {
 	struct sim_proc *p = &s->proc[slot];
+	int64_t from = p->paused_until > s->now ? p->paused_until : s->now, more = s->now + length - from;
 
 	sim_say(s, "worker %u stands still for %.3f s", p->id, (double)length / 1e9);
 	p->paused = true;
-	if (s->now + length > p->paused_until)
-		p->paused_until = s->now + length;
-	p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + length;
+	if (more > 0) {
+		p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + more;
+		p->paused_until = from + more;
+	}
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		if (i != slot && link_of(s, slot, i)->up)
 			mute(s, slot, i, length);

@@ -52,6 +52,7 @@ struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2
 
 struct sim_proc {
 	bool alive, paused, exited, remote;
+	bool cut_off;                     /* the coordinator called it dead, and had reason to */
 	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
 	int64_t paused_until, busy_until;
 	uint64_t nonce;
@@ -78,6 +79,7 @@ struct sim_proc {
 	bool posted;
 	/* sharded state */
 	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
+	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
 	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS];
 	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
 	uint64_t want_step;

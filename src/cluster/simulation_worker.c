@@ -297,8 +297,10 @@ static void take_slot(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	if (from->alive && from->id == k->from && from->epoch == p->epoch && from->slot[k->bucket] != k->step + 1)       /* it is read while it is sent */
 		sim_bad(s, "slots", "worker %u changes bucket %u of X_%llu while %u gets it", k->from, k->bucket, (unsigned long long)k->step, p->id);
 	p->want &= ~(1u << k->bucket);
-	if (!p->saving)
+	if (!p->saving) {
 		p->slot[k->bucket] = k->step + 1;
+		p->slot_ns[k->bucket] = s->now;
+	}
 	if (p->want)
 		return;
 	if (p->saving)
@@ -482,7 +484,8 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	p->has_state = false;
+	p->has_state = p->saving = false;
+	p->want = 0;                                      /* as in the runtime: the state comes from elsewhere */
 	p->learns_from = a->worker;
 	if (a->worker == HD_NOBODY && p->remote)
 		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id, (unsigned long long)a->step);

@@ -239,7 +239,7 @@ void hd_member_watch(struct hd_member *m)
 {
 	for (uint32_t i = 0; i < m->view.nmembers; i++) {
 		struct hd_member_peer *peer = m->view.member[i] == m->worker ? NULL : peer_add(m, m->view.member[i]);
-		if (peer && !peer->up && peer->suspicion == HD_HEARD) {
+		if (peer && !peer->up) {                  /* said again: what a newcomer reports is not kept */
 			peer->suspicion = HD_CLOSED;
 			m->peer_lost = true;
 			say_suspect(m, peer->worker, HD_CLOSED);
@@ -269,7 +269,7 @@ void hd_member_say_learned(struct hd_member *m)
 	if (!msg)
 		return;
 	msg->learned.donor = m->from.donor;
-	msg->learned.step = m->at;
+	msg->learned.lesson = m->from.lesson;
 	hd_member_say(m, msg);
 }
 
@@ -398,7 +398,7 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 {
 	if (m->state != HD_ADMITTED && m->state != HD_LEARNING)
 		return;
-	if (m->learning && m->from.donor == msg->donor && m->from.step == msg->step) {
+	if (m->learning && m->from.donor == msg->donor && m->from.lesson == msg->lesson) {
 		if (m->learned)
 			hd_member_say_learned(m);
 		return;
@@ -411,7 +411,7 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 	m->from = *msg;
 	struct hd_member_action *a = hd_member_act(m, HD_DO_LEARN);
 	a->worker = msg->donor;
-	a->step = msg->step;
+	a->step = msg->lesson;
 }
 
 static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)

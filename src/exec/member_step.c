@@ -150,6 +150,8 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
 	m->fetched = true;
+	if (m->held && m->status_said)                    /* what was said is less than there is: nobody need go back to the disk for it */
+		hd_member_status(m);
 	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
 		msg->halt.step = m->at;
 		if (m->view.member[i] != m->worker)

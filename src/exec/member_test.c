@@ -31,13 +31,13 @@ static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_
 	static const uint32_t member[] = { 0, 1 }, ndevices[] = { 1, 1 };
 	static const uint64_t at[] = { 0, 0 };
 	struct hd_passes passes = { 0 };
-	const struct hd_have nobody = { 0, 0 };
+	const struct hd_have nobody = { 0, 0 }, other = { 0, 2 };
 
 	hd_view_even(&w->view, epoch, member, ndevices, n, 2);
 	assert_int_equal(hd_passes_of_view(&passes, &w->view), HD_OK);
 	hear(w, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = epoch });
 	struct hd_msg msg = { .kind = HD_MSG_VIEW, .epoch = epoch, .view = { .afresh = afresh, .hold = afresh, .halt = HD_NO_STEP,
-		.nmember = n, .member = member, .nat = n, .at = at, .nrank = w->view.nranks, .rank = w->view.rank } };
+		.nmember = n, .member = member, .nat = n, .at = at, .nrank = w->view.nranks, .rank = w->view.rank, .nchain = 1, .chain = &other } };
 	if (again) {
 		msg.view.npass = passes.npasses;
 		msg.view.pass = passes.pass;
@@ -49,10 +49,11 @@ static struct hd_member_actions enter(struct at_work *w, uint32_t epoch, uint32_
 	return hear(w, msg);
 }
 
-/* Both have begun step 0 in epoch 1. */
-static void set_up(struct at_work *w)
+/* Both have begun step 0 in epoch 1. Sharded state: worker 1 alone has slots. */
+static void set_up(struct at_work *w, uint32_t copies)
 {
-	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
+	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .copies = copies, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1,
+		.nonce = 7 };
 	uint32_t begun;
 
 	memset(w, 0, sizeof *w);
@@ -60,7 +61,7 @@ static void set_up(struct at_work *w)
 	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
 	hear(w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 0, 7 } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_WARMED });
-	hear(w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { HD_NOBODY, 0 } });
+	hear(w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { copies ? 1 : HD_NOBODY, 0 } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_LEARNED, .step = 0 });
 	hear(w, (struct hd_msg){ .kind = HD_MSG_PEER, .peer = { .worker = 1, .naddress = 1, .address = "1" } });
 	feed(w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = 1 });
@@ -74,7 +75,7 @@ static void a_root_of_an_earlier_epoch_counts_for_nothing(void **state)
 	struct at_work w;
 
 	(void)state;
-	set_up(&w);
+	set_up(&w, 0);
 	assert_int_equal(count(enter(&w, 2, 2, true, false), HD_DO_AGAIN), 1);
 	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }), HD_DO_FOLD), 0);
 	assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_ROOT, .epoch = 1, .worker = 1 }), HD_DO_FOLD), 0);
@@ -87,7 +88,7 @@ static void what_was_computed_for_a_cancelled_step_counts_for_nothing(void **sta
 	struct at_work w;
 
 	(void)state;
-	set_up(&w);
+	set_up(&w, 0);
 	assert_int_equal(count(enter(&w, 2, 1, false, true), HD_DO_CANCEL), 1);
 	assert_true(hd_member_holds(w.m));
 	assert_int_equal(feed(&w, (struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = 0 }).n, 0);
@@ -97,11 +98,36 @@ static void what_was_computed_for_a_cancelled_step_counts_for_nothing(void **sta
 	hd_member_destroy(w.m);
 }
 
+static const struct hd_msg_status *status_in(struct hd_member_actions done)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_DO_SEND && done.at[i].msg->kind == HD_MSG_STATUS)
+			return &done.at[i].msg->status;
+	return NULL;
+}
+
+/* Else the coordinator takes them for lost, and everybody begins again from the disk. */
+static void slots_that_come_after_a_status_are_told(void **state)
+{
+	struct at_work w;
+
+	(void)state;
+	set_up(&w, 2);
+	const struct hd_msg_status *status = status_in(hear(&w, (struct hd_msg){ .kind = HD_MSG_FENCE, .epoch = 2 }));
+	assert_non_null(status);
+	assert_int_equal(status->slot[0], 0);
+	status = status_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = 1, .step = 0 }));
+	assert_non_null(status);
+	assert_int_equal(status->slot[0], 1);
+	hd_member_destroy(w.m);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_root_of_an_earlier_epoch_counts_for_nothing),
 		cmocka_unit_test(what_was_computed_for_a_cancelled_step_counts_for_nothing),
+		cmocka_unit_test(slots_that_come_after_a_status_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

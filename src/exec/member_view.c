@@ -209,7 +209,7 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->next.open = false;
 		m->switch_step = HD_NO_STEP;
 		m->seals.epoch = msg->epoch;
-		m->seals.also = 0;
+		m->seals.also = msg->epoch;               /* who entered a view that is not heard of here may have its VIEW first, and seal */
 		m->held = has_state;
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);

@@ -49,7 +49,7 @@ enum {
 	X(WARM,     20, none,     "L>C", "I can begin to learn")                                                   \
 	X(LEARN,    21, learn,    "C>L", "take the state from that donor, or from disk")                           \
 	X(DONATE,   22, donate,   "C>M", "give your state to that learner, or stop it")                            \
-	X(LEARNED,  23, learned,  "L>C", "I hold X_step, from that donor, and follow it")                                               \
+	X(LEARNED,  23, learned,  "L>C", "I hold the state, from that donor, and follow it")                                               \
 	X(PREPARE,  24, prepare,  "C>W", "prepare for this view")                                                  \
 	X(PREPARED, 25, decided,  "W>C", "I am prepared for it")                                                   \
 	X(DECIDE,   26, decided,  "C>W", "it is decided: adopt it by the rule of the switch")                      \
@@ -100,9 +100,10 @@ struct hd_step_news {
 #define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
 #define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
-#define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, step)
+/* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another one means anew. LEARNED names it */
+#define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, lesson)
 #define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
-#define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, step)
+#define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, lesson)
 /* old: members of the view in force, whose seals tell when to switch */
 #define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
 #define HD_FIELDS_decided(F, A) F(u32, next)
