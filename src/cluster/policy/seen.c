@@ -63,7 +63,8 @@ enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const s
 			continue;
 		for (uint32_t j = 0; j < m; j++)
 			row[j] = rate_of(&policy->set, state, i, j, flat, ref);
-		p[i] = hd_sched_proportional(state, row);
+		/* all T are 1 then, also where the job cannot run: it is not owed less for that */
+		p[i] = policy->set.variant == HD_VARIANT_PLAIN && flat == HD_FLAT_ONE ? 1 : hd_sched_proportional(state, row);
 		iso[i] = hd_sched_isolated(state, i, row, seen->npresent, x);
 	}
 	return HD_OK;
