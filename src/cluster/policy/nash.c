@@ -6,34 +6,48 @@
  *	f_i     = prod_(k != i) (z*_k / z*_k(without i)) ^ (w_k / w_i)
  *	z_i     = f_i z*_i
  *
- * gavel: all w are 1, as published, and shares are those of the solver times f_i. exact: weights count, and of all shares that give z*
+ * gavel: all w are 1, as published, and shares are those of the optimum times f_i. exact: weights count, and of all shares that give z*
  * those of fewest and cheapest devices.
  *
- * log is replaced by tangents, u_i <= log t + (z_i - t) / t, more of them at each solution, until the program's bound is within HD_NEAR
- * of what the solution is worth. Tangents hold for whoever is there: the n programs without one job begin with all that were found.
- * No job gets less than its part w_i / sum w of what it would have alone: the product is no smaller than with z' of one job alone.
- * So z_i has a lower bound above 0, and tangents are at finite slopes. */
+ * Each of the n + 1 optima is found from inside (primal-dual, Boyd and Vandenberghe, "Convex Optimization", 11.7): shares x > 0 with slacks t of
+ * time and r of devices > 0, prices v, u, y of the three, x v = t u = r y = mu while mu falls. A Newton step is a system of one block of m by m a
+ * job and one row a type over all: O(n m^3) for n jobs of m types, and 20 to 40 steps whatever n is.
+ *
+ * Certificate: for any prices y, u >= 0 nobody's sum of w log z is above
+ *
+ *	sum_j N_j y_j + sum_i u_i + w_i log(w_i max_j g_ij / (s_i y_j + u_i)) - w_i
+ *
+ * where a job spends w_i on what is the most for its money. What that is above the shares found, by sum w, is the answer's `gap`: HD_NEAR is
+ * aimed at, doubles reach some 1e-8 where thousands share, and above HD_LP_GAP the answer is said to be cut. */
 #include <math.h>
+#include <string.h>
 
 #include "cluster/policy/int.h"
 
-enum { HD_TANGENTS = 12, HD_TURNS = 60 };         /* at the start, by job; programs of one optimum */
+enum { HD_STEPS = 120 };                          /* of one optimum; 20 to 40 are taken */
 #define HD_NEAR 1e-9                              /* of sum w log z, by sum w */
+#define HD_FALL 0.1                               /* of mu, a step */
+#define HD_CENTRE 0.5                             /* after a step that had to be cut short */
+#define HD_LOST 1e-8                              /* of a type's devices: what rounding may take off its slack */
+#define HD_STOPPED 1e100                          /* a pivot that lets nothing through */
+
+/* One way of a job: its share, the price of its being above 0; the best share so far. */
+struct way { uint32_t type; double gain, x, v, dx, best; };
+/* A job in the system: its ways, z, slack of time and its price. */
+struct person { uint32_t job, first, n; double w, s, z, t, u, dt, du; };
 
 struct nash {
 	struct hd_seen seen;
 	struct hd_arena *arena;
 	struct hd_diag *diag;
-	struct hd_lp *lp;
-	uint32_t nx, ncols, nrows;
-	uint32_t *job, *type;                     /* [nx] of a column of shares */
-	uint32_t *zcol, *ucol;                    /* [njobs] */
-	double *w, *lo, *top, weight;             /* [njobs]; sum of w */
-	double *z, *x;                            /* [njobs], [nx] of the last optimum */
-	struct hd_lp_result last;
+	uint32_t n, m, nways, out;                /* persons; `out` is not there, n: all are */
+	struct person *person;                    /* by job */
+	struct way *way;
+	double r[HD_SCHED_TYPES], y[HD_SCHED_TYPES], dr[HD_SCHED_TYPES], dy[HD_SCHED_TYPES];      /* slacks of devices, their prices */
+	double *matrix, *block;                   /* [m * m] of the types, of a person */
 	uint32_t nlps, iterations;
 	double gap;
-	bool cut;                                 /* an optimum was not reached in HD_TURNS */
+	bool cut;                                 /* an optimum has a gap above HD_LP_GAP */
 };
 
 enum hd_err hd_nash_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
@@ -41,203 +55,373 @@ void hd_nash_finish(struct hd_policy *policy) { (void)policy; }
 
 static enum hd_err no_memory(struct nash *n) { return hd_fail(n->diag, HD_E_NOMEM, "no memory for %u jobs", n->seen.state->njobs); }
 
-/* The most that the job can have alone: whole time on its fastest type that is large enough for a part of it. */
-static double alone(const struct hd_seen *seen, uint32_t job)
-{
-	const struct hd_sched_state *s = seen->state;
-	double left = 1, sum = 0, done[HD_SCHED_TYPES] = { 0 };
-
-	while (left > 0) {
-		uint32_t best = HD_SCHED_NONE;
-		for (uint32_t j = 0; j < s->ntypes; j++)
-			if (!(done[j] > 0) && hd_seen_rate(seen, job, j) > (best == HD_SCHED_NONE ? 0 : hd_seen_rate(seen, job, best)))
-				best = j;
-		if (best == HD_SCHED_NONE)
-			break;
-		double part = fmin(left, (double)s->types[best].n / s->jobs[job].scale);
-		done[best] = 1;
-		sum += part * hd_seen_rate(seen, job, best);
-		left -= part;
-	}
-	return sum / seen->p[job];
-}
-
-static enum hd_err memory_of(struct nash *n)
-{
-	const struct hd_sched_state *s = n->seen.state;
-	double **doubles[] = { &n->w, &n->lo, &n->top, &n->z };
-
-	for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
-		if (!(*doubles[i] = hd_arena_take(n->arena, s->njobs + 1, sizeof(double))))
-			return no_memory(n);
-	n->zcol = hd_arena_take(n->arena, s->njobs + 1, sizeof *n->zcol);
-	n->ucol = hd_arena_take(n->arena, s->njobs + 1, sizeof *n->ucol);
-	n->job = hd_arena_take(n->arena, (size_t)s->njobs * s->ntypes + 1, sizeof *n->job);
-	n->type = hd_arena_take(n->arena, (size_t)s->njobs * s->ntypes + 1, sizeof *n->type);
-	n->lp = hd_lp_new(true);
-	return n->zcol && n->ucol && n->job && n->type && n->lp ? HD_OK : no_memory(n);
-}
-
-/* Rows: time and z_i - sum gain x = 0 of each job, then devices of each type. */
-static enum hd_err rows(struct nash *n)
-{
-	const struct hd_sched_state *s = n->seen.state;
-	enum hd_err err = HD_OK;
-	const uint32_t none[2] = { 0, 0 };
-
-	for (uint32_t i = 0; !err && i < s->njobs; i++)
-		for (int r = 0; !err && r < 2; r++) {
-			double lo = r ? 0 : -INFINITY, hi = r ? 0 : 1;
-			err = hd_lp_rows(n->lp, 1, &lo, &hi, none, NULL, NULL);
-		}
-	for (uint32_t j = 0; !err && j < s->ntypes; j++) {
-		double lo = -INFINITY, hi = s->types[j].n;
-		err = hd_lp_rows(n->lp, 1, &lo, &hi, none, NULL, NULL);
-	}
-	n->nrows = 2 * s->njobs + s->ntypes;
-	return err ? no_memory(n) : HD_OK;
-}
-
-static enum hd_err columns(struct nash *n)
-{
-	const struct hd_sched_state *s = n->seen.state;
-	double zero = 0, inf = INFINITY, least = -INFINITY;
-	enum hd_err err = HD_OK;
-
-	for (uint32_t i = 0; !err && i < s->njobs; i++)
-		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
-			double rate = n->seen.absent[i] ? 0 : hd_seen_rate(&n->seen, i, j);
-			if (!(rate > 0))
-				continue;
-			n->job[n->nx] = i;
-			n->type[n->nx++] = j;
-			err = hd_lp_cols(n->lp, 1, &zero, &inf, &zero, (uint32_t[]){ 0, 3 }, (uint32_t[]){ 2 * i, 2 * i + 1, 2 * s->njobs + j },
-				(double[]){ 1, -rate / n->seen.p[i], s->jobs[i].scale });
-		}
-	n->ncols = n->nx;
-	if (!(n->x = hd_arena_take(n->arena, n->nx + 1, sizeof *n->x)))
-		return no_memory(n);
-	for (uint32_t i = 0; !err && i < s->njobs; i++) {
-		if (n->seen.absent[i])
-			continue;
-		n->zcol[i] = n->ncols++;
-		err = hd_lp_cols(n->lp, 1, &n->lo[i], &n->top[i], &zero, (uint32_t[]){ 0, 1 }, (uint32_t[]){ 2 * i + 1 }, (double[]){ 1 });
-		n->ucol[i] = n->ncols++;
-		if (!err)
-			err = hd_lp_cols(n->lp, 1, &least, &inf, &n->w[i], NULL, NULL, NULL);
-	}
-	return err ? no_memory(n) : HD_OK;
-}
-
-/* u - z / t <= log t - 1, in units of t: z / t is around 1. */
-static enum hd_err tangent(struct nash *n, uint32_t job, double t)
-{
-	double lo = -INFINITY, hi = log(t) - 1;
-
-	n->nrows++;
-	return hd_lp_rows(n->lp, 1, &lo, &hi, (uint32_t[]){ 0, 2 }, (uint32_t[]){ n->ucol[job], n->zcol[job] }, (double[]){ 1, -1 / t }) ? no_memory(n) :
-		HD_OK;
-}
-
 static enum hd_err open(struct nash *n, bool weights)
 {
 	const struct hd_sched_state *s = n->seen.state;
-	enum hd_err err = memory_of(n);
 
-	for (uint32_t i = 0; !err && i < s->njobs; i++)
-		if (!n->seen.absent[i])
-			n->weight += n->w[i] = weights ? s->jobs[i].weight : 1;
-	for (uint32_t i = 0; !err && i < s->njobs; i++)
-		if (!n->seen.absent[i]) {
-			n->top[i] = alone(&n->seen, i);
-			n->lo[i] = n->top[i] * n->w[i] / n->weight * (1 - 1e-6);
-		}
-	if (!err)
-		err = rows(n);
-	if (!err)
-		err = columns(n);
-	for (uint32_t i = 0; !err && i < s->njobs; i++)
-		for (int k = 0; !err && k < HD_TANGENTS && !n->seen.absent[i]; k++)
-			err = tangent(n, i, n->lo[i] * pow(n->top[i] / n->lo[i], (k + 0.5) / HD_TANGENTS));
-	return err;
-}
-
-static enum hd_err solve_once(struct nash *n)
-{
-	const struct hd_lp_limits limits = { .iterations = n->seen.set->lp_iterations, .gap = n->seen.set->lp_gap };
-	enum hd_err err = hd_lp_solve(n->lp, &limits, &n->last);
-
-	n->nlps++;
-	n->iterations += n->last.iterations;
-	if (err)
+	n->m = s->ntypes;
+	n->person = hd_arena_take(n->arena, n->seen.npresent + 1, sizeof *n->person);
+	n->way = hd_arena_take(n->arena, (size_t)n->seen.npresent * n->m + 1, sizeof *n->way);
+	n->matrix = hd_arena_take(n->arena, (size_t)n->m * n->m, sizeof *n->matrix);
+	n->block = hd_arena_take(n->arena, (size_t)n->m * n->m, sizeof *n->block);
+	if (!n->person || !n->way || !n->matrix || !n->block)
 		return no_memory(n);
-	if (n->last.status != HD_LP_OPTIMAL)
-		return hd_fail(n->diag, HD_E_AGAIN, "a program of the product: %s", hd_lp_status_text(n->last.status));
-	n->gap = fmax(n->gap, n->last.gap);
+	for (uint32_t i = 0; i < s->njobs; i++) {
+		struct person *p = &n->person[n->n];
+		if (n->seen.absent[i])
+			continue;
+		*p = (struct person){ .job = i, .first = n->nways, .w = weights ? s->jobs[i].weight : 1, .s = s->jobs[i].scale };
+		for (uint32_t j = 0; j < n->m; j++)
+			if (hd_seen_rate(&n->seen, i, j) > 0)
+				n->way[n->nways++] = (struct way){ .type = j, .gain = hd_seen_rate(&n->seen, i, j) / n->seen.p[i] };
+		p->n = n->nways - p->first;
+		n->n++;
+	}
 	return HD_OK;
 }
 
-/* The optimum without job `out` (HD_SCHED_NONE: of all); z into n->z, its sum of w log z into *best. */
-static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
+static struct way *ways(const struct nash *n, const struct person *p) { return &n->way[p->first]; }
+static bool there(const struct nash *n, uint32_t i) { return i != n->out; }
+static double weight(const struct nash *n)
 {
-	const struct hd_sched_state *s = n->seen.state;
-	enum hd_err err = HD_OK;
+	double sum = 0;
 
-	*best = -INFINITY;
-	for (int turn = 0; !err && turn < HD_TURNS; turn++) {
-		double worth = 0;
-		err = solve_once(n);
-		if (err)
-			return err;
-		for (uint32_t i = 0; i < s->njobs; i++)
-			worth += n->seen.absent[i] || i == out ? 0 : n->w[i] * log(n->last.x[n->zcol[i]]);
-		for (uint32_t i = 0; worth > *best && i < s->njobs; i++)
-			n->z[i] = n->seen.absent[i] ? 0 : n->last.x[n->zcol[i]];
-		for (uint32_t k = 0; worth > *best && k < n->nx; k++)
-			n->x[k] = n->last.x[k];
-		*best = fmax(*best, worth);
-		if (n->last.objective - *best <= HD_NEAR * n->weight)
-			return HD_OK;
-		/* the arrays of `last` are of this program until the next solve: rows may come meanwhile */
-		for (uint32_t i = 0; !err && i < s->njobs; i++) {
-			if (n->seen.absent[i] || i == out)
-				continue;
-			double z = n->last.x[n->zcol[i]], u = n->last.x[n->ucol[i]];
-			if (u - log(z) > HD_NEAR / 2)
-				err = tangent(n, i, z);
-		}
-	}
-	n->cut = true;
-	return err;
+	for (uint32_t i = 0; i < n->n; i++)
+		sum += there(n, i) ? n->person[i].w : 0;
+	return sum;
 }
 
-/* Job i leaves (or comes back): no shares, no z, no worth. */
-static void absent(struct nash *n, uint32_t i, bool gone)
+/* Slacks of time and z of the shares. */
+static void measure(struct nash *n)
 {
-	for (uint32_t k = 0; k < n->nx; k++)
-		if (n->job[k] == i)
-			hd_lp_edit(n->lp, HD_LP_COLUMN, k, 0, gone ? 0 : INFINITY);
-	hd_lp_edit(n->lp, HD_LP_COLUMN, n->zcol[i], gone ? 0 : n->lo[i], n->top[i]);
-	hd_lp_edit(n->lp, HD_LP_COST, n->ucol[i], 0, gone ? 0 : n->w[i]);
+	for (uint32_t i = 0; i < n->n; i++) {
+		struct person *p = &n->person[i];
+		if (!there(n, i))
+			continue;
+		p->z = 0;
+		p->t = 1;
+		for (uint32_t k = 0; k < p->n; k++) {
+			const struct way *w = &ways(n, p)[k];
+			p->z += w->gain * w->x;
+			p->t -= w->x;
+		}
+	}
+}
+
+/* Half of an equal part of everything, prices for one mu. */
+static void begin(struct nash *n)
+{
+	double mu = weight(n) / n->n / n->m;
+
+	for (uint32_t j = 0; j < n->m; j++)
+		n->r[j] = n->seen.state->types[j].n;
+	for (uint32_t i = 0; i < n->n; i++) {
+		struct person *p = &n->person[i];
+		double sum = 0;
+		for (uint32_t k = 0; k < p->n; k++)
+			sum += ways(n, p)[k].x = n->seen.state->types[ways(n, p)[k].type].n / (p->s * n->n);
+		for (uint32_t k = 0; k < p->n; k++) {
+			struct way *w = &ways(n, p)[k];
+			w->x *= 0.5 / fmax(1, sum);
+			w->v = mu / w->x;
+			n->r[w->type] -= there(n, i) ? p->s * w->x : 0;
+		}
+	}
+	measure(n);
+	for (uint32_t i = 0; i < n->n; i++)
+		n->person[i].u = there(n, i) ? mu / n->person[i].t : 0;
+	for (uint32_t j = 0; j < n->m; j++)
+		n->y[j] = n->r[j] > 0 ? mu / n->r[j] : 0;
+}
+
+/* By how much the shares are above time or devices: a factor, 1 if they are not. */
+static double excess(const struct nash *n)
+{
+	double over = 1, used[HD_SCHED_TYPES] = { 0 };
+
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct person *p = &n->person[i];
+		double time = 0;
+		for (uint32_t k = 0; there(n, i) && k < p->n; k++) {
+			time += ways(n, p)[k].x;
+			used[ways(n, p)[k].type] += p->s * ways(n, p)[k].x;
+		}
+		over = fmax(over, time);
+	}
+	for (uint32_t j = 0; j < n->m; j++)
+		over = n->seen.state->types[j].n ? fmax(over, used[j] / n->seen.state->types[j].n) : over;
+	return over;
+}
+
+/* Of the shares as they can be had. */
+static double worth(const struct nash *n)
+{
+	double sum = 0, over = log(excess(n));
+
+	for (uint32_t i = 0; i < n->n; i++)
+		sum += there(n, i) ? n->person[i].w * (log(n->person[i].z) - over) : 0;
+	return sum;
+}
+
+/* The certificate. */
+static double bound(const struct nash *n)
+{
+	double sum = 0;
+
+	for (uint32_t j = 0; j < n->m; j++)
+		sum += n->seen.state->types[j].n * n->y[j];
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct person *p = &n->person[i];
+		double most = 0;
+		if (!there(n, i))
+			continue;
+		for (uint32_t k = 0; k < p->n; k++)
+			most = fmax(most, ways(n, p)[k].gain / (p->s * n->y[ways(n, p)[k].type] + p->u));
+		sum += p->u + p->w * log(p->w * most) - p->w;
+	}
+	return sum;
+}
+
+/* ---- a Newton step ---- */
+
+/* In place: L with L L' = a positive definite matrix of its lower half. A pivot lost to rounding stops its direction. */
+static void factor(double *at, uint32_t m)
+{
+	for (uint32_t c = 0; c < m; c++) {
+		double least = 1e-15 * at[c * m + c];
+		for (uint32_t k = 0; k < c; k++)
+			at[c * m + c] -= at[c * m + k] * at[c * m + k];
+		at[c * m + c] = at[c * m + c] > least ? sqrt(at[c * m + c]) : HD_STOPPED;
+		for (uint32_t r = c + 1; r < m; r++) {
+			for (uint32_t k = 0; k < c; k++)
+				at[r * m + c] -= at[r * m + k] * at[c * m + k];
+			at[r * m + c] /= at[c * m + c];
+		}
+	}
+}
+
+static void solve(const double *at, uint32_t m, double *right)
+{
+	for (uint32_t r = 0; r < m; r++) {
+		for (uint32_t k = 0; k < r; k++)
+			right[r] -= at[r * m + k] * right[k];
+		right[r] /= at[r * m + r];
+	}
+	for (uint32_t r = m; r-- > 0;) {
+		for (uint32_t k = r + 1; k < m; k++)
+			right[r] -= at[k * m + r] * right[k];
+		right[r] /= at[r * m + r];
+	}
+}
+
+/* The block of one person: diag(v / x) + g g' w / z^2 + 1 1' u / t. */
+static void block(const struct nash *n, const struct person *p, double *at)
+{
+	const struct way *w = ways(n, p);
+
+	for (uint32_t k = 0; k < p->n; k++)
+		for (uint32_t l = 0; l <= k; l++)
+			at[k * p->n + l] = w[k].gain * w[l].gain * p->w / (p->z * p->z) + p->u / p->t + (k == l ? w[k].v / w[k].x : 0);
+	factor(at, p->n);
+}
+
+/* What shares would gain at prices mu / slack. */
+static void gradient(const struct nash *n, const struct person *p, double mu, double *to)
+{
+	for (uint32_t k = 0; k < p->n; k++) {
+		const struct way *w = &ways(n, p)[k];
+		to[k] = p->w * w->gain / p->z + mu / w->x - mu / p->t - p->s * mu / n->r[w->type];
+	}
+}
+
+/* The direction in dx, dt, dr and the prices. */
+static void direct(struct nash *n, double mu)
+{
+	uint32_t m = n->m;
+	double q[HD_SCHED_TYPES] = { 0 }, to[HD_SCHED_TYPES];
+
+	memset(n->matrix, 0, (size_t)m * m * sizeof *n->matrix);
+	for (uint32_t j = 0; j < m; j++)
+		n->matrix[j * m + j] = n->y[j] > 0 ? n->r[j] / n->y[j] : 1;
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct person *p = &n->person[i];
+		struct way *w = ways(n, p);
+		if (!there(n, i))
+			continue;
+		block(n, p, n->block);
+		gradient(n, p, mu, to);
+		solve(n->block, p->n, to);
+		for (uint32_t k = 0; k < p->n; k++) {
+			w[k].dx = to[k];
+			q[w[k].type] += p->s * to[k];
+		}
+		for (uint32_t l = 0; l < p->n; l++) {             /* a column of its inverse */
+			for (uint32_t k = 0; k < p->n; k++)
+				to[k] = k == l;
+			solve(n->block, p->n, to);
+			for (uint32_t k = l; k < p->n; k++)       /* types ascend with ways: the lower half */
+				n->matrix[w[k].type * m + w[l].type] += p->s * p->s * to[k];
+		}
+	}
+	factor(n->matrix, m);
+	solve(n->matrix, m, q);
+	memset(n->dr, 0, sizeof n->dr);
+	for (uint32_t i = 0; i < n->n; i++) {
+		struct person *p = &n->person[i];
+		struct way *w = ways(n, p);
+		if (!there(n, i))
+			continue;
+		block(n, p, n->block);
+		for (uint32_t k = 0; k < p->n; k++)
+			to[k] = p->s * q[w[k].type];
+		solve(n->block, p->n, to);
+		p->dt = 0;
+		for (uint32_t k = 0; k < p->n; k++) {
+			w[k].dx -= to[k];
+			p->dt -= w[k].dx;
+			n->dr[w[k].type] -= p->s * w[k].dx;
+		}
+		p->du = mu / p->t - p->u - p->u / p->t * p->dt;
+	}
+	for (uint32_t j = 0; j < m; j++) {
+		double exact = n->y[j] > 0 ? -n->r[j] / n->y[j] * q[j] : 0;
+		/* y / r of what they use more is q, which the sum of dx has lost where r is small; where no pivot was left it is the sum */
+		if (fabs(n->dr[j] - exact) <= HD_LOST * n->seen.state->types[j].n)
+			n->dr[j] = exact;
+		n->dy[j] = n->y[j] > 0 ? mu / n->r[j] - n->y[j] - n->y[j] / n->r[j] * n->dr[j] : 0;
+	}
+}
+
+static double within(double at, double by) { return by < 0 ? -at / by : INFINITY; }
+
+/* As far as all slacks and prices stay above a hundredth of what they were. */
+static double reach(const struct nash *n, double mu)
+{
+	double most = INFINITY;
+
+	for (uint32_t j = 0; j < n->m; j++)
+		if (n->y[j] > 0)
+			most = fmin(most, fmin(within(n->r[j], n->dr[j]), within(n->y[j], n->dy[j])));
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct person *p = &n->person[i];
+		if (!there(n, i))
+			continue;
+		most = fmin(most, fmin(within(p->t, p->dt), within(p->u, p->du)));
+		for (uint32_t k = 0; k < p->n; k++) {
+			const struct way *w = &ways(n, p)[k];
+			most = fmin(most, fmin(within(w->x, w->dx), within(w->v, mu / w->x - w->v - w->v / w->x * w->dx)));
+		}
+	}
+	return fmin(1, 0.99 * most);
+}
+
+static void step(struct nash *n, double mu, double part)
+{
+	for (uint32_t i = 0; i < n->n; i++) {
+		struct person *p = &n->person[i];
+		if (!there(n, i))
+			continue;
+		p->u += part * p->du;
+		for (uint32_t k = 0; k < p->n; k++) {
+			struct way *w = &ways(n, p)[k];
+			w->v += part * (mu / w->x - w->v - w->v / w->x * w->dx);
+			w->x += part * w->dx;
+		}
+	}
+	for (uint32_t j = 0; j < n->m; j++) {
+		n->y[j] += part * n->dy[j];
+		n->r[j] += part * n->dr[j];
+	}
+	measure(n);
+}
+
+/* The mean of x v, t u, r y. */
+static double duality(const struct nash *n)
+{
+	double sum = 0;
+	uint32_t terms = 0;
+
+	for (uint32_t j = 0; j < n->m; j++) {
+		sum += n->r[j] * n->y[j];
+		terms += n->y[j] > 0;
+	}
+	for (uint32_t i = 0; i < n->n; i++) {
+		const struct person *p = &n->person[i];
+		if (!there(n, i))
+			continue;
+		sum += p->t * p->u;
+		for (uint32_t k = 0; k < p->n; k++)
+			sum += ways(n, p)[k].x * ways(n, p)[k].v;
+		terms += 1 + p->n;
+	}
+	return sum / terms;
+}
+
+static void keep(struct nash *n)
+{
+	for (uint32_t k = 0; k < n->nways; k++)
+		n->way[k].best = n->way[k].x;
+}
+
+static void take_back(struct nash *n)
+{
+	for (uint32_t k = 0; k < n->nways; k++)
+		n->way[k].x = n->way[k].best;
+	double over = excess(n);
+	for (uint32_t k = 0; k < n->nways; k++)
+		n->way[k].x /= over;
+	measure(n);
+}
+
+/* The optimum without person `out` (n: of all); z stay in the persons, its sum of w log z in *best. Ends where rounding makes the certificate
+ * worse again, with the best shares and the best bound: any prices bound it. */
+static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
+{
+	uint32_t limit = n->seen.set->lp_iterations;
+	double all, least = INFINITY, gap = INFINITY, fall = HD_CENTRE;
+
+	n->out = out;
+	n->nlps++;
+	*best = -INFINITY;
+	all = weight(n);
+	begin(n);
+	for (uint32_t turn = 0; turn < HD_STEPS && gap > HD_NEAR; turn++) {
+		double is = worth(n), above = bound(n), mu = duality(n);
+		least = fmin(least, above);
+		if (is > *best)
+			keep(n);
+		*best = fmax(*best, is);
+		gap = (least - *best) / all;
+		if (!((above - is) / all <= 100 * fmax(gap, HD_NEAR)) || gap <= HD_NEAR)
+			break;
+		if (limit && turn >= limit)
+			return hd_fail(n->diag, HD_E_AGAIN, "the product: the limit of iterations was reached");
+		direct(n, fall * mu);
+		double part = reach(n, fall * mu);
+		step(n, fall * mu, part);
+		fall = part > 0.5 ? HD_FALL : HD_CENTRE;
+		n->iterations++;
+	}
+	take_back(n);
+	n->gap = fmax(n->gap, gap);
+	n->cut |= !(gap <= HD_LP_GAP);
+	return HD_OK;
 }
 
 /* f_i = exp((what the others have of sum w log z with i there, less their optimum without it) / w_i). */
 static enum hd_err discounts(struct nash *n, const double *z, double *f)
 {
-	const struct hd_sched_state *s = n->seen.state;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; !err && i < s->njobs; i++) {
+	for (uint32_t i = 0; !err && i < n->n; i++) {
 		double with = 0, without;
-		f[i] = 1;
-		if (n->seen.absent[i] || n->seen.npresent == 1)
+		f[n->person[i].job] = 1;
+		if (n->n == 1)
 			continue;
-		for (uint32_t k = 0; k < s->njobs; k++)
-			with += n->seen.absent[k] || k == i ? 0 : n->w[k] * log(z[k]);
-		absent(n, i, true);
+		for (uint32_t k = 0; k < n->n; k++)
+			with += k == i ? 0 : n->person[k].w * log(z[n->person[k].job]);
 		err = optimum(n, i, &without);
-		absent(n, i, false);
-		f[i] = fmin(1, exp((with - without) / n->w[i]));
+		f[n->person[i].job] = fmin(1, exp((with - without) / n->person[i].w));
 	}
 	return err;
 }
@@ -247,11 +431,13 @@ static enum hd_err as_solved(struct nash *n, const double *x, const double *f, s
 	struct hd_collect c = { .out = out, .arena = n->arena };
 	enum hd_err err = HD_OK;
 
-	for (uint32_t k = 0; !err && k < n->nx; k++) {
-		struct hd_shape shape = hd_way_single(n->seen.state, n->job[k], n->type[k]);
-		if (x[k] * f[n->job[k]] >= 1e-9)
-			err = hd_collect(&c, &shape, x[k] * f[n->job[k]]);
-	}
+	for (uint32_t i = 0; !err && i < n->n; i++)
+		for (uint32_t k = 0; !err && k < n->person[i].n; k++) {
+			uint32_t job = n->person[i].job, at = n->person[i].first + k;
+			struct hd_shape shape = hd_way_single(n->seen.state, job, n->way[at].type);
+			if (x[at] * f[job] >= 1e-9)
+				err = hd_collect(&c, &shape, x[at] * f[job]);
+		}
 	return err ? no_memory(n) : HD_OK;
 }
 
@@ -295,14 +481,14 @@ enum hd_err hd_nash_allocate(struct hd_policy *policy, const struct hd_sched_sta
 	}
 	err = open(&n, exact);
 	if (!err)
-		err = optimum(&n, HD_SCHED_NONE, &out->objective);
-	x = err ? NULL : hd_arena_take(arena, n.nx, sizeof *x);
+		err = optimum(&n, n.n, &out->objective);
+	x = err ? NULL : hd_arena_take(arena, n.nways + 1, sizeof *x);
 	if (!err && !x)
 		err = no_memory(&n);
-	for (uint32_t k = 0; !err && k < n.nx; k++)
-		x[k] = n.x[k];
-	for (uint32_t i = 0; !err && i < state->njobs; i++)
-		z[i] = n.z[i];
+	for (uint32_t k = 0; !err && k < n.nways; k++)
+		x[k] = n.way[k].x;
+	for (uint32_t i = 0; !err && i < n.n; i++)
+		z[n.person[i].job] = n.person[i].z;
 	if (!err)
 		err = discounts(&n, z, f);
 	if (!err)
@@ -313,6 +499,5 @@ enum hd_err hd_nash_allocate(struct hd_policy *policy, const struct hd_sched_sta
 		out->iterations = n.iterations;
 		out->gap = n.gap;
 	}
-	hd_lp_free(n.lp);
 	return err;
 }

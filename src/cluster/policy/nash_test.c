@@ -198,6 +198,28 @@ static void who_lies_about_its_speeds_goes_no_faster(void **state)
 	CHECK(tried >= 60, "%u", tried);
 }
 
+/* Not seconds but work: a Newton step costs as much as the jobs are many, and 301 optima must not take more of them each than a few do. */
+static void hundreds_of_jobs_take_few_steps_each(void **state)
+{
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 3; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		uint32_t present = 0;
+		random_state(&s, seed, 300, 3 + seed, &arena);
+		for (uint32_t j = 0; j < s.ntypes; j++)
+			((struct hd_sched_type *)s.types)[j].n *= 10;
+		s.npairs = 0;
+		for (uint32_t i = 0; i < s.njobs; i++)
+			present += !hd_sched_absent(&s, i);
+		ask("nash", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
+		CHECK(!out.kept && !out.cut && out.gap <= 1e-7, "seed %u: kept %d, cut %d, gap %g", seed, out.kept, out.cut, out.gap);
+		CHECK(out.nlps == present + 1 && out.iterations <= 40 * out.nlps, "seed %u: %u optima in %u steps", seed, out.nlps, out.iterations);
+		hd_arena_reset(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -205,6 +227,7 @@ int main(void)
 		cmocka_unit_test(weights_count_in_ours_and_not_in_theirs),
 		cmocka_unit_test(the_product_is_the_largest_and_so_are_those_without_one),
 		cmocka_unit_test(who_lies_about_its_speeds_goes_no_faster),
+		cmocka_unit_test(hundreds_of_jobs_take_few_steps_each),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
