@@ -20,8 +20,11 @@ static const struct bench_case { const char *name, *policy; uint32_t njobs, ntyp
 	{ "makespan",           "makespan",     2000,  3, false, NULL },
 	{ "throughput",         "sum",          2000,  3, false, NULL },
 	{ "cost",               "cost",         2000,  3, false, NULL },
+	{ "makespan",           "makespan",     10000, 8, false, NULL },
+	{ "throughput",         "sum",          10000, 8, false, NULL },
+	{ "finish times",       "ftf",          10000, 8, false, NULL },
 	{ "product",            "nash",         300,   3, false, NULL },
-	{ "product",            "nash",         1000,  8, false, NULL },
+	{ "product",            "nash",         300,   8, false, NULL },
 	{ "equal parts",        "isolated",     10000, 8, false, NULL },
 	{ "max-min in 4 parts", "pop:4:las",    1024,  3, false, "las" },
 };

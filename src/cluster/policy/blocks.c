@@ -1,6 +1,8 @@
 /* Programs of thousands of jobs and a few types, solved by prices: jobs are tied to one another by the rows of the types and the level alone.
  *
- *	max  c + sum worth x     sum_j x_ij <= 1,  sum_j gain_ij x_ij >= lo_i + g_i c,  sum_i s_i x_ij <= N_j
+ *	max  c + sum worth x     sum_j x_ij <= 1,  sum_j gain_ij x_ij >= lo_i + g_i c,  sum_i s_i x_ij <= N_j,  sum_ij row_ij x_ij >= lo
+ *
+ * Rows over all shapes (an objective that is held while a later one is sought) are priced as types are: of "devices" -row, -lo of them there.
  *
  * 1. Given prices y of devices, a job is a convex curve: the least cost of reaching r, over the lower hull of the points (gain_ij,
  *    s_i y_j - worth_ij) and the origin. The best level c for these prices is where the slopes g_i cost_i' add up to its worth. That
@@ -9,6 +11,8 @@
  *    duals are the next prices, smoothed towards the best ones so far (Wentges 1997).
  * 3. Near the best prices nearly every job has one edge of its hull that cannot change: what it uses is affine in c. The few others
  *    stay as they are, in a program of their rows alone, solved exactly; jobs whose edge the new prices refute join them, until none.
+ *    Where that ends nowhere, and where no type is short so that all edges may change, the answers are mixed as the last master says: what
+ *    is left to be had by then is HD_NEARLY at most.
  * 4. Jobs equal in everything here are one block with as many times the devices; each gets the same share.
  *
  * The result is the optimum with all duals, and believed only with the certificate over all rows (lp.h). Where this does not get there,
@@ -19,8 +23,10 @@
 
 #include "cluster/policy/int.h"
 
-enum { HD_PRICINGS = 400, HD_ROUNDS = 30, HD_NARROWS = 4, HD_OPEN = 3000, HD_HULL = HD_SCHED_TYPES + 1 };
+enum { HD_PRICINGS = 400, HD_ROUNDS = 30, HD_NARROWS = 4, HD_OPEN = 3000,
+	HD_COUPLED = HD_SCHED_TYPES + HD_PROGRAM_ROWS };
 #define HD_CLOSE 1e-8                             /* bound against value, relative, at which prices are good enough */
+#define HD_NEARLY 5e-8                            /* and good enough to mix the answers */
 #define HD_SMOOTH 0.7                             /* of the best prices in the next */
 #define HD_REFUTED 1e-10                          /* relative: a reduced cost below minus this is one */
 
@@ -36,18 +42,23 @@ struct block {
 	double margin;
 };
 
-struct point { double gain, worth; uint32_t type; };
+struct point { double gain, worth, row[HD_PROGRAM_ROWS]; uint32_t type; };      /* row: what it takes of each row over all */
 struct corner { double gain, cost; uint32_t point; };      /* point HD_SCHED_NONE: the origin */
+
+struct asked { double part, y[HD_COUPLED]; };     /* prices, and the part of their answer in the master's last solution */
 
 struct blocks {
 	const struct hd_program *pg;
-	uint32_t n, m, nmaster;                   /* blocks, types, columns of the master */
+	uint32_t n, m, nrows, nmaster;            /* blocks, types, what is coupled (types, then rows over all), columns of the master */
 	struct block *block;
 	uint32_t *member;                         /* jobs, block by block */
 	struct point *point;                      /* [n * m] */
 	struct corner *hull;                      /* [n * (m + 1)] at the prices last asked about */
-	double y[HD_SCHED_TYPES], c, most_c, used[HD_SCHED_TYPES], worth, bound;      /* the answer to them */
-	bool level;
+	double there[HD_COUPLED];                 /* devices; of rows over all -lo */
+	double y[HD_COUPLED], c, most_c, used[HD_COUPLED], worth, bound;      /* the answer to them */
+	struct asked *asked;                      /* [nasked] */
+	uint32_t nasked;
+	bool level, close;                        /* close: to HD_CLOSE */
 	struct hd_lp *lp;                         /* owned, of the moment */
 	struct hd_lp_result last;
 };
@@ -75,6 +86,8 @@ static int by_content(const void *x, const void *y)
 	for (uint32_t k = 0; !order && k < a->npoints; k++)
 		order = by_values((double[]){ a->point[k].type, a->point[k].gain, a->point[k].worth },
 			(double[]){ b->point[k].type, b->point[k].gain, b->point[k].worth }, 3);
+	for (uint32_t k = 0; !order && k < a->npoints; k++)
+		order = by_values(a->point[k].row, b->point[k].row, HD_PROGRAM_ROWS);
 	return order;
 }
 
@@ -103,6 +116,11 @@ static bool gather(struct blocks *b)
 	uint32_t n = 0;
 
 	b->m = s->ntypes;
+	b->nrows = b->m + pg->nrows_over;
+	for (uint32_t j = 0; j < b->m; j++)
+		b->there[j] = s->types[j].n;
+	for (uint32_t k = 0; k < pg->nrows_over; k++)
+		b->there[b->m + k] = pg->slack * fabs(pg->row_lo[k]) - pg->row_lo[k];
 	b->member = hd_arena_take(pg->arena, s->njobs + 1, sizeof *b->member);
 	b->block = hd_arena_take(pg->arena, s->njobs + 1, sizeof *b->block);
 	b->point = hd_arena_take(pg->arena, (size_t)s->njobs * b->m + 1, sizeof *b->point);
@@ -112,9 +130,11 @@ static bool gather(struct blocks *b)
 	for (uint32_t k = 0; k < pg->nshapes; k++) {
 		uint32_t i = pg->shape[k].member[0];
 		if (n == 0 || key[n - 1].job != i)
-			key[n++] = (struct key){ b, i, s->jobs[i].scale, fmax(0, pg->promise_lo[i]), b->level ? pg->g[i] : 0, &all[k], 0 };
+			key[n++] = (struct key){ b, i, s->jobs[i].scale, fmax(0, pg->promise_lo[i] * (1 - pg->slack)), b->level ? pg->g[i] : 0, &all[k], 0 };
 		key[n - 1].npoints++;
-		all[k] = (struct point){ pg->gain[k][0], pg->worth ? pg->worth(pg, k, pg->context) : 0, pg->shape[k].need[0].type };
+		all[k] = (struct point){ .gain = pg->gain[k][0], .worth = pg->worth ? pg->worth(pg, k, pg->context) : 0, .type = pg->shape[k].need[0].type };
+		for (uint32_t over = 0; over < pg->nrows_over; over++)
+			all[k].row[over] = -pg->row_worth[over](pg, k, pg->row_context[over]);
 	}
 	qsort(key, n, sizeof *key, by_job);
 	for (uint32_t k = 0; k < n; k++) {
@@ -139,6 +159,17 @@ static bool gather(struct blocks *b)
 
 /* ---- rule 1 ---- */
 
+static double cost_of(const struct blocks *b, uint32_t i, uint32_t point, const double *y)
+{
+	if (point == HD_SCHED_NONE)
+		return 0;
+	const struct point *p = &points(b, i)[point];
+	double cost = b->block[i].s * y[p->type] - p->worth;
+	for (uint32_t k = b->m; k < b->nrows; k++)
+		cost += p->row[k - b->m] * y[k];
+	return cost;
+}
+
 /* The lower hull from its cheapest corner on: gains and costs ascend. */
 static void make_hull(struct blocks *b, uint32_t i, const double *y)
 {
@@ -149,7 +180,7 @@ static void make_hull(struct blocks *b, uint32_t i, const double *y)
 	h[n++] = (struct corner){ 0, 0, HD_SCHED_NONE };
 	for (uint32_t k = 0; k < block->npoints; k++) {
 		const struct point *p = &points(b, i)[k];
-		double cost = block->s * y[p->type] - p->worth;
+		double cost = cost_of(b, i, k, y);
 		if (p->gain <= h[n - 1].gain && cost >= h[n - 1].cost)
 			continue;
 		while (n > 0 && (p->gain <= h[n - 1].gain || (n > 1 &&
@@ -211,16 +242,18 @@ static void use(struct blocks *b, uint32_t i, uint32_t corner, double x)
 
 	if (h->point == HD_SCHED_NONE)
 		return;
-	b->used[points(b, i)[h->point].type] += b->block[i].count * b->block[i].s * x;
-	b->worth += b->block[i].count * points(b, i)[h->point].worth * x;
+	const struct point *p = &points(b, i)[h->point];
+	b->used[p->type] += b->block[i].count * b->block[i].s * x;
+	for (uint32_t k = b->m; k < b->nrows; k++)
+		b->used[k] += b->block[i].count * p->row[k - b->m] * x;
+	b->worth += b->block[i].count * p->worth * x;
 }
 
 static void answer(struct blocks *b, const double *y)
 {
-	const struct hd_sched_state *s = b->pg->seen->state;
 	double low = 0, high = b->most_c, part;
 
-	memcpy(b->y, y, b->m * sizeof *y);
+	memcpy(b->y, y, b->nrows * sizeof *y);
 	for (uint32_t i = 0; i < b->n; i++)
 		make_hull(b, i, y);
 	if (b->level && dear(b, high) <= 1)
@@ -239,27 +272,26 @@ static void answer(struct blocks *b, const double *y)
 			use(b, i, e + 1, part);
 	}
 	b->bound = b->worth;
-	for (uint32_t j = 0; j < b->m; j++)
-		b->bound += y[j] * (s->types[j].n - b->used[j]);
+	for (uint32_t j = 0; j < b->nrows; j++)
+		b->bound += y[j] * (b->there[j] - b->used[j]);
 }
 
 /* ---- rule 2 ---- */
 
 static bool master_open(struct blocks *b, double most)
 {
-	const struct hd_sched_state *s = b->pg->seen->state;
-	double lo = -INFINITY, one = 1, zero = 0, inf = INFINITY;
+	double devices = 0, lo = -INFINITY, one = 1, zero = 0, inf = INFINITY;
 	uint32_t none[2] = { 0, 0 };
 	bool ok = (b->lp = hd_lp_new(true)) != NULL;
 
-	b->nmaster = b->m;
-	for (uint32_t j = 0; ok && j < b->m; j++) {
-		double n = s->types[j].n;
-		ok = !hd_lp_rows(b->lp, 1, &lo, &n, none, NULL, NULL);
-	}
+	b->nmaster = b->nrows;
+	for (uint32_t j = 0; j < b->m; j++)
+		devices += b->there[j];
+	for (uint32_t j = 0; ok && j < b->nrows; j++)
+		ok = !hd_lp_rows(b->lp, 1, &lo, &b->there[j], none, NULL, NULL);
 	ok = ok && !hd_lp_rows(b->lp, 1, &one, &one, none, NULL, NULL);
-	for (uint32_t j = 0; ok && j < b->m; j++) {               /* devices beyond: the dearest that a price can be */
-		double cost = -most;
+	for (uint32_t j = 0; ok && j < b->nrows; j++) {           /* devices beyond: the dearest that a price can be; a whole row as all devices */
+		double cost = j < b->m ? -most : -most * devices / fmax(1e-300, fabs(b->there[j]));
 		ok = !hd_lp_cols(b->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 1 }, &j, (double[]){ -1 });
 	}
 	return ok;
@@ -267,15 +299,15 @@ static bool master_open(struct blocks *b, double most)
 
 static bool master_add(struct blocks *b)
 {
-	uint32_t idx[HD_HULL], n = 0, start[2] = { 0, 0 };
-	double val[HD_HULL], zero = 0, inf = INFINITY;
+	uint32_t idx[HD_COUPLED + 1], n = 0, start[2] = { 0, 0 };
+	double val[HD_COUPLED + 1], zero = 0, inf = INFINITY;
 
-	for (uint32_t j = 0; j < b->m; j++)
-		if (b->used[j] > 0) {
+	for (uint32_t j = 0; j < b->nrows; j++)
+		if (b->used[j] > 0 || b->used[j] < 0) {
 			idx[n] = j;
 			val[n++] = b->used[j];
 		}
-	idx[n] = b->m;
+	idx[n] = b->nrows;
 	val[n++] = 1;
 	start[1] = n;
 	b->nmaster++;
@@ -285,12 +317,11 @@ static bool master_add(struct blocks *b)
 /* A scale of prices: devices of all types together are worth about what there is to gain. */
 static double dearest(struct blocks *b)
 {
-	const struct hd_sched_state *s = b->pg->seen->state;
-	double zero[HD_SCHED_TYPES] = { 0 }, devices = 0, all = 0;
+	double zero[HD_COUPLED] = { 0 }, devices = 0, all = 0;
 
 	answer(b, zero);
 	for (uint32_t j = 0; j < b->m; j++)
-		devices += s->types[j].n;
+		devices += b->there[j];
 	for (uint32_t i = 0; i < b->n; i++)
 		for (uint32_t k = 0; k < b->block[i].npoints; k++)
 			all = fmax(all, fabs(points(b, i)[k].worth) / b->block[i].s);
@@ -300,24 +331,24 @@ static double dearest(struct blocks *b)
 /* The prices that bound it best into the last answer; its level that of the master: there may be several for the prices. */
 static bool find_prices(struct blocks *b, double *best_y)
 {
-	double y[HD_SCHED_TYPES] = { 0 }, level[HD_PRICINGS], c = 0, best = INFINITY, value = -INFINITY, most = dearest(b);
-	bool ok = most > 0 && master_open(b, most), close = false;
+	double y[HD_COUPLED] = { 0 }, level[HD_PRICINGS], c = 0, best = INFINITY, value = -INFINITY, most = dearest(b);
+	bool ok = most > 0 && master_open(b, most) && (b->asked = hd_arena_take(b->pg->arena, HD_PRICINGS, sizeof *b->asked));
 
-	for (uint32_t turn = 0; ok && !close && turn < HD_PRICINGS; turn++) {
+	for (uint32_t turn = 0; ok && !b->close && turn < HD_PRICINGS; turn++) {
 		if (turn > 0) {
 			ok = !hd_lp_solve(b->lp, NULL, &b->last) && b->last.status == HD_LP_OPTIMAL;
 			value = ok ? b->last.objective : value;
 		}
-		if (!ok || (close = turn > 1 && best - value <= HD_CLOSE * fmax(fabs(best), fabs(value))))
+		if (!ok || (b->close = turn > 1 && best - value <= HD_CLOSE * fmax(fabs(best), fabs(value))))
 			break;
 		for (int smooth = turn > 1; smooth >= 0; smooth--) {
-			for (uint32_t j = 0; j < b->m; j++) {
+			for (uint32_t j = 0; j < b->nrows; j++) {
 				double dual = turn > 0 ? fmax(0, b->last.dual[j]) : 0;
-				y[j] = b->pg->seen->state->types[j].n == 0 ? 0 : smooth ? HD_SMOOTH * best_y[j] + (1 - HD_SMOOTH) * dual : dual;
+				y[j] = j < b->m && b->there[j] <= 0 ? 0 : smooth ? HD_SMOOTH * best_y[j] + (1 - HD_SMOOTH) * dual : dual;
 			}
 			answer(b, y);
-			double reduced = turn > 0 ? b->worth - b->last.dual[b->m] : 1;
-			for (uint32_t j = 0; turn > 0 && j < b->m; j++)
+			double reduced = turn > 0 ? b->worth - b->last.dual[b->nrows] : 1;
+			for (uint32_t j = 0; turn > 0 && j < b->nrows; j++)
 				reduced -= b->used[j] * b->last.dual[j];
 			bool better = b->bound < best;
 			if (better) {
@@ -328,26 +359,28 @@ static bool find_prices(struct blocks *b, double *best_y)
 				break;
 		}
 		level[turn] = b->c;
+		memcpy(b->asked[turn].y, y, sizeof y);
 		ok = master_add(b);
 	}
-	for (uint32_t turn = 0; close && turn < HD_PRICINGS && b->m + turn < b->nmaster; turn++)
-		c += b->last.x[b->m + turn] * level[turn];
+	if (ok && !b->close)                                      /* its last column too */
+		ok = !hd_lp_solve(b->lp, NULL, &b->last) && b->last.status == HD_LP_OPTIMAL;
+	value = ok ? b->last.objective : value;
+	ok = ok && best - value <= HD_NEARLY * fmax(fabs(best), fabs(value));
+	for (b->nasked = 0; ok && b->nrows + b->nasked < b->nmaster; b->nasked++) {
+		b->asked[b->nasked].part = b->last.x[b->nrows + b->nasked];
+		c += b->asked[b->nasked].part * level[b->nasked];
+	}
 	hd_lp_free(b->lp);
 	b->lp = NULL;
-	if (close)
+	if (ok)
 		answer(b, best_y);
 	b->c = fmin(b->most_c, c);
-	return close;
+	return ok;
 }
 
 /* ---- rule 3 ---- */
 
 static double gain_of(const struct blocks *b, uint32_t i, uint32_t point) { return point == HD_SCHED_NONE ? 0 : points(b, i)[point].gain; }
-
-static double cost_of(const struct blocks *b, uint32_t i, uint32_t point, const double *y)
-{
-	return point == HD_SCHED_NONE ? 0 : b->block[i].s * y[points(b, i)[point].type] - points(b, i)[point].worth;
-}
 
 /* The block at its edge for the prices of the last answer. */
 static void fix(struct blocks *b, uint32_t i)
@@ -433,39 +466,46 @@ static bool open_some(struct blocks *b, uint32_t least, double near, double step
 	return true;
 }
 
+/* A point, `at0` + `slope` c of all jobs of its block. */
+static void fixed_point(const struct blocks *b, uint32_t i, uint32_t point, double at0, double slope, double *sum0, double *sum_c, double *worth_c)
+{
+	const struct block *k = &b->block[i];
+
+	if (point == HD_SCHED_NONE)
+		return;
+	const struct point *p = &points(b, i)[point];
+	sum0[p->type] += k->count * k->s * at0;
+	sum_c[p->type] += k->count * k->s * slope;
+	*worth_c += k->count * p->worth * slope;
+	for (uint32_t over = b->m; over < b->nrows; over++) {
+		sum0[over] += k->count * p->row[over - b->m] * at0;
+		sum_c[over] += k->count * p->row[over - b->m] * slope;
+	}
+}
+
 /* What fixed blocks use, at level 0 and for each unit of it. */
 static void fixed_use(const struct blocks *b, double *at0, double *slope_c, double *worth_c)
 {
-	for (uint32_t j = 0; j < b->m; j++)
+	for (uint32_t j = 0; j < b->nrows; j++)
 		at0[j] = slope_c[j] = 0;
 	*worth_c = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct block *k = &b->block[i];
-		double all = k->count * k->s;
 		if (k->open)
 			continue;
-		if (k->a != HD_SCHED_NONE) {
-			at0[points(b, i)[k->a].type] += all * (1 - k->t0);
-			slope_c[points(b, i)[k->a].type] -= all * k->t1;
-			*worth_c -= k->count * k->t1 * points(b, i)[k->a].worth;
-		}
-		if (k->b != HD_SCHED_NONE) {
-			at0[points(b, i)[k->b].type] += all * k->t0;
-			slope_c[points(b, i)[k->b].type] += all * k->t1;
-			*worth_c += k->count * k->t1 * points(b, i)[k->b].worth;
-		}
+		fixed_point(b, i, k->a, 1 - k->t0, -k->t1, at0, slope_c, worth_c);
+		fixed_point(b, i, k->b, k->t0, k->t1, at0, slope_c, worth_c);
 	}
 }
 
 static bool rows_of_open(struct blocks *b, const double *at0)
 {
-	const struct hd_sched_state *s = b->pg->seen->state;
 	double least = -INFINITY, inf = INFINITY, one = 1;
-	uint32_t none[2] = { 0, 0 }, row = b->m;
+	uint32_t none[2] = { 0, 0 }, row = b->nrows;
 	bool ok = true;
 
-	for (uint32_t j = 0; ok && j < b->m; j++) {
-		double left = s->types[j].n - at0[j];
+	for (uint32_t j = 0; ok && j < b->nrows; j++) {
+		double left = b->there[j] - at0[j];
 		ok = !hd_lp_rows(b->lp, 1, &least, &left, none, NULL, NULL);
 	}
 	for (uint32_t i = 0; ok && i < b->n; i++) {
@@ -482,11 +522,11 @@ static bool rows_of_open(struct blocks *b, const double *at0)
 /* The level first, then the points of the open blocks: shares of one of its jobs. */
 static bool columns_of_open(struct blocks *b, const double *slope_c, double worth_c, double low, double high, uint32_t nopen)
 {
-	uint32_t *idx = hd_arena_take(b->pg->arena, b->m + nopen + 1, sizeof *idx), n = 0, col = 1;
-	double *val = hd_arena_take(b->pg->arena, b->m + nopen + 1, sizeof *val), zero = 0, inf = INFINITY, cost = b->level + worth_c;
+	uint32_t *idx = hd_arena_take(b->pg->arena, b->nrows + nopen + 1, sizeof *idx), n = 0, col = 1;
+	double *val = hd_arena_take(b->pg->arena, b->nrows + nopen + 1, sizeof *val), zero = 0, inf = INFINITY, cost = b->level + worth_c;
 	bool ok = idx && val;
 
-	for (uint32_t j = 0; ok && j < b->m; j++)
+	for (uint32_t j = 0; ok && j < b->nrows; j++)
 		if (slope_c[j] < 0 || slope_c[j] > 0) {
 			idx[n] = j;
 			val[n++] = slope_c[j];
@@ -502,9 +542,14 @@ static bool columns_of_open(struct blocks *b, const double *slope_c, double wort
 		k->col = col;
 		for (uint32_t p = 0; ok && k->open && p < k->npoints; p++, col++) {
 			const struct point *at = &points(b, i)[p];
+			uint32_t in[3 + HD_PROGRAM_ROWS] = { at->type, k->row, k->row + 1 }, nin = 3;
+			double of[3 + HD_PROGRAM_ROWS] = { k->count * k->s, 1, at->gain };
+			for (uint32_t over = b->m; over < b->nrows; over++) {
+				in[nin] = over;
+				of[nin++] = k->count * at->row[over - b->m];
+			}
 			cost = k->count * at->worth;
-			ok = !hd_lp_cols(b->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 3 }, (uint32_t[]){ at->type, k->row, k->row + 1 },
-				(double[]){ k->count * k->s, 1, at->gain });
+			ok = !hd_lp_cols(b->lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, nin }, in, of);
 		}
 	}
 	return ok;
@@ -515,7 +560,7 @@ enum tried { TRIED_FAILED, TRIED_REFUTED, TRIED_NARROW, TRIED_DONE };
 /* One program of the open blocks; y and c are its prices and level. */
 static enum tried try_open(struct blocks *b, double step)
 {
-	double at0[HD_SCHED_TYPES], slope_c[HD_SCHED_TYPES], worth_c;
+	double at0[HD_COUPLED], slope_c[HD_COUPLED], worth_c;
 	double low = b->level ? b->c * (1 - step) : 0, high = b->level ? b->c * (1 + step) : 0;
 	uint32_t nopen = 0;
 	enum tried tried = TRIED_DONE;
@@ -531,7 +576,7 @@ static enum tried try_open(struct blocks *b, double step)
 		return TRIED_FAILED;
 	if (b->last.status != HD_LP_OPTIMAL)
 		return TRIED_NARROW;
-	for (uint32_t j = 0; j < b->m; j++)
+	for (uint32_t j = 0; j < b->nrows; j++)
 		b->y[j] = fmax(0, b->last.dual[j]);
 	if (b->level && (b->last.reduced[0] > HD_REFUTED || (b->last.reduced[0] < -HD_REFUTED && low > 0)))
 		return TRIED_NARROW;
@@ -545,7 +590,7 @@ static enum tried try_open(struct blocks *b, double step)
 
 static bool close_in(struct blocks *b)
 {
-	uint32_t least = 4 * b->m + 16, narrow = 0;
+	uint32_t least = 4 * b->nrows + 16, narrow = 0;
 	double near = 1e-6, step = 1e-4;
 
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -571,22 +616,37 @@ static bool close_in(struct blocks *b)
 
 /* ---- the answer ---- */
 
+/* Shapes by job and type. */
+static uint32_t *shapes_of(const struct blocks *b)
+{
+	const struct hd_program *pg = b->pg;
+	uint32_t *shape_of = hd_arena_take(pg->arena, pg->seen->state->njobs * b->m + 1, sizeof *shape_of);
+
+	for (uint32_t k = 0; shape_of && k < pg->nshapes; k++)
+		shape_of[(size_t)pg->shape[k].member[0] * b->m + pg->shape[k].need[0].type] = k;
+	return shape_of;
+}
+
+static void write_prices(const struct blocks *b, double *dual)
+{
+	for (uint32_t j = 0; j < b->m; j++)
+		if (b->pg->cap_row[j] != HD_SCHED_NONE)
+			dual[b->pg->cap_row[j]] = b->y[j];
+	for (uint32_t over = b->m; over < b->nrows; over++)       /* a row of at least */
+		dual[b->pg->row_over[over - b->m]] = -b->y[over];
+}
+
 static bool write(struct blocks *b, double *x, double *dual)
 {
 	const struct hd_program *pg = b->pg;
-	const struct hd_sched_state *s = pg->seen->state;
 	double c = b->last.x[0], l, u;
-	uint32_t *shape_of = hd_arena_take(pg->arena, s->njobs * b->m + 1, sizeof *shape_of);
+	uint32_t *shape_of = shapes_of(b);
 
 	if (!shape_of)
 		return false;
-	for (uint32_t k = 0; k < pg->nshapes; k++)
-		shape_of[(size_t)pg->shape[k].member[0] * b->m + pg->shape[k].need[0].type] = k;
 	if (b->level)
 		x[pg->level] = c;
-	for (uint32_t j = 0; j < b->m; j++)
-		if (pg->cap_row[j] != HD_SCHED_NONE)
-			dual[pg->cap_row[j]] = b->y[j];
+	write_prices(b, dual);
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct block *k = &b->block[i];
 		double part = fmin(1, fmax(0, k->t0 + k->t1 * c));
@@ -609,17 +669,85 @@ static bool write(struct blocks *b, double *x, double *dual)
 	return true;
 }
 
+/* Prices of the rows of all jobs at the prices of the last answer. Of a level they are not known there but where no type is short: what bounds it
+ * then is one job that can have no more. */
+static bool own_rows(struct blocks *b, double *dual)
+{
+	bool found = !b->level;
+	double l, u;
+
+	for (uint32_t j = 0; b->level && j < b->nrows; j++)
+		if (b->y[j] > 0)
+			return false;
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct block *k = &b->block[i];
+		double top = points(b, i)[k->npoints - 1].gain;
+		uint32_t nlast = k->count;
+		l = u = 0;
+		if (!b->level) {
+			fix(b, i);
+			own_prices(b, i, b->y, &l, &u);
+		} else if (!found && k->g > 0 && (top - k->lo) / k->g <= b->most_c) {
+			found = true;
+			l = 1 / k->g;
+			u = l * top;
+			nlast = 1;
+		}
+		for (uint32_t q = 0; q < nlast; q++) {
+			dual[b->pg->time_row[b->member[k->first + q]]] = fmax(0, u);
+			dual[b->pg->promise_row[b->member[k->first + q]]] = fmin(0, -l);
+		}
+	}
+	return found;
+}
+
+/* The master's mixture of answers; `y` are the best prices. */
+static bool mix(struct blocks *b, const double *y, double *x, double *dual)
+{
+	const struct hd_program *pg = b->pg;
+	uint32_t *shape_of = shapes_of(b);
+	double level = 0, part;
+
+	if (!shape_of)
+		return false;
+	memset(x, 0, pg->ncols * sizeof *x);
+	memset(dual, 0, pg->nrows * sizeof *dual);
+	for (uint32_t a = 0; a < b->nasked; a++) {
+		if (!(b->asked[a].part > 0))
+			continue;
+		answer(b, b->asked[a].y);
+		level += b->asked[a].part * b->c;
+		for (uint32_t i = 0; i < b->n; i++) {
+			const struct block *k = &b->block[i];
+			uint32_t e = place(b, i, b->c, &part), first = e < k->nhull ? e : 0;
+			for (uint32_t q = 0; q < k->count; q++)
+				for (int side = 0; side < 1 + (e < k->nhull); side++) {
+					const struct corner *h = &hull(b, i)[first + (uint32_t)side];
+					if (h->point != HD_SCHED_NONE)
+						x[pg->col[shape_of[(size_t)b->member[k->first + q] * b->m + points(b, i)[h->point].type]]] +=
+							b->asked[a].part * (side ? part : 1 - part);
+				}
+		}
+	}
+	if (b->level)
+		x[pg->level] = level;
+	answer(b, y);
+	b->c = 0;
+	write_prices(b, dual);
+	return own_rows(b, dual);
+}
+
 enum hd_err hd_blocks_solve(struct hd_program *pg, const struct hd_lp_limits *limits, bool *solved)
 {
 	struct blocks b = { .pg = pg, .level = pg->level != HD_SCHED_NONE && pg->g };
-	double y[HD_SCHED_TYPES] = { 0 }, *x = hd_arena_take(pg->arena, pg->ncols + 1, sizeof *x);
+	double y[HD_COUPLED] = { 0 }, *x = hd_arena_take(pg->arena, pg->ncols + 1, sizeof *x);
 	double *dual = hd_arena_take(pg->arena, pg->nrows + 1, sizeof *dual);
 	enum hd_err err = HD_OK;
 
 	*solved = false;
 	if (!x || !dual)
 		return HD_E_NOMEM;
-	if (gather(&b) && find_prices(&b, y) && close_in(&b) && write(&b, x, dual)) {
+	if (gather(&b) && find_prices(&b, y) && ((b.close && close_in(&b) && write(&b, x, dual)) || mix(&b, y, x, dual))) {
 		err = hd_lp_check(pg->lp, x, dual, limits, &pg->last);
 		*solved = !err && pg->last.status == HD_LP_OPTIMAL;
 	}

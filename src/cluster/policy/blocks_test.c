@@ -12,8 +12,9 @@ static double weighed(const struct hd_program *pg, uint32_t k, const void *conte
 	return -(double)pg->shape[k].need[0].n * (1 + pg->shape[k].need[0].type);
 }
 
-/* LEVEL: max c; THEN: a second level above promises; WORTH: sum w z; FEWEST: fewest devices for promises. */
-enum what { LEVEL, THEN, WORTH, FEWEST, NWHATS };
+/* LEVEL: max c; THEN: a second level above promises; WORTH: sum w z; FEWEST: fewest devices for promises; KEPT: fewest devices with a part of
+ * the best sum w z kept, SETTLED: with all of it but 1e-9. */
+enum what { LEVEL, THEN, WORTH, FEWEST, KEPT, SETTLED, NWHATS };
 
 static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum what what, double *g, uint32_t seed)
 {
@@ -23,14 +24,21 @@ static enum hd_err make(struct hd_program *pg, const struct hd_seen *seen, enum 
 	for (uint32_t i = 0; !err && i < seen->state->njobs; i++) {
 		g[i] = seen->absent[i] ? 0 : (0.2 + draw(seed, 70, i, 0)) / seen->state->jobs[i].scale;
 		/* half of an equal part, which is feasible */
-		hd_program_promise(pg, i, what == LEVEL || what == WORTH || seen->absent[i] ? 0 : draw(seed, 71, i, 0) * 0.9 * seen->iso[i] / seen->p[i]);
+		bool free = what == LEVEL || what == WORTH || what == KEPT || seen->absent[i];
+		hd_program_promise(pg, i, free ? 0 : draw(seed, 71, i, 0) * 0.9 * seen->iso[i] / seen->p[i]);
 		if (what == THEN && draw(seed, 72, i, 0) < 0.3)
 			g[i] = 0;
 	}
 	if (!err && (what == LEVEL || what == THEN))
 		err = hd_program_level(pg, g);
-	if (what == WORTH || what == FEWEST)
-		hd_program_worth(pg, weighed, what == WORTH ? &plus : &minus);
+	if (!err && what >= WORTH)
+		hd_program_worth(pg, weighed, what == FEWEST ? &minus : &plus);
+	if (!err && what >= KEPT) {
+		err = hd_program_solve(pg);
+		if (!err)
+			err = hd_program_row(pg, weighed, &plus, pg->last.objective * (what == KEPT ? 0.5 + 0.5 * draw(seed, 73, 0, 0) : 1 - 1e-9));
+		hd_program_worth(pg, weighed, &minus);
+	}
 	return err;
 }
 
@@ -127,12 +135,57 @@ static void a_second_answer_of_thousands_is_as_good(void **state)
 	hd_policy_destroy(policy);
 }
 
+/* Devices for everybody, and one job that is longest: no type has a price, all edges may change, and the program is the answers mixed. */
+static void a_long_job_among_idle_devices_bounds_the_end(void **state)
+{
+	struct hd_sched_state s;
+	struct hd_shares out;
+	double most = 0, end = 0;
+	(void)state;
+	need_lp();
+	random_state(&s, 11, 3200, 3, &arena);
+	s.npairs = 0;
+	for (uint32_t j = 0; j < 3; j++)
+		((struct hd_sched_type *)s.types)[j].n = 1000;
+	for (uint32_t i = 0; i < s.njobs; i++) {
+		for (uint32_t j = 0; j < 3; j++)
+			most = i ? most : fmax(most, s.jobs[0].rate[j]);
+		end = i ? end : 1e9 / most;
+		((struct hd_sched_job *)s.jobs)[i].steps_left = i ? s.jobs[i].steps_left : 1e9;
+	}
+	ask("makespan", (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+	CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "kept %d, %u pivots, gap %g", out.kept, out.iterations, out.gap);
+	CHECK(fabs(out.objective - end) <= 1e-6 * end, "ends after %.12g s, not %.12g s", out.objective, end);
+	hd_arena_reset(&arena);
+}
+
+/* The objective held by a row while fewest devices are sought: by prices as well. */
+static void objectives_of_thousands_are_settled_by_prices(void **state)
+{
+	static const char *const names[] = { "makespan", "sum", "ftf" };
+	(void)state;
+	need_lp();
+	for (size_t p = 0; p < sizeof names / sizeof *names; p++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		random_state(&s, 9, 1300, 3, &arena);
+		s.npairs = 0;
+		for (uint32_t j = 0; j < 3; j++)
+			((struct hd_sched_type *)s.types)[j].n *= 20;
+		ask(names[p], (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+		CHECK(!out.kept && out.iterations == 0 && out.gap <= 1e-7, "%s: kept %d, %u pivots, gap %g", names[p], out.kept, out.iterations, out.gap);
+		hd_arena_reset(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prices_find_the_optimum_of_the_solver),
 		cmocka_unit_test(equals_in_thousands_get_equal_parts),
 		cmocka_unit_test(a_second_answer_of_thousands_is_as_good),
+		cmocka_unit_test(a_long_job_among_idle_devices_bounds_the_end),
+		cmocka_unit_test(objectives_of_thousands_are_settled_by_prices),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -78,12 +78,13 @@ struct hd_program {
 	uint32_t level;                           /* column c; HD_SCHED_NONE */
 	const double *g;                          /* [njobs] of the level, as given: borrowed until the next; NULL: none */
 	bool large;                               /* single shapes alone, and so many that blocks.c is tried first */
-	bool mixed;                               /* has columns or rows of others: not for blocks.c */
+	bool mixed;                               /* has columns or rows that are not over all shapes: not for blocks.c */
 	hd_worth *worth;                          /* NULL: 0 */
 	hd_worth *row_worth[HD_PROGRAM_ROWS];
 	const void *row_context[HD_PROGRAM_ROWS];
 	uint32_t row_over[HD_PROGRAM_ROWS], nrows_over;
 	double row_lo[HD_PROGRAM_ROWS];
+	double slack;                             /* hd_program_relax */
 	const void *context;                      /* of worth */
 	bool generate;                            /* pairs are priced, not listed */
 	bool cut;                                 /* and pricing was ended by the number of turns, not by its result */

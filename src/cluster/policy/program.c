@@ -309,6 +309,7 @@ enum hd_err hd_program_level(struct hd_program *pg, const double *g)
 
 void hd_program_promise(struct hd_program *pg, uint32_t job, double lo)
 {
+	assert(pg->slack == 0);                           /* what is relaxed is settled */
 	pg->promise_lo[job] = lo;
 	if (pg->promise_row[job] != HD_SCHED_NONE)
 		hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[job], lo, INFINITY);
@@ -316,6 +317,7 @@ void hd_program_promise(struct hd_program *pg, uint32_t job, double lo)
 
 void hd_program_relax(struct hd_program *pg, double slack)
 {
+	pg->slack = slack;
 	for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
 		if (pg->promise_row[i] != HD_SCHED_NONE && isfinite(pg->promise_lo[i]))
 			hd_lp_edit(pg->lp, HD_LP_ROW, pg->promise_row[i], pg->promise_lo[i] - slack * fabs(pg->promise_lo[i]), INFINITY);
@@ -366,7 +368,8 @@ enum hd_err hd_program_row(struct hd_program *pg, hd_worth *worth, const void *c
 	pg->row_worth[pg->nrows_over] = worth;
 	pg->row_context[pg->nrows_over] = context;
 	pg->row_lo[pg->nrows_over] = lo;
-	return hd_program_rows(pg, 1, &lo, &inf, start, idx, val, &pg->row_over[pg->nrows_over++]);
+	pg->row_over[pg->nrows_over++] = pg->nrows++;
+	return hd_lp_rows(pg->lp, 1, &lo, &inf, start, idx, val) ? no_memory(pg) : HD_OK;
 }
 
 enum hd_err hd_program_want(struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type)
