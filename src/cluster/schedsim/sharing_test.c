@@ -152,7 +152,8 @@ static void measure(struct measured *to, const struct hd_sched_sim_result *r, co
 	to->over_bound += r->makespan_s / bound - 1;
 }
 
-static void print(const char *curve, struct measured all[NPOLICIES], uint32_t seeds)
+/* `bound`: sum over the seeds. */
+static void print(const char *curve, struct measured all[NPOLICIES], double bound, uint32_t seeds)
 {
 	const struct measured *base = &all[PRIORITY];
 
@@ -164,6 +165,7 @@ static void print(const char *curve, struct measured all[NPOLICIES], uint32_t se
 		print_message("| %.1f | %.1f | %.1f | %.2f | %.1f |\n", m->waited / seeds / 60, 100 * m->computing / seeds, 100 * m->over_bound / seeds,
 			m->slowdown, (double)m->resizes / seeds / JOBS);
 	}
+	print_message("| %s | *the bound* | %.1f | %+.1f | | | | | | | 0.0 | | |\n", curve, bound / seeds / 60, 100 * (bound / base->makespan - 1));
 }
 
 static void sharing_by_resize_keeps_the_laws_and_beats_gangs(void **state)
@@ -176,7 +178,7 @@ static void sharing_by_resize_keeps_the_laws_and_beats_gangs(void **state)
 		SKIP("no solver of linear programs in this build (coinor-libclp-dev)");
 	for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
 		struct measured all[NPOLICIES] = { 0 };
-		double speedup[DEVICES + 1];
+		double speedup[DEVICES + 1], bounds = 0;
 		make_curve(curves[c].at, speedup);
 		for (uint32_t seed = 1; seed <= seeds; seed++) {
 			const struct hd_sched_elastic elastic = { .min = 1, .max = DEVICES, .nvns = NVNS, .speedup = speedup, .resize_s = 1 };
@@ -184,6 +186,7 @@ static void sharing_by_resize_keeps_the_laws_and_beats_gangs(void **state)
 			struct hd_job_list list;
 			assert_int_equal(hd_job_share(&list, &(struct hd_job_sharing){ seed, JOBS, 12, DEVICES }, &arena, NULL), HD_OK);
 			double bound = least_makespan(&list, speedup);
+			bounds += bound;
 			for (int p = 0; p < NPOLICIES; p++) {
 				simulate(&list, &elastic, policies[p], &result[p]);
 				check_laws(&list, speedup, &result[p], policies[p], bound);
@@ -192,7 +195,7 @@ static void sharing_by_resize_keeps_the_laws_and_beats_gangs(void **state)
 				measure(&all[p], &result[p], &result[THEIRS], bound);
 			hd_arena_reset(&arena);
 		}
-		print(curves[c].name, all, seeds);
+		print(curves[c].name, all, bounds, seeds);
 		for (int p = PRIORITY; p <= BACKFILL; p++)
 			CHECK(all[OURS].mean < all[p].mean && all[OURS].makespan < all[p].makespan, "%s, %s: mean %g and %g s, makespan %g and %g s",
 				curves[c].name, policies[p], all[OURS].mean / seeds, all[p].mean / seeds, all[OURS].makespan / seeds, all[p].makespan / seeds);
