@@ -90,9 +90,10 @@ static void prices_decide_between_equals_or_against_time(void **state)
 
 	need_lp();
 	assert_string_equal(once("heddle", 0, &s), "0:1plain");
-	jobs[0].rate = (double[]){ 1.5, 1 };              /* 4800 s for $12, or 7200 s for $2: $10 for 2/3 of an hour, twice that with the makespan */
+	jobs[0].rate = (double[]){ 1.5, 1 };              /* 4800 s for $12, or 7200 s for $2: $10 for 2/3 of an hour, four times that with the makespan */
 	assert_string_equal(once("heddle", 0, &s), "0:1dear");
-	assert_string_equal(once("heddle", 5, &s), "0:1plain");
+	assert_string_equal(once("heddle", 3.5, &s), "0:1plain");
+	assert_string_equal(once("heddle", 4, &s), "0:1dear");
 	assert_string_equal(once("heddle", 20, &s), "0:1dear");
 }
 
