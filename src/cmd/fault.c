@@ -51,7 +51,7 @@ void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32
 		fault->by = 1 + which % most_workers;
 		break;
 	case HD_FAULT_POINT:
-		fault->point = which % HD_FP_COUNT;
+		fault->point = which % HD_FP_OF_RUNS;
 		break;
 	case HD_FAULT_KILL: case HD_FAULTS:
 		break;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/room.h"
+#include "sys/failpoint.h"
 #include "serve/daemon_int.h"
 
 /* Turns of the loop, and the one way in which anything is decided: an event, its records on the disk, then its orders. */
@@ -459,3 +460,4 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	hd_free(d);
 	return err;
 }
+		(void)HD_FAILPOINT(DAEMON_OPEN);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "serve/control.h"
 #include "serve/daemon_int.h"
 
@@ -22,7 +23,9 @@ static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const cha
 
 	if (err)
 		return hd_fail(diag, err, "%s/log/%s.log cannot be opened", run, name);
+	(void)HD_FAILPOINT(DAEMON_SPAWN_BEFORE);
 	err = hd_proc_spawn(&d->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err = log.id }, proc, diag);
+	(void)HD_FAILPOINT(DAEMON_SPAWN_AFTER);
 	(void)!hd_file_close(&log, NULL);
 	return err;
 }
@@ -206,6 +209,7 @@ void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *o)
 
 	if (!act[o->kind])
 		return;
+	(void)HD_FAILPOINT(DAEMON_ORDER);
 	if (!o->job) {                            /* a worker of nobody */
 		signal_device(d, o->device, HD_PROC_TERM);
 		return;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sys/failpoint.h"
 #include "serve/daemon_int.h"
 
 /* What users ask, one function a question (front.h). */
@@ -126,6 +127,7 @@ ANSWER(submit)
 		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
 	if (!err)
 		err = daemon_take_job(d, ask, &card, &row, diag);
+	(void)HD_FAILPOINT(DAEMON_TAKE);
 	if (!err)
 		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = card.id, .row = &row }, &card, NULL, diag);
 	return err ? err : put_submitted(d, card.id, w, diag);
@@ -544,5 +546,6 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 			enum hd_err err = row[i].answer(d, ask, w, diag);
 			return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
 		}
+			(void)HD_FAILPOINT(DAEMON_ANSWER);
 	return hd_fail(diag, HD_E_INVAL, "a scheduler does not \"%s\"", what);
 }

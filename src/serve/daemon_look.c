@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "sys/failpoint.h"
 #include "plan/job.h"
 #include "serve/daemon_int.h"
 
@@ -144,6 +145,7 @@ static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *
 {
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(DAEMON_OVER);
 	if (end->step > w->step)
 		w->step = end->step;
 	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job, .lease = w->lease, .code = end->exit, .step = end->step,

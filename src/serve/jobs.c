@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sys/failpoint.h"
+#include "sys/file.h"
 #include "serve/db.h"
 
 static const struct hd_db_kind file = {
@@ -124,7 +126,16 @@ void hd_jobs_close(struct hd_jobs *s)
 }
 
 enum hd_err hd_jobs_begin(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db, "BEGIN IMMEDIATE", diag); }
-enum hd_err hd_jobs_commit(struct hd_jobs *s, struct hd_diag *diag) { return hd_db_run(&s->db, "COMMIT", diag); }
+
+enum hd_err hd_jobs_commit(struct hd_jobs *s, struct hd_diag *diag)
+{
+	int error = HD_FAILPOINT(JOBS_COMMIT_BEFORE);
+	enum hd_err err = error ? hd_fail_errno(diag, error, "commit", "the store of a scheduler") : hd_db_run(&s->db, "COMMIT", diag);
+
+	if (!err)
+		(void)HD_FAILPOINT(JOBS_COMMIT_AFTER);
+	return err;
+}
 
 void hd_jobs_rollback(struct hd_jobs *s)
 {

@@ -31,7 +31,7 @@
 #include "base/err.h"
 
 /* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers); a WORKER among others; the
- * COORDINATOR; every process with a LINK to another.
+ * COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster. Those of the scheduler come last (HD_FP_OF_RUNS).
  *        id                    name                    bytes  who          phase        where it lies */
 #define HD_FAILPOINTS_TABLE(X) \
 	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
@@ -87,9 +87,19 @@
 	X(CO_COMMIT,            "co.commit",             false, COORDINATOR, COORDINATOR, "when the coordinator counts a step as committed") \
 	X(WIRE_CONNECT,         "wire.connect",          false, LINK,        EXCHANGE,    "before a process calls another; key: the worker that is called") \
 	X(WIRE_READ,            "wire.read",             false, LINK,        EXCHANGE,    "before bytes of a link are read; EAGAIN: nothing came; key: the worker at the other end") \
-	X(WIRE_WRITE,           "wire.write",            false, LINK,        EXCHANGE,    "before bytes go to a link; EAGAIN: it takes none; key: the worker at the other end")
+	X(WIRE_WRITE,           "wire.write",            false, LINK,        EXCHANGE,    "before bytes go to a link; EAGAIN: it takes none; key: the worker at the other end") \
+	X(DAEMON_OPEN,          "daemon.open",           false, SCHEDULER,   COORDINATOR, "when the scheduler has opened its store, before its first decision") \
+	X(DAEMON_TAKE,          "daemon.take",           false, SCHEDULER,   COORDINATOR, "when a new job has its run's folder, before it is stored") \
+	X(DAEMON_SOLVE,         "daemon.solve",          false, SCHEDULER,   COORDINATOR, "before a policy is asked for shares, where that is done") \
+	X(JOBS_COMMIT_BEFORE,   "jobs.commit.before",    false, SCHEDULER,   COORDINATOR, "before what the scheduler decided is committed; an error is that of the commit") \
+	X(JOBS_COMMIT_AFTER,    "jobs.commit.after",     false, SCHEDULER,   COORDINATOR, "when it is on the disk, before anybody hears of it") \
+	X(DAEMON_ORDER,         "daemon.order",          false, SCHEDULER,   COORDINATOR, "before an order of a decision is carried out") \
+	X(DAEMON_SPAWN_BEFORE,  "daemon.spawn.before",   false, SCHEDULER,   COORDINATOR, "before the scheduler starts a coordinator or a worker") \
+	X(DAEMON_SPAWN_AFTER,   "daemon.spawn.after",    false, SCHEDULER,   COORDINATOR, "when it was started, before anything else is known of it") \
+	X(DAEMON_OVER,          "daemon.over",           false, SCHEDULER,   COORDINATOR, "when the end of a run was read, before it is decided upon") \
+	X(DAEMON_ANSWER,        "daemon.answer",         false, SCHEDULER,   COORDINATOR, "when what a user asked for is done, before the answer")
 
-enum hd_fp_who { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK };
+enum hd_fp_who { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
 
 /* What a step, or the life of a job, is made of: a death in each must harm nothing. */
 #define HD_FP_PHASES(X) \
@@ -107,7 +117,8 @@ enum hd_failpoint {
 #define X(id, name, bytes, who, phase, where) HD_FP_##id,
 	HD_FAILPOINTS_TABLE(X)
 #undef X
-	HD_FP_COUNT
+	HD_FP_COUNT,
+	HD_FP_OF_RUNS = HD_FP_DAEMON_OPEN,        /* how many a run may come by */
 };
 
 /* 0, or the errno the place must act on. The second form may shorten *len or flip a bit of bytes.
