@@ -191,7 +191,7 @@ id=$(number id)
 reach "$id" running
 post /v1/devices/slow-0 '{"usable":false}'
 kill -9 "$pid"
-for _ in $(seq 1800); do grep -q '"exit":75' "$dir/runs/$id-tiny/end.json" 2>/dev/null && break; sleep 0.1; done
+await grep -qs '"exit":75' "$dir/runs/$id-tiny/end.json"          # it stays alone for 30 s, and commits
 grep -q '"exit":75' "$dir/runs/$id-tiny/end.json" || failed "job $id goes on without a scheduler for ever"
 grep -q 'its lease is over' "$dir"/runs/"$id"-tiny/*.ndjson "$dir"/runs/"$id"-tiny/log/*.log || failed "nothing says why job $id left"
 serve --policy fifo --round 1
@@ -208,7 +208,15 @@ passed "a lease ends without its scheduler: the job commits and leaves, and goes
 # ---- a policy that refuses what is there ----
 
 both=$dir dir=$work/E
-"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 60 >>serve.out 2>>serve.err & pid=$!; disown; up
+one() { "$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --round 60 "$@" >>serve.out 2>>serve.err & pid=$!; disown; up; }
+one --policy fifo
+post /v1/policy '{"policy":"isolated"}'
+for how in "--policy fifo:isolated" "--policy sjf:sjf" "--policy fifo:fifo"; do         # as before, another one, and the first again
+	kill -9 "$pid"
+	one ${how%:*}
+	ask /v1/policy
+	same "$(number policy)" "${how#*:}" "the policy of a scheduler that was left with isolated and started with ${how%:*}"
+done
 submit long.yaml pair '"scale":2,"set":["job.priority=2.5","job.deadline=2h"]'
 id=$(number id)
 ask "/v1/jobs/$id"

@@ -219,6 +219,40 @@ static enum hd_err open_store(struct hd_daemon *d, struct hd_diag *diag)
 	return err ? err : began == HD_E_NOTFOUND ? HD_OK : began;
 }
 
+enum hd_err daemon_keep_policy(struct hd_daemon *d, const char *policy, struct hd_diag *diag)
+{
+	enum hd_err err = hd_jobs_begin(d->jobs, diag);
+
+	if (!err)
+		err = hd_jobs_put_word(d->jobs, "policy asked", d->spec->policy, diag);
+	if (!err)
+		err = hd_jobs_put_word(d->jobs, "policy", policy, diag);
+	if (!err)
+		err = hd_jobs_commit(d->jobs, diag);
+	if (err)
+		hd_jobs_rollback(d->jobs);
+	return err;
+}
+
+/* Who starts it as it was started before finds it as it was left; who names another policy means that one. */
+static enum hd_err find_policy(struct hd_daemon *d, struct hd_diag *diag)
+{
+	char asked[sizeof d->policy], kept[sizeof d->policy];
+	enum hd_err err = hd_jobs_get_word(d->jobs, "policy asked", asked, sizeof asked, diag);
+
+	if (err == HD_E_NOTFOUND)
+		return HD_OK;
+	if (!err && strcmp(asked, d->spec->policy) != 0)
+		return daemon_keep_policy(d, d->spec->policy, diag);
+	if (!err)
+		err = hd_jobs_get_word(d->jobs, "policy", kept, sizeof kept, diag);
+	if (!err && strcmp(kept, d->policy) != 0) {
+		snprintf(d->policy, sizeof d->policy, "%s", kept);
+		daemon_log(d, "policy", 0, "that of the last POST /v1/policy; serve with another one than before to have that");
+	}
+	return err;
+}
+
 static enum hd_err open_folder(struct hd_daemon *d, struct hd_diag *diag)
 {
 	static const char *const folders[] = { "", "/runs", "/devices" };
@@ -429,6 +463,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	if (!err)
 		err = daemon_find_runs(d, diag);
 	if (!err)
+		err = find_policy(d, diag);
+	if (!err)
 		err = daemon_make_dispatch(d, d->policy, &d->dispatch, diag);
 	if (!err)
 		err = hd_loop_init(&d->loop, spec->clock, diag);
@@ -443,6 +479,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		err = find_out(d, diag);
 	}
 	if (!err) {
+		(void)HD_FAILPOINT(DAEMON_OPEN);
 		daemon_take_out(d);
 		serve(d);
 		if (d->broken)
@@ -460,4 +497,3 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	hd_free(d);
 	return err;
 }
-		(void)HD_FAILPOINT(DAEMON_OPEN);

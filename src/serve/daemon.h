@@ -9,8 +9,9 @@
  *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay)
  *
  * 1. A second daemon of the same folder ends at once with HD_E_AGAIN and changes nothing.
- * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it; but for another policy: who starts the
- *    daemon says which. If the disk takes no more, the daemon ends with the error, and jobs go on.
+ * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it. If the disk takes no more, the daemon ends
+ *    with the error, and jobs go on. A policy that a user changed decides on after a restart with the same `policy`; one that is started
+ *    with another `policy` has that.
  * 3. Jobs outlive the daemon: coordinators and workers are processes of their own. A daemon that starts finds them by the seats they
  *    hold, and starts none twice.
  * 4. A job's coordinator starts no workers; the daemon starts one a device. Who takes over from a coordinator that died does likewise: the

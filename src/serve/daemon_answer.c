@@ -428,6 +428,8 @@ ANSWER(policy)
 	if (!err && *policy) {
 		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
+		if (!err && (err = daemon_keep_policy(d, policy, diag)))
+			hd_dispatch_destroy(made);
 		if (err) {                        /* a machine that never was says nothing in the log */
 			d->log.len = logged;
 			return err;
@@ -544,8 +546,8 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(row[i].what, what)) {
 			enum hd_err err = row[i].answer(d, ask, w, diag);
+			(void)HD_FAILPOINT(DAEMON_ANSWER);
 			return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
 		}
-			(void)HD_FAILPOINT(DAEMON_ANSWER);
 	return hd_fail(diag, HD_E_INVAL, "a scheduler does not \"%s\"", what);
 }

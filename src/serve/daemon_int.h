@@ -66,6 +66,8 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);  
 HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);
 /* Users' words about devices: kept on the disk, told to a machine that was made anew. */
 HD_MUST_USE enum hd_err daemon_keep_out(struct hd_daemon *d, uint32_t device, bool out, struct hd_diag *diag);
+/* The policy that decides from now on, of a scheduler that was started with spec->policy. */
+HD_MUST_USE enum hd_err daemon_keep_policy(struct hd_daemon *d, const char *policy, struct hd_diag *diag);
 void daemon_take_out(struct hd_daemon *d);
 void daemon_drain(struct hd_daemon *d);
 void daemon_log(struct hd_daemon *d, const char *kind, uint64_t job, const char *text);

@@ -3,8 +3,7 @@
  * A *front* speaks to users (the REST server, the line socket); the daemon (serve/daemon.h) gives it a loop, a *door* to ask through, and
  * calls its slots. Neither knows of which kind the other is: a front is tested with a door of the test's own.
  *
- * 1. What a door answers is on the disk before it answers; but another policy, and devices taken out of service, hold until the daemon
- *    ends, and nobody stores them. An error changed nothing, and is told by code and text.
+ * 1. What a door answers is on the disk before it answers. An error changed nothing, and is told by code and text.
  * 2. A front watches descriptors with tags of its own range only (an epoll descriptor of a library is one descriptor).
  *
  * What can be asked. `ask` is an object; members marked ? may be left out. A job is named by

@@ -24,7 +24,8 @@ static const struct hd_db_kind file = {
 		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
 		" job INTEGER NOT NULL, text TEXT NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
-		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
+		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
 
 #define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, j.max, j.nvns, j.weight, j.submitted_s, " \
@@ -44,6 +45,8 @@ static const struct hd_db_kind file = {
 	X(EVENT,    "INSERT INTO event (at_s, t_ms, kind, job, text) VALUES (?, ?, ?, ?, ?)") \
 	X(NUMBER,   "INSERT INTO number (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
 	X(NUMBER_OF, "SELECT value FROM number WHERE name = ?") \
+	X(WORD,     "INSERT INTO word (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
+	X(WORD_OF,  "SELECT value FROM word WHERE name = ?") \
 	X(GET,      "SELECT " COLUMNS "WHERE j.id = ?") \
 	X(BY_NAME,  "SELECT max(id) FROM job WHERE name = ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
@@ -258,6 +261,13 @@ enum hd_err hd_jobs_put_number(struct hd_jobs *s, const char *name, double value
 	return put(s, ASK_NUMBER, diag);
 }
 
+enum hd_err hd_jobs_put_word(struct hd_jobs *s, const char *name, const char *value, struct hd_diag *diag)
+{
+	bind_text(s->ask[ASK_WORD], 1, name);
+	bind_text(s->ask[ASK_WORD], 2, value);
+	return put(s, ASK_WORD, diag);
+}
+
 /* ---- reading ---- */
 
 static const char *text_of(sqlite3_stmt *ask, int at)
@@ -455,18 +465,40 @@ static enum hd_err find(struct hd_jobs *s, int which, const char *text, const ch
 enum hd_err hd_jobs_by_name(struct hd_jobs *s, const char *name, uint64_t *id, struct hd_diag *diag) { return find(s, ASK_BY_NAME, name, "name", id, diag); }
 enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id, struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
 
-enum hd_err hd_jobs_get_number(struct hd_jobs *s, const char *name, double *value, struct hd_diag *diag)
+/* The row of the one that is called so, for `take`. */
+static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*take)(sqlite3_stmt *, void *), void *to, struct hd_diag *diag)
 {
-	sqlite3_stmt *ask = s->ask[ASK_NUMBER_OF];
+	sqlite3_stmt *ask = s->ask[which];
 
 	bind_text(ask, 1, name);
 	int code = sqlite3_step(ask);
 	if (code == SQLITE_ROW)
-		*value = sqlite3_column_double(ask, 0);
+		take(ask, to);
 	enum hd_err err = code == SQLITE_ROW ? HD_OK : code == SQLITE_DONE ? HD_E_NOTFOUND : hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
 	return err;
+}
+
+static void take_number(sqlite3_stmt *ask, void *to) { *(double *)to = sqlite3_column_double(ask, 0); }
+
+enum hd_err hd_jobs_get_number(struct hd_jobs *s, const char *name, double *value, struct hd_diag *diag)
+{
+	return named(s, ASK_NUMBER_OF, name, take_number, value, diag);
+}
+
+struct word { char *at; size_t cap; };
+
+static void take_word(sqlite3_stmt *ask, void *to)
+{
+	const struct word *word = to;
+	snprintf(word->at, word->cap, "%s", text_of(ask, 0));
+}
+
+enum hd_err hd_jobs_get_word(struct hd_jobs *s, const char *name, char *value, size_t cap, struct hd_diag *diag)
+{
+	*value = 0;
+	return named(s, ASK_WORD_OF, name, take_word, &(struct word){ value, cap }, diag);
 }
 
 enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit, hd_jobs_each *each, void *user, struct hd_diag *diag)

@@ -44,9 +44,12 @@ HD_MUST_USE enum hd_err hd_jobs_put_lease(struct hd_jobs *jobs, const struct hd_
 HD_MUST_USE enum hd_err hd_jobs_put_digest(struct hd_jobs *jobs, uint64_t id, const char *digest, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_put_event(struct hd_jobs *jobs, const struct hd_jobs_event *event, uint64_t *number, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_put_number(struct hd_jobs *jobs, const char *name, double value, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_put_word(struct hd_jobs *jobs, const char *name, const char *value, struct hd_diag *diag);
 
 /* A named number; HD_E_NOTFOUND. */
 HD_MUST_USE enum hd_err hd_jobs_get_number(struct hd_jobs *jobs, const char *name, double *value, struct hd_diag *diag);
+/* A named text; HD_E_NOTFOUND, then `value` is "". One that is longer than `cap` is cut. */
+HD_MUST_USE enum hd_err hd_jobs_get_word(struct hd_jobs *jobs, const char *name, char *value, size_t cap, struct hd_diag *diag);
 /* HD_E_NOTFOUND; card, row, lease may be NULL; a job without a lease has one that is RELEASED. */
 HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);

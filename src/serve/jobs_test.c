@@ -85,6 +85,8 @@ static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state
 	assert_int_equal(hd_jobs_put_lease(jobs, &held, NULL), HD_OK);
 	assert_int_equal(hd_jobs_put_digest(jobs, 1, "abc", NULL), HD_OK);
 	assert_int_equal(hd_jobs_put_number(jobs, "now_s", 2.5, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_word(jobs, "policy", "las", NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_word(jobs, "policy", "isolated", NULL), HD_OK);
 	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
 	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
 	put(jobs, 2, "");
@@ -101,6 +103,11 @@ static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state
 	assert_int_equal(hd_jobs_get_number(jobs, "now_s", &number, NULL), HD_OK);
 	assert_true(number == 2.5);
 	assert_int_equal(hd_jobs_get_number(jobs, "other", &number, NULL), HD_E_NOTFOUND);
+	char word[5] = "x";
+	assert_int_equal(hd_jobs_get_word(jobs, "policy", word, sizeof word, NULL), HD_OK);
+	assert_string_equal(word, "isol");
+	assert_int_equal(hd_jobs_get_word(jobs, "other", word, sizeof word, NULL), HD_E_NOTFOUND);
+	assert_string_equal(word, "");
 	assert_int_equal(hd_jobs_get(jobs, 2, &card, &row, &lease, NULL), HD_E_NOTFOUND);
 	assert_int_equal(hd_jobs_last(jobs), 1);
 	held.state = HD_LEASE_RELEASED;
