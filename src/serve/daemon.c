@@ -113,7 +113,9 @@ static bool has_records(const struct hd_dispatch_outs *outs)
 static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest, struct hd_diag *diag)
 {
 	struct hd_dispatch_outs outs;
+	hd_keeper_begin(d->keeper);
 	enum hd_err err = hd_dispatch_step(d->dispatch, event, daemon_now_s(d), &outs, diag);
+	hd_keeper_end(d->keeper);
 
 	if (err == HD_E_INVAL || err == HD_E_NOTFOUND)
 		return err;
@@ -467,6 +469,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	if (!err)
 		err = daemon_make_dispatch(d, d->policy, &d->dispatch, diag);
 	if (!err)
+		err = hd_keeper_create(&d->keeper, spec->clock, diag);
+	if (!err)
 		err = hd_loop_init(&d->loop, spec->clock, diag);
 	if (!err) {
 		open_log(d);
@@ -489,6 +493,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		spec->front[i].ops->close(spec->front[i].self);
 	hd_loop_finish(&d->loop);
 	(void)!hd_file_close(&d->log_file, NULL);
+	hd_keeper_destroy(d->keeper);
 	hd_dispatch_destroy(d->dispatch);
 	hd_jobs_close(d->jobs);
 	hd_arena_finish(&d->log_arena);

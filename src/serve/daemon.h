@@ -25,8 +25,9 @@
  *    A look asks no further run after HD_DAEMON_ASK_NS; the next one goes on where it ended.
  * 8. A lease ends by itself: a run that hears no question of its scheduler for HD_DAEMON_ROUNDS rounds (for HD_DAEMON_ALONE_S at least)
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
+ *    While the scheduler decides, which may take long, another thread puts those questions (keeper.h).
  *
- * Threads: one. */
+ * Threads: one, and the keeper's. */
 #ifndef HD_SERVE_DAEMON_H
 #define HD_SERVE_DAEMON_H
 

@@ -232,9 +232,11 @@ ANSWER(explain)
 		err = hd_json_get_bool(ask, "policy", &what_if, diag);
 	if (!err)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
-	if (!err && hd_dispatch_job(d->dispatch, id))
+	if (!err && hd_dispatch_job(d->dispatch, id)) {
+		hd_keeper_begin(d->keeper);
 		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, &why, diag);
-	else if (!err)
+		hd_keeper_end(d->keeper);
+	} else if (!err)
 		snprintf(why.text, sizeof why.text, "it is %s%s%s", hd_dispatch_state_name(row.state), *row.why ? ": " : "", row.why);
 	if (err)
 		return err;

@@ -7,6 +7,7 @@
 #include "sys/socket.h"
 #include "serve/daemon.h"
 #include "serve/jobs.h"
+#include "serve/keeper.h"
 #include "serve/seat.h"
 
 enum { HD_DAEMON_EVENTS = 1024 };
@@ -39,6 +40,7 @@ struct hd_daemon {
 	struct hd_door door;
 	struct hd_jobs *jobs;
 	struct hd_dispatch *dispatch;
+	struct hd_keeper *keeper;         /* speaks while the dispatch decides */
 	char policy[128];
 	struct hd_arena log_arena, scratch;       /* scratch: of one look or answer */
 	struct hd_text log;

@@ -286,6 +286,16 @@ static void forget(struct hd_daemon *d)
 	d->nwatches = n;
 }
 
+static void tell_keeper(struct hd_daemon *d)
+{
+	hd_keeper_set(d->keeper, daemon_lease_s(d));
+	for (uint32_t i = 0; i < d->nwatches; i++) {
+		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, d->watch[i].job);
+		if (lease && lease->number == d->watch[i].lease && !lease->over)
+			(void)!hd_keeper_add(d->keeper, d->watch[i].run, NULL);        /* without memory for it: as without a keeper */
+	}
+}
+
 void daemon_look(struct hd_daemon *d, bool all)
 {
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
@@ -294,4 +304,5 @@ void daemon_look(struct hd_daemon *d, bool all)
 	for (uint32_t i = 0, n = d->nwatches; i < n && !d->broken && hd_clock_now_ns(d->clock) < until; i++)
 		look_at_run(d, &d->watch[d->next_watch = (d->next_watch + 1) % d->nwatches], all);
 	forget(d);
+	tell_keeper(d);
 }

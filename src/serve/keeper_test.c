@@ -1,0 +1,116 @@
+#include "serve/keeper.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "serve/control.h"
+#include "sys/loop.h"
+#include "tests/check.h"
+
+/* A run that answers, turned by the test; the keeper asks from its own thread. */
+static struct hd_clock clock_;
+static struct hd_net net;
+static struct hd_loop loop;
+static struct hd_control control;
+static struct hd_keeper *keeper;
+static char dir[64];
+static uint32_t asked;
+static double for_s;
+
+static enum hd_err reply(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	(void)self;
+	(void)w;
+	assert_string_equal(what, "status");
+	asked++;
+	return hd_json_get_f64(ask, "for_s", &for_s, diag);
+}
+
+static int open_all(void **state)
+{
+	char addr[HD_ADDR_CAP];
+
+	(void)state;
+	hd_clock_real(&clock_);
+	hd_net_real(&net);
+	snprintf(dir, sizeof dir, "/tmp/hd_keeper_test.%d", (int)getpid());
+	mkdir(dir, 0700);
+	control = (struct hd_control){ .answer = reply, .tag = 100 };
+	asked = 0;
+	return hd_control_path(dir, "run.sock", addr, NULL) || hd_loop_init(&loop, &clock_, NULL) || hd_control_open(&control, addr, &loop, &net, NULL) ||
+		hd_keeper_create(&keeper, &clock_, NULL);
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	hd_keeper_destroy(keeper);
+	hd_control_close(&control);
+	hd_loop_finish(&loop);
+	return rmdir(dir);
+}
+
+/* Until it was asked so often in all; false: not in that time. */
+static bool hears(uint32_t n, int64_t within_ns)
+{
+	int64_t until = hd_clock_now_ns(&clock_) + within_ns;
+	struct hd_loop_event event[8];
+
+	while (asked < n && hd_clock_now_ns(&clock_) < until) {
+		size_t got;
+		assert_int_equal(hd_loop_poll(&loop, hd_clock_now_ns(&clock_) + 10000000, event, 8, &got, NULL), HD_OK);
+		for (size_t i = 0; i < got; i++)
+			hd_control_event(&control, &event[i]);
+		hd_control_tick(&control, hd_clock_now_ns(&clock_));
+	}
+	return asked >= n;
+}
+
+static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void **state)
+{
+	(void)state;
+	hd_keeper_set(keeper, 0.2);
+	assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);        /* nobody answers there */
+	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	assert_false(hears(1, 300000000));
+	hd_keeper_begin(keeper);
+	assert_true(hears(4, INT64_C(600000000000)));
+	assert_true(for_s == 0.2);
+	hd_keeper_end(keeper);
+	uint32_t then = asked;
+	assert_false(hears(then + 2, 500000000));         /* but for the question that was on its way */
+}
+
+static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {           /* a scheduler decides before it has seen a run */
+		hd_keeper_begin(keeper);
+		assert_false(hears(1, 1000000));
+		hd_keeper_end(keeper);
+	}
+	hd_keeper_set(keeper, 3600);
+	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	for (int i = 0; i < 100; i++) {
+		hd_keeper_begin(keeper);
+		hd_keeper_end(keeper);
+	}
+	hd_keeper_begin(keeper);
+	assert_false(hears(1, 200000000));
+	hd_keeper_end(keeper);
+	hd_keeper_set(keeper, 0.04);
+	hd_keeper_begin(keeper);
+	assert_false(hears(1, 200000000));
+	hd_keeper_end(keeper);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer, open_all, close_all),
+		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all, close_all),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
