@@ -6,10 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/room.h"
-#include "serve/control.h"
-#include "serve/jobs.h"
 #include "sys/lock.h"
 #include "sys/thread.h"
+#include "serve/control.h"
+#include "serve/jobs.h"
 
 #define HD_KEEPER_ASK_NS  INT64_C(1000000000)     /* a run that does not answer in that time heard it, or is asked again */
 #define HD_KEEPER_IDLE_NS INT64_C(60000000000)    /* a wake-up is sent; the look is only the bound that every wait has */

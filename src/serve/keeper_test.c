@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "serve/control.h"
 #include "sys/loop.h"
+#include "serve/control.h"
 #include "tests/check.h"
 
 /* A run that answers, turned by the test; the keeper asks from its own thread. */
