@@ -10,7 +10,8 @@
  * few pairs as there are jobs, with the same time for each.
  *
  * Jobs are of one kind if they go equally fast alone, on equally many devices, and the table of pairs says so, or their name where pairs are
- * listed by jobs; what a kind does beside another is what its first job does. */
+ * listed by jobs. Kinds pair where all their jobs would, equally fast: where a list of pairs lacks one of them, or has another rate for it,
+ * these kinds stay apart on that type, since a column that names no partner cannot promise that one is not met. */
 #include <math.h>
 #include <string.h>
 
@@ -61,9 +62,31 @@ static uint32_t count(const struct hd_kinds *ks, uint32_t k) { return ks->first[
 
 static bool rates(const struct hd_kinds *ks, const struct hd_program *pg, uint32_t a, uint32_t b, uint32_t type, double rate[2])
 {
-	if (a == b && count(ks, a) < 2)
+	const struct hd_sched_state *s = pg->seen->state;
+	double other[2];
+
+	if ((a == b && count(ks, a) < 2) || !hd_seen_pair(pg->seen, ks->member[ks->first[a]], ks->member[ks->first[b] + (a == b)], type, rate))
 		return false;
-	return hd_seen_pair(pg->seen, ks->member[ks->first[a]], ks->member[ks->first[b] + (a == b)], type, rate);
+	for (uint32_t q = 0; s->npairs && q < count(ks, a); q++)         /* a table of pairs knows kinds alone */
+		for (uint32_t r = a == b ? q + 1 : 0; r < count(ks, b); r++)
+			if (!hd_seen_pair(pg->seen, ks->member[ks->first[a] + q], ks->member[ks->first[b] + r], type, other) ||
+				memcmp(other, rate, sizeof other) != 0)
+				return false;
+	return true;
+}
+
+static enum hd_err room(struct hd_kinds *ks, const struct hd_program *pg, uint32_t *cap)
+{
+	uint32_t more = *cap ? 2 * *cap : 64;
+	struct hd_kinds_group *group = ks->ngroups < *cap ? ks->group : hd_arena_take(pg->arena, more, sizeof *group);
+
+	if (!group)
+		return no_memory(pg);
+	if (group != ks->group && ks->ngroups)
+		memcpy(group, ks->group, ks->ngroups * sizeof *group);
+	*cap = group != ks->group ? more : *cap;
+	ks->group = group;
+	return HD_OK;
 }
 
 /* The columns of kind `a` beside another in one group: their time is bound by `balance`. */
@@ -107,11 +130,8 @@ enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_program *pg)
 {
 	const struct hd_sched_state *s = pg->seen->state;
 	enum hd_err err = sort_out(ks, pg);
-	size_t most = (size_t)ks->n * (ks->n + 1) / 2 * s->ntypes;
+	uint32_t cap = 0;
 
-	ks->group = err ? NULL : hd_arena_take(pg->arena, most + 1, sizeof *ks->group);
-	if (!err && !ks->group)
-		err = no_memory(pg);
 	for (uint32_t a = 0; !err && a < ks->n; a++)
 		for (uint32_t b = a; !err && b < ks->n; b++)
 			for (uint32_t j = 0; !err && j < s->ntypes; j++) {
@@ -121,6 +141,9 @@ enum hd_err hd_kinds_open(struct hd_kinds *ks, struct hd_program *pg)
 				if (s->types[j].n == 0 || s->jobs[ks->member[ks->first[a]]].scale != s->jobs[ks->member[ks->first[b]]].scale ||
 					!rates(ks, pg, a, b, j, g.rate))
 					continue;
+				err = room(ks, pg, &cap);
+				if (err)
+					break;
 				if (a == b) {
 					err = among(pg, ks, a, j, g.rate[0], &g.col[0]);
 				} else {
@@ -166,10 +189,6 @@ static enum hd_err pair(struct back *b, const struct hd_kinds_group *g, uint32_t
 	uint32_t i = b->ks->member[b->ks->first[g->a] + qa], k = b->ks->member[b->ks->first[g->b] + qb];
 	struct hd_shape shape = hd_way_pair(b->pg->seen->state, i < k ? i : k, i < k ? k : i, g->type);
 
-	if (!(shape.rate[0] > 0 && shape.rate[1] > 0)) {          /* not listed: as their kinds do */
-		shape.rate[i < k ? 0 : 1] = g->rate[0];
-		shape.rate[i < k ? 1 : 0] = g->rate[1];
-	}
 	return x < 1e-9 ? HD_OK : hd_collect(&b->collect, &shape, x);
 }
 

@@ -385,6 +385,44 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 	CHECK(gained >= 60, "%u of 240 gain by pairs", gained);
 }
 
+/* One pair in four is struck from the list, one in eight cannot share: nobody is put beside whom the state does not know it to run with. */
+static void kinds_never_meet_whom_they_cannot_run_with(void **state)
+{
+	uint32_t met = 0;
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 60; seed++)
+		for (int fidelity = 0; fidelity < 2; fidelity++) {
+			struct hd_sched_state s;
+			struct hd_shares out;
+			uint32_t left = 0;
+			state_of_kinds(&s, seed, false);
+			struct hd_sched_pair *pairs = (struct hd_sched_pair *)s.pairs;
+			const double *none = hd_arena_take(&arena, s.ntypes, sizeof *none);
+			for (uint32_t k = 0; k < s.npairs; k++) {
+				double u = seed % 4 ? draw(seed, 84, k, 0) : 1;
+				pairs[left] = pairs[k];
+				if (u < 0.125)
+					pairs[left].rate[0] = pairs[left].rate[1] = none;
+				left += u >= 0.25 || u < 0.125;
+			}
+			s.npairs = left;
+			ask("las-kinds", (struct hd_policy_setting){ .fidelity = (enum hd_fidelity)fidelity }, &s, &arena, &out);
+			for (uint32_t k = 0; k < out.nshapes; k++) {
+				const struct hd_shape *shape = &out.shape[k];
+				double rate[2];
+				if (shape->nmembers < 2)
+					continue;
+				bool known = hd_sched_pair_rate(&s, shape->member[0], shape->member[1], shape->need[0].type, rate);
+				CHECK(known && rate[0] > 0 && rate[1] > 0 && !memcmp(rate, shape->rate, sizeof rate), "seed %u, fidelity %d: jobs %u and %u",
+					seed, fidelity, shape->member[0], shape->member[1]);
+				met++;
+			}
+			hd_arena_reset(&arena);
+		}
+	CHECK(met > 50, "%u pairs", met);
+}
+
 static void pairs_are_priced_in_any_currency(void **state)
 {
 	double objective[2];
@@ -657,6 +695,7 @@ int main(void)
 		cmocka_unit_test(thousands_of_jobs_are_settled),
 		cmocka_unit_test(pairs_that_are_priced_reach_what_all_pairs_reach),
 		cmocka_unit_test(pairs_by_kind_reach_what_all_pairs_reach),
+		cmocka_unit_test(kinds_never_meet_whom_they_cannot_run_with),
 		cmocka_unit_test(pairs_are_priced_in_any_currency),
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
