@@ -140,6 +140,8 @@ static void end_if_all_left(struct hd_coordinator *co)
 		if (co->worker[i].state != HD_W_FREE && co->worker[i].up)
 			return;
 	co->phase = HD_CO_OVER;
+	if (co->distrusts)
+		hd_co_distrust(co);
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_EXIT);
 	a->code = co->end_code;
 	a->text = co->halt_why;
@@ -385,6 +387,10 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	struct hd_co_worker *w = hd_co_find(co, msg->worker);
 	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
 
+	if (msg->why == HD_CORRUPT) {
+		hd_co_doubt(co, by, msg->worker);
+		return;
+	}
 	if (by->state != HD_W_MEMBER) {           /* of a newcomer: what it lacks is said again in a new epoch alone */
 		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
 		return;
@@ -672,7 +678,7 @@ static void on_restored(struct hd_coordinator *co, uint64_t step)
 		return;
 	}
 	co->config.step = step;
-	co->committed = step;
+	co->committed = co->verified = step;
 	co->phase = HD_CO_START;
 	co->start_ns = co->now_ns;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
@@ -734,6 +740,7 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 	dispatch(co, event);
 	if (co->phase != HD_CO_ENDING) {
 		tell_wanted(co);
+		hd_co_judge(co);
 		hd_co_plan(co);
 	}
 	end_if_all_left(co);
@@ -793,6 +800,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->now_ns = co->start_ns = now_ns;
 	co->stored = co->record.serial;
 	co->committed = config->step;
+	co->verified = config->record.started ? config->verified : config->step;
 	co->record.term++;
 	if (!co->record.target)
 		co->record.target = config->target;

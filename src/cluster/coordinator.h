@@ -26,6 +26,10 @@
  * 10. Who is to be relieved counts as if it were not there when workers are asked for and taught, and stays a member until as many others as are wanted
  *    are ready. Not stored: another coordinator finds the other worker standing by, and is told again.
  * 11. A step is committed when all members of the view that ran it have sealed it; COMMIT comes once a step, in order.
+ * 12. Digests of a step that differ (of seals; or a member heard one: SUSPECT, corrupt) mean that its sums, and all that came of them, may be
+ *    wrong: nothing of it is committed. When all members have sealed it, who told another digest than more than half of those who told one goes,
+ *    with exit code 5; all others begin again from disk, as in 7, DISTRUST being said before: from the newest step whose state was the same at
+ *    all (*verified*), or one before. Without such a half the job ends, with exit code 5; so it does at the third time without a newer verified state.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -66,6 +70,7 @@ struct hd_co_config {
 	uint32_t nvns, nbuckets, copies, min, max, target;        /* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	int64_t detect_ns, min_wait_ns;
 	uint64_t step;                    /* first step, if nothing is stored: that of the checkpoint, or 0 */
+	uint64_t verified;                /* of a run that is taken over: the newest X_verified that is known to have been the same at all; or 0 */
 	struct hd_co_record record;       /* as it was found; all 0: a new run. The caller holds the store's lock */
 	hd_plan_view *plan;               /* NULL: even shares */
 	void *plan_self;
@@ -110,6 +115,7 @@ struct hd_co_event {
 	X(SPAWN,     "n",                    "start so many workers more, if this caller starts workers")          \
 	X(END,       "worker",               "a local process of that worker may be ended: it is dead to the job") \
 	X(RESTORE,   "",                     "which step is the newest on disk? then RESTORED")                    \
+	X(DISTRUST,  "step",                 "checkpoints of later steps may be wrong: remove them")               \
 	X(COMMIT,    "step, epoch, news",    "step is committed: a line for metrics.ndjson")                       \
 	X(NOTE,      "name, text, worker",   "a line for events.ndjson")                                           \
 	X(EXIT,      "code, text",           "the job is over, with this exit code")

@@ -12,6 +12,9 @@ struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 	uint64_t *sum, *parm, *slot;      /* owned by the coordinator: [words] each */
 };
 
+/* What it told of step next - 1; next 0: nothing. */
+struct hd_co_told { uint64_t next, sum, state; };
+
 struct hd_co_worker {
 	enum hd_co_worker_state state;
 	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
@@ -31,6 +34,8 @@ struct hd_co_worker {
 	uint64_t done, longest_ns;
 	bool busy;
 	int64_t done_ns;
+	struct hd_co_told told[2];        /* of its last digest steps, by parity */
+	uint64_t doubted;                 /* a member heard another digest of step doubted - 1 from it; 0: none */
 	struct hd_co_worker_answer answer;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
 };
@@ -75,6 +80,11 @@ struct hd_coordinator {
 	struct hd_view view, next;        /* in force; planned or to come */
 	struct hd_seals seals;
 	uint64_t committed;
+	uint64_t verified, verified_before;       /* X_verified was the same at all who had it; so was one before it */
+	bool distrusts;                   /* what was saved later may be wrong: said again when all who may be saving are gone */
+	uint64_t disputed, stranger;      /* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
+	uint64_t corrupted;               /* the step disputed last */
+	uint32_t corruptions;             /* disputes since a newer state was verified */
 	struct hd_co_news news[HD_CO_NEWS];
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
@@ -129,6 +139,13 @@ void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const st
 void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* no STATUS will come of it */
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
+
+/* coordinator_corrupt.c */
+void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
+void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
+void hd_co_verify(struct hd_coordinator *co, uint64_t step);             /* it is committed */
+void hd_co_distrust(struct hd_coordinator *co);                          /* what was saved after the newest verified state */
+void hd_co_judge(struct hd_coordinator *co);
 
 /* coordinator_plan.c */
 void hd_co_plan(struct hd_coordinator *co);               /* opens what is wanted and possible: learning, a change, a start, an end */

@@ -346,12 +346,13 @@ static void prepare_tick(struct hd_coordinator *co)
 
 void hd_co_commit(struct hd_coordinator *co)
 {
-	for (; co->committed < co->seals.committed; co->committed++) {
+	for (; co->committed < co->seals.committed && (!co->disputed || co->committed + 1 < co->disputed); co->committed++) {
 		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
 		struct hd_co_action *a = hd_co_act(co, HD_CO_DO_COMMIT);
 		a->step = co->committed;
 		a->epoch = co->view.epoch;
 		a->news = news->step == co->committed + 1 ? &news->news : NULL;
+		hd_co_verify(co, co->committed);
 	}
 }
 
@@ -406,6 +407,7 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 
 	if (s->ran && s->step >= co->committed && news->step != s->step + 1)
 		*news = (struct hd_co_news){ s->step + 1, s->news };
+	hd_co_told(co, w, s);
 	if (!co->has_view)
 		return;
 	if (s->step + 1 > w->sealed)
@@ -418,7 +420,7 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 	/* said before an epoch that it has entered since: it holds the step all the same */
 	uint32_t epoch = hd_view_has(&co->view, w->worker) ? co->view.epoch : msg->epoch;
 	enum hd_err err = hd_seals_add(&co->seals, &(struct hd_seal){ epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows }, &n, &diag);
-	if (err == HD_E_INTEGRITY) {
+	if (err == HD_E_INTEGRITY && !co->disputed) {             /* one told a digest, the other none: no digests to compare */
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
 		return;

@@ -313,7 +313,7 @@ static void co_step(struct sim *s, const struct hd_co_event *event)
 
 static void co_start(struct sim *s, bool by_member)
 {
-	struct hd_co_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
+	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
 		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
 	if (s->co || s->over)
@@ -325,6 +325,7 @@ static void co_start(struct sim *s, bool by_member)
 		return;
 	}
 	s->co_gen++;
+	s->co_heard = (struct sim_heard){ .torn_ns = 0 };
 	s->result->takeovers += s->co_gen > 1;
 	sim_say(s, "a coordinator starts%s", by_member ? ", by a member" : "");
 	sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
@@ -345,6 +346,34 @@ static void co_kill(struct sim *s)
 	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
 }
 
+static bool is_well(struct sim *s, uint32_t i);
+
+/* Somebody knows: the coordinator, or a member whose word of it has had its time. */
+static bool is_known(struct sim *s)
+{
+	bool known = s->co_heard.torn_ns != 0;
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		known |= is_well(s, i) && s->proc[i].heard.torn_ns && s->now - s->proc[i].heard.torn_ns > 2 * SIM_T;
+	return known;
+}
+
+static void check_digest(struct sim *s, const struct hd_co_action *a)
+{
+	uint64_t tag;
+
+	if (!a->news || !a->news->has_digest)
+		return;
+	memcpy(&tag, &a->news->digest, sizeof tag);
+	s->verified = a->step + 1;
+	if (tag == sim_tag(s, a->step + 1) || s->escaped)
+		return;
+	if (is_known(s))
+		sim_bad(s, "corrupt", "step %llu is committed with wrong bits", (unsigned long long)a->step);
+	s->escaped = true;
+	s->result->escaped = 1;
+}
+
 static void commit(struct sim *s, const struct hd_co_action *a)
 {
 	const struct hd_view *view = hd_coordinator_view(s->co);
@@ -353,6 +382,7 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 		sim_bad(s, "commit", "step %llu after %llu", (unsigned long long)a->step, (unsigned long long)s->committed);
 	if (a->news && a->news->loss_sum != (double)a->step)
 		sim_bad(s, "commit", "step %llu with the record of step %g", (unsigned long long)a->step, a->news->loss_sum);
+	check_digest(s, a);
 	if (a->step < s->committed)
 		return;                                           /* after a restart of the coordinator or from disk: the same line again */
 	for (uint32_t i = 0; view && i < view->nmembers; i++) {
@@ -372,6 +402,19 @@ static bool is_well(struct sim *s, uint32_t i)
 	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) &&
 		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
 		s->now - p->paused_until > 2 * SIM_T;
+}
+
+/* A member that another one does not hear, or did not a while ago: one of them has to go. */
+static bool is_missed(struct sim *s, uint32_t i)
+{
+	for (uint32_t k = 0; k < SIM_PROCS; k++) {
+		const struct sim_link *l = k == i ? NULL : link_of(s, i, k);
+		if (!l || !s->proc[k].alive || !s->proc[k].m || hd_member_state(s->proc[k].m) != HD_MEMBER)
+			continue;
+		if (!l->up || l->silent[0] || l->silent[1] || s->now - l->mute_until[0] < 2 * SIM_T || s->now - l->mute_until[1] < 2 * SIM_T)
+			return true;
+	}
+	return false;
 }
 
 /* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
@@ -404,6 +447,18 @@ static void check_slots_lost(struct sim *s)
 		}
 }
 
+/* As of all that is on disk: the newest sound one counts. */
+static void distrust(struct sim *s, uint64_t step)
+{
+	if (!s->spoiled)
+		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right", (unsigned long long)step);
+	for (uint64_t i = step + 1; i <= SIM_STEPS; i++)
+		s->saved_tag[i] = 0;
+	while (s->ckpt > 0 && (s->ckpt > step || !s->saved_tag[s->ckpt]))
+		s->ckpt--;
+	s->gave_up = true;
+}
+
 static uint32_t end_of_guest(const struct sim *s, uint32_t worker)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
@@ -418,6 +473,9 @@ static void over(struct sim *s, const struct hd_co_action *a)
 	s->over = true;
 	s->over_code = a->code;
 	if (a->code == 75 && s->drained)
+		return;
+	s->result->undecided += a->code == 5 && s->spoiled;
+	if (a->code == 5 && s->spoiled)
 		return;
 	if (a->code)
 		sim_bad(s, "live", "the run ends with %u: %s", a->code, a->text);
@@ -455,8 +513,10 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		break;
 	case HD_CO_DO_END:
 		slot = sim_slot(s, a->worker);
-		if (slot < SIM_PROCS && !is_well(s, slot))
+		if (slot < SIM_PROCS && (!is_well(s, slot) || is_missed(s, slot)))
 			s->proc[slot].cut_off = true;             /* though its link may be there again before it hears of it */
+		if (slot < SIM_PROCS && s->spoiled && !s->proc[slot].remote)
+			kill_worker(s, slot);                     /* so that it saves nothing any more */
 		break;
 	case HD_CO_DO_RESTORE:
 		if (!s->gave_up)
@@ -467,6 +527,7 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
 			.gen = s->co_gen });
 		break;
+	case HD_CO_DO_DISTRUST: distrust(s, a->step); break;
 	case HD_CO_DO_COMMIT: commit(s, a); break;
 	case HD_CO_DO_NOTE:
 		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all who held", 12) && !s->gave_up) {
@@ -474,10 +535,23 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 			s->result->given_up++;
 			check_slots_lost(s);
 		}
+		s->result->expelled += !strcmp(a->name, "corrupt");
 		break;
 	case HD_CO_DO_EXIT:   over(s, a); break;
 	case HD_CO_DO_NKINDS: break;
 	}
+}
+
+/* To the coordinator. */
+static bool is_here(struct sim *s, uint32_t worker)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (w[i].worker == worker)
+			return w[i].state != HD_W_LEFT && w[i].state != HD_W_OUT && w[i].up;
+	return false;
 }
 
 static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
@@ -497,6 +571,9 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 	} else {
 		worker = k->from;
 	}
+	if (s->spoiled && is_here(s, worker))
+		sim_hear(s, &s->co_heard, &msg);
+	s->known |= s->co_heard.torn_ns != 0;
 	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg, .remote = p->remote });
 }
 
@@ -604,6 +681,20 @@ static void relieve(struct sim *s, bool really)
 	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
 	s->result->relieved += really && s->co;
 	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id, .ok = really });
+}
+
+/* Mostly where a majority can tell. */
+static void corrupt(struct sim *s)
+{
+	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
+	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
+
+	if (slot >= SIM_PROCS || !s->proc[slot].has_state || (view->nmembers < 3 && sim_rnd(s, 4)))
+		return;
+	sim_say(s, "bits of the state of worker %u flip", s->proc[slot].id);
+	s->proc[slot].tag ^= 2;
+	s->spoiled = true;
+	s->result->corrupted++;
 }
 
 /* ---- one event ---- */
@@ -726,6 +817,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_TICK:     tick(s, ev); break;
 	case EV_START:    start(s, false); break;
 	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
+	case EV_CORRUPT:  corrupt(s); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
 		if (s->co && ev->gen == s->co_gen)
@@ -781,6 +873,13 @@ static void draw(struct sim *s, uint32_t only)
 	}
 	for (uint64_t i = s->seed & HD_SIM_RELIEVED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
 		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE, .what = sim_rnd(s, 4) != 0 });
+	s->digest_every = 1;
+	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
+		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
+		int64_t at = between(s, 2 * SIM_T, span);
+		sim_push(s, (struct sim_event){ .at = at, .kind = EV_CORRUPT });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
 }
 
 static void check_live(struct sim *s)

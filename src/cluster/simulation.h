@@ -16,7 +16,9 @@
  *	           called lost only when they are
  *	remote     workers of other machines neither save nor load
  *	target     what the record wants is what was asked for, whoever came and went
- *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0
+ *	corrupt    while somebody who is there has heard two digests of a step, it is not committed with wrong bits, and no wrong state is loaded
+ *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0 (5 alone when
+ *	           a state was corrupted and no majority could say whose)
  *
  * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */
 #ifndef HD_CLUSTER_SIMULATION_H
@@ -55,6 +57,7 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
+	uint32_t corrupted, expelled, undecided, escaped; /* states; workers for it; runs that ended for it; runs in which nobody could know */
 	int64_t end_ns;
 };
 
@@ -62,6 +65,9 @@ struct hd_sim_result {
 #define HD_SIM_SHARDED (UINT64_C(1) << 32)
 /* Of a seed: others are asked for in the place of workers, and some of these are to stay after all. */
 #define HD_SIM_RELIEVED (UINT64_C(1) << 33)
+
+/* Of a seed: bits of a worker's state flip once, if state is not sharded. */
+#define HD_SIM_CORRUPT (UINT64_C(1) << 34)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -23,6 +23,9 @@ enum {
 struct sim_val { uint64_t units, tag; };                  /* a digit of 4 bits per virtual node; the state it came from */
 struct sim_root { bool here; struct sim_val val; };
 
+/* Digests of the last steps that were heard, by parity, and since when two of one step differ; 0: they do not. */
+struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
+
 /* What the wire carries beside control messages. */
 enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
@@ -34,7 +37,8 @@ struct sim_packet {
 	const uint8_t *bytes;
 };
 
-enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
+enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT,
+	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
 struct sim_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
 	uint64_t seq;
@@ -60,6 +64,8 @@ struct sim_proc {
 	/* the state and the step's numbers */
 	uint64_t version, tag;                            /* holds X_version */
 	bool has_state;
+	struct sim_heard heard;
+	uint64_t known_tag;               /* as it was when its digest was taken; 0: it was not */
 	struct sim_val own[HD_MAX_PASSES][SIM_BUCKETS];   /* whole pass, per bucket: units of its leaves */
 	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];       /* own_roots: not overwritten by the sum yet */
 	uint64_t pass_units[HD_MAX_PASSES];
@@ -73,7 +79,7 @@ struct sim_proc {
 	uint32_t nwaiting;
 	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
 	bool fed[SIM_PROCS];
-	uint32_t learns_from;
+	uint32_t learns_from, lessons;    /* lessons: it was told to learn so often; boundaries of before are not its own any more */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -112,6 +118,11 @@ struct sim {
 	uint32_t co_epoch;
 
 	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
+	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
+	uint64_t digest_every;            /* steps */
+	bool spoiled, known, escaped;     /* a state was corrupted; a coordinator heard of it; nobody could know, and it went on */
+	struct sim_heard co_heard;
+	uint64_t verified;                /* the newest step that was committed with a digest */
 	uint64_t committed, commit_mark;
 	int64_t commit_ns;
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
@@ -138,6 +149,9 @@ bool sim_up(struct sim *s, uint32_t a, uint32_t b);
 uint32_t sim_slot(const struct sim *s, uint32_t worker);          /* or SIM_ENDS */
 void sim_end(struct sim *s, uint32_t slot, bool kindly);
 void sim_start(struct sim *s, int64_t in_ns);
+
+uint64_t sim_tag(struct sim *s, uint64_t step);                   /* of X_step, undisturbed */
+void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg);
 
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);

@@ -94,6 +94,24 @@ static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 	assert_true(n > 20);
 }
 
+/* A majority of those who told digests is right: nothing of the others is committed or begun from. */
+static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0, alone = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_RELIEVED : 0), seed % 4 ? UINT32_MAX : 0, &r);
+		corrupted += r.corrupted;
+		expelled += r.expelled;
+		undecided += r.undecided;
+		alone += r.escaped;
+	}
+	assert_true(corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4);
+}
+
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
@@ -129,6 +147,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t x)
 }
 
 /* X_s of this job: a chain, so that a state of another step or of a skipped one has another tag. */
-static uint64_t tag_of(struct sim *s, uint64_t step)
+uint64_t sim_tag(struct sim *s, uint64_t step)
 {
 	if (!s->tag[0])
 		s->tag[0] = mix(s->seed + 1) | 1;
@@ -28,6 +28,23 @@ static uint64_t tag_of(struct sim *s, uint64_t step)
 		if (!s->tag[i])
 			s->tag[i] = mix(s->tag[i - 1] + s->full) | 1;
 	return s->tag[step];
+}
+
+/* A state that was corrupted is not what it should be; that others see it is what is checked then. */
+static bool is_tag(struct sim *s, uint64_t tag, uint64_t step) { return s->spoiled || tag == sim_tag(s, step); }
+
+void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg)
+{
+	uint64_t next = msg->seal.step + 1, tag = msg->seal.state_digest;
+
+	if (msg->kind != HD_MSG_SEAL || !msg->seal.ran || !tag)
+		return;
+	if (heard->of[next & 1].next == next && heard->of[next & 1].tag != tag && !heard->torn_ns)
+		heard->torn_ns = s->now;
+	if (heard->of[next & 1].next < next) {
+		heard->of[next & 1].next = next;
+		heard->of[next & 1].tag = tag;
+	}
 }
 
 static uint64_t units_of(const struct hd_vrange *range, uint32_t n)
@@ -135,10 +152,23 @@ static void send_roots(struct sim *s, uint32_t slot, const struct hd_member_acti
 
 static void check_sum(struct sim *s, const struct sim_proc *p, uint64_t step, uint32_t bucket, struct sim_val val)
 {
-	if (val.units != s->full || val.tag != tag_of(s, step))
+	if (val.units != s->full || !is_tag(s, val.tag, step))
 		sim_bad(s, "once", "worker %u has %016llx of %016llx in bucket %u of step %llu%s", p->id, (unsigned long long)val.units,
 			(unsigned long long)s->full,
-			bucket, (unsigned long long)step, val.tag == tag_of(s, step) ? "" : ", of another state");
+			bucket, (unsigned long long)step, val.tag == sim_tag(s, step) ? "" : ", of another state");
+}
+
+/* Of several states, a sum is of another than all: the same wherever and in whatever parts it is added. */
+struct sum { struct sim_val val; uint64_t mixed; bool several; };
+
+static void add(struct sim *s, const struct sim_proc *p, struct sum *sum, struct sim_val val)
+{
+	sum->val.units += val.units;
+	sum->mixed += mix(val.tag) * (uint64_t)__builtin_popcountll(val.units);
+	sum->several |= sum->val.tag && sum->val.tag != val.tag;
+	if (sum->several && !s->spoiled)
+		sim_bad(s, "once", "worker %u adds of two states", p->id);
+	sum->val.tag = val.tag;
 }
 
 /* Every root by name: own ones are kept per pass, others as they came. */
@@ -146,28 +176,23 @@ static void fold(struct sim *s, uint32_t slot, const struct hd_member_action *a)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_exchange *x = hd_member_exchange(p->m);
-	struct sim_val sum = { 0, 0 };
+	struct sum sum = { { 0, 0 }, 0, false };
 
 	for (uint32_t i = 0; i < x->passes.npasses; i++) {
 		const struct hd_pass *pass = &x->passes.pass[i];
 		if (pass->worker == p->id) {
 			if (!p->own_here[pass->pass][a->bucket] || !p->own_roots[a->bucket])
 				sim_bad(s, "roots", "worker %u folds bucket %u without its own pass %u", p->id, a->bucket, pass->pass);
-			sum.units += p->own[pass->pass][a->bucket].units;
-			if (sum.tag && sum.tag != p->own[pass->pass][a->bucket].tag)
-				sim_bad(s, "once", "worker %u adds of two states", p->id);
-			sum.tag = p->own[pass->pass][a->bucket].tag;
+			add(s, p, &sum, p->own[pass->pass][a->bucket]);
 		}
 	}
 	for (uint32_t i = 0; i < p->nroots; i++)
-		if (p->root[i].bucket == a->bucket) {
-			sum.units += p->root[i].val.units;
-			if (sum.tag && sum.tag != p->root[i].val.tag)
-				sim_bad(s, "once", "worker %u adds roots of two states", p->id);
-			sum.tag = p->root[i].val.tag;
-		}
-	check_sum(s, p, a->step, a->bucket, sum);
-	p->sum[a->bucket] = sum;
+		if (p->root[i].bucket == a->bucket)
+			add(s, p, &sum, p->root[i].val);
+	if (sum.several)
+		sum.val.tag = mix(sum.mixed) | 1;
+	check_sum(s, p, a->step, a->bucket, sum.val);
+	p->sum[a->bucket] = sum.val;
 	task(s, slot, TASK_FOLDED, ms(s, 0, 2), false, (struct sim_event){ .bucket = a->bucket, .step = a->step });
 }
 
@@ -240,7 +265,7 @@ static void send_part(struct sim *s, uint32_t slot, const struct hd_member_actio
 	for (uint32_t i = 0; i < view->nmembers; i++)
 		if (a->mask >> i & 1)
 			sim_send(s, slot, sim_slot(s, view->member[i]), &(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
-				.bucket = a->bucket, .step = a->step, .val = { s->full, tag_of(s, a->step) } });
+				.bucket = a->bucket, .step = a->step, .val = { s->full, sim_tag(s, a->step) } });
 }
 
 static void ask_slots(struct sim *s, uint32_t slot)
@@ -347,7 +372,8 @@ static void finish_sharded(struct sim *s, struct sim_proc *p, uint64_t step)
 static void finish(struct sim *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];
-	struct hd_step_news news = { .loss_sum = (double)step };
+	struct hd_step_news news = { .loss_sum = (double)step, .has_digest = (step + 1) % s->digest_every == 0 };
+	uint64_t foreign = 0;             /* what of the sums came of other states */
 
 	if (s->copies)
 		finish_sharded(s, p, step);
@@ -355,15 +381,21 @@ static void finish(struct sim *s, uint32_t slot, uint64_t step)
 		if (!p->sum_here[b])
 			sim_bad(s, "once", "worker %u finishes step %llu without the sum of bucket %u", p->id, (unsigned long long)step, b);
 		check_sum(s, p, step, b, p->sum[b]);
+		if (p->sum[b].tag != p->tag)
+			foreign = mix(foreign + p->sum[b].tag + b);
 	}
 	if (!p->table_full && own_table(p) != s->full)
 		sim_bad(s, "once", "worker %u finishes step %llu with table %016llx", p->id, (unsigned long long)step, (unsigned long long)own_table(p));
-	if (p->version != step || p->tag != tag_of(s, step))
+	if (p->version != step || !is_tag(s, p->tag, step))
 		sim_bad(s, "state", "worker %u updates X_%llu in step %llu", p->id, (unsigned long long)p->version, (unsigned long long)step);
 	p->table_full = true;
 	p->version = step + 1;
-	p->tag = mix(p->tag + s->full) | 1;
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = step, .news = &news, .sum_digest = p->tag, .state_digest = p->tag });
+	p->tag = mix(p->tag + s->full + foreign) | 1;
+	p->known_tag = news.has_digest ? p->tag : 0;
+	memcpy(&news.digest, &p->known_tag, sizeof p->known_tag);
+	sim_hear(s, &p->heard, &(struct hd_msg){ .kind = HD_MSG_SEAL, .seal = { .step = step, .ran = true, .state_digest = p->known_tag } });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = step, .news = &news, .sum_digest = p->known_tag,
+		.state_digest = p->known_tag });
 }
 
 static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
@@ -371,7 +403,7 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 	struct sim_proc *p = &s->proc[slot];
 	bool scribe = ev->pass, last = ev->bucket;
 
-	if (p->version != ev->step && hd_member_state(p->m) == HD_LEARNING)
+	if ((p->version != ev->step && hd_member_state(p->m) == HD_LEARNING) || ev->number != p->lessons)
 		return;                                           /* the job went on without this newcomer */
 	if (p->version != ev->step)
 		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id, (unsigned long long)ev->step,
@@ -392,8 +424,15 @@ static void saved(struct sim *s, uint32_t slot)
 	const struct sim_event ev = p->save;
 	bool scribe = ev.pass, last = ev.bucket;
 
-	if (scribe && (last || ev.step % 5 == 0) && ev.step > s->ckpt)
+	if (scribe && (last || ev.step % 5 == 0) && p->known_tag && p->tag != p->known_tag) {
+		sim_say(s, "worker %u is to save another state than it sealed", p->id);
+		sim_end(s, slot, true);
+		return;
+	}
+	if (scribe && (last || ev.step % 5 == 0) && ev.step > s->ckpt) {
 		s->ckpt = ev.step;
+		s->saved_tag[ev.step] = p->tag;
+	}
 	feed(s, slot);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe && ev.step == s->halt_at });
 }
@@ -487,6 +526,7 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	p->has_state = p->saving = false;
 	p->want = 0;                                      /* as in the runtime: the state comes from elsewhere */
 	p->learns_from = a->worker;
+	p->lessons++;
 	if (a->worker == HD_NOBODY && p->remote)
 		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id, (unsigned long long)a->step);
 	if (a->worker == HD_NOBODY)
@@ -542,7 +582,7 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true, (struct sim_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
-			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final });
+			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final, .number = p->lessons });
 		break;
 	case HD_DO_CANCEL:    p->run++; break;
 	case HD_DO_EXIT:
@@ -626,7 +666,11 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 			break;
 		p->has_state = true;
 		p->version = ev->step;
-		p->tag = tag_of(s, ev->step);
+		p->tag = s->saved_tag[ev->step] ? s->saved_tag[ev->step] : sim_tag(s, ev->step);
+		if (p->tag != sim_tag(s, ev->step) && s->known && !s->escaped)
+			sim_bad(s, "corrupt", "worker %u loads an X_%llu that is wrong", p->id, (unsigned long long)ev->step);
+		s->escaped |= p->tag != sim_tag(s, ev->step);
+		p->known_tag = p->tag;
 		for (uint32_t b = 0; b < s->nbuckets; b++)
 			p->slot[b] = ev->step + 1;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = ev->step });
@@ -662,8 +706,8 @@ static void snap(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	p->has_state = true;
 	memset(p->slot, 0, sizeof p->slot);
 	p->version = k->step;
-	p->tag = k->val.tag;
-	if (p->tag != tag_of(s, p->version))
+	p->tag = p->known_tag = k->val.tag;
+	if (!is_tag(s, p->tag, p->version))
 		sim_bad(s, "state", "learner %u has another X_%llu", p->id, (unsigned long long)p->version);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = p->version });
 }
@@ -681,6 +725,7 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 			sim_bad(s, "message", "%s cannot be read", hd_msg_name((enum hd_msg_kind)k->msg_kind));
 			return;
 		}
+		sim_hear(s, &p->heard, &msg);
 		ev.kind = HD_IN_MESSAGE;
 		ev.msg = &msg;
 		ev.worker = from_slot == SIM_CO ? HD_COORDINATOR : k->from;
@@ -703,7 +748,7 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		ev.kind = HD_IN_SUM;
 		break;
 	case SIM_LEAVES:
-		if (k->val.tag != tag_of(s, k->step))
+		if (!is_tag(s, k->val.tag, k->step))
 			sim_bad(s, "once", "table entries of another state from %u", k->from);
 		p->table += k->val.units;
 		ev.kind = HD_IN_LEAVES;

@@ -312,3 +312,30 @@ enum hd_err hd_ckpt_gc_own(struct hd_fs *fs, const char *parent, uint32_t keep, 
 {
 	return collect(fs, parent, keep, written, written->folder, NULL, diag);
 }
+
+enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step, uint32_t *nremoved, struct hd_diag *diag)
+{
+	char parent[HD_PATH_CAP];
+	struct hd_arena arena;
+	struct found *found;
+	struct hd_ckpt_info newest;
+	uint32_t n = 0;
+
+	*nremoved = 0;
+	if (hd_ckpt_find(fs, path, UINT64_MAX, &newest, NULL, NULL, NULL))
+		return HD_OK;                             /* there is none */
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
+	if (!err)
+		err = scan(fs, parent, &arena, &found, &n, diag);
+	if (!err)
+		leave_others(fs, parent, found, &n, &arena, &newest);
+	for (uint32_t i = 0; !err && i < n; i++) {
+		if (found[i].step <= step)
+			continue;
+		err = remove_one(fs, parent, &found[i], diag);
+		*nremoved += !err;
+	}
+	hd_arena_finish(&arena);
+	return err;
+}

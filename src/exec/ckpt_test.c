@@ -484,6 +484,27 @@ static void removal_spares_the_newest_whole_one(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
+static void what_was_saved_after_a_step_is_dropped(void **unused)
+{
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+	uint32_t removed = 7;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 0, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 0);
+	for (int64_t step = 1; step <= 4; step++)
+		must_put(&sim.fs, step, 0);
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 2, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 2);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
+	assert_int_equal(info.step, 2);
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 2, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 0);
+	hd_fs_sim_finish(&sim);
+}
+
 /* Every place named for checkpoints: the write fails (or the removal is put off), the old one stays. */
 static void every_failpoint_leaves_a_whole_one(void **unused)
 {
@@ -610,6 +631,7 @@ int main(void)
 		cmocka_unit_test(another_job_s_checkpoints_are_neither_replaced_nor_removed),
 		cmocka_unit_test(every_run_takes_a_folder_of_its_own),
 		cmocka_unit_test(removal_spares_the_newest_whole_one),
+		cmocka_unit_test(what_was_saved_after_a_step_is_dropped),
 		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
 		cmocka_unit_test(read_back_refuses_what_the_disk_spoiled),
 		cmocka_unit_test(another_digest_than_the_manifest_s_is_refused),

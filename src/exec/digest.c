@@ -62,3 +62,8 @@ struct hd_hash hd_digest_join(struct hd_worker *w)
 }
 
 struct hd_hash hd_worker_digest(struct hd_worker *worker) { return hd_state_digest(&worker->state); }
+
+bool hd_worker_is_as_told(struct hd_worker *w)
+{
+	return !w->digest_at || w->digest_at != (uint64_t)w->step || hd_hash_same(w->record.digest, hd_worker_digest(w));
+}

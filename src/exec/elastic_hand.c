@@ -123,6 +123,8 @@ DUTY(compute)
 {
 	int64_t began = hd_clock_now_ns(e->spec->clock);
 	bool own = is_own_share(e, d);
+	const struct hd_state_entry *param = &hd_worker_state(e->worker)->entry[0];
+	size_t len = param->len_bytes;
 	enum hd_err err;
 
 	(void)done;
@@ -130,6 +132,7 @@ DUTY(compute)
 	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
 	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
 	(void)HD_FAILPOINT(COMPUTE_BEFORE);
+	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), param->at, &len);
 	if (own) {
 		e->computed = true;
 		err = hd_share_compute(e->worker, diag);

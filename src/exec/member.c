@@ -235,6 +235,41 @@ static void say_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion 
 	hd_member_say(m, msg);
 }
 
+void hd_member_diverged(struct hd_member *m, uint64_t next)
+{
+	m->diverged = m->diverged && m->diverged < next ? m->diverged : next;
+}
+
+static void compare(struct hd_member *m, struct hd_member_peer *peer)
+{
+	const struct hd_member_news *own = peer->told ? &m->news[(peer->told - 1) % HD_MEMBER_NEWS] : NULL;
+
+	if (!own || own->step != peer->told || peer->corrupt || !(own->seal.sum_digest || own->seal.state_digest) ||
+	    (own->seal.sum_digest == peer->told_sum && own->seal.state_digest == peer->told_state))
+		return;
+	peer->corrupt = true;
+	hd_member_diverged(m, peer->told);
+	say_suspect(m, peer->worker, HD_CORRUPT);
+}
+
+void hd_member_compare(struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->npeers; i++)
+		compare(m, &m->peer[i]);
+}
+
+void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
+{
+	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m, from) : NULL;
+
+	if (!peer || seal->step + 1 <= peer->told)
+		return;
+	peer->told = seal->step + 1;
+	peer->told_sum = seal->sum_digest;
+	peer->told_state = seal->state_digest;
+	compare(m, peer);
+}
+
 void hd_member_watch(struct hd_member *m)
 {
 	for (uint32_t i = 0; i < m->view.nmembers; i++) {
@@ -310,6 +345,9 @@ static void on_coordinator(struct hd_member *m)
 		if (m->peer[i].suspicion != HD_HEARD)
 			say_suspect(m, m->peer[i].worker, m->peer[i].suspicion);
 	hd_member_resay_seals(m);
+	for (uint32_t i = 0; i < m->npeers; i++)                  /* of the step that was just named */
+		if (m->peer[i].corrupt)
+			say_suspect(m, m->peer[i].worker, HD_CORRUPT);
 	if (m->held && m->status_said)
 		hd_member_status(m);
 	if (m->done)
@@ -406,6 +444,9 @@ static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
 	m->state = HD_LEARNING;
 	m->learning = true;
 	m->learned = m->held = m->next.open = m->joined_step = m->cut = false;
+	m->diverged = 0;
+	for (uint32_t i = 0; i < m->npeers; i++)                  /* of steps that may be run again */
+		m->peer[i].told = m->peer[i].corrupt = 0;
 	m->switch_step = HD_NO_STEP;
 	m->asked = 0;
 	m->from = *msg;
@@ -561,7 +602,7 @@ static void orphan(struct hd_member *m)
 		if (first == m->worker || (peer && peer->up))
 			break;
 	}
-	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m)) {
+	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
 	}

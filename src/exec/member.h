@@ -30,6 +30,8 @@
  *     between members are mended by the coordinator's new epoch. A member calls the members, those to come, and whom it teaches.
  *  9. AGAIN, ROOTS, LEAVES, FOLD, PUBLISH, TABLE, NORM and PARM name the step that hd_member_exchange() is of while they are carried out: no
  *     call asks for anything of a step and begins the next.
+ * 10. Who hears another digest of a step than its own begins no step more, saves nothing by itself, and says so of its sender (SUSPECT, corrupt):
+ *    that is the coordinator's to judge.
  *
  * Ownership: create/destroy. Returned actions, and all they point to, are valid until the next call. One thread; it never blocks; memory
  * is taken when a view or a redone step needs more, never otherwise. Time is an argument, in ns, never going back. */

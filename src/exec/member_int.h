@@ -7,8 +7,14 @@
 
 enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64 };
 
-/* slotted: it has its slots for the step before, in that epoch */
-struct hd_member_peer { uint32_t worker, slotted_epoch; uint64_t slotted; bool up, taught; enum hd_suspicion suspicion; char address[HD_MSG_ADDR + 1]; };
+/* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none), others than here if it is corrupt */
+struct hd_member_peer {
+	uint32_t worker, slotted_epoch;
+	uint64_t slotted, told, told_sum, told_state;
+	bool up, taught, corrupt;
+	enum hd_suspicion suspicion;
+	char address[HD_MSG_ADDR + 1];
+};
 struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
 
 /* A view that is prepared or decided, and not in force. */
@@ -48,7 +54,7 @@ struct hd_member {
 	struct hd_member_next next;
 	struct hd_seals seals;
 	uint64_t switch_step;             /* HD_NO_STEP: not known */
-	bool diverged;
+	uint64_t diverged;                /* digests of step diverged - 1 differ: it is run, none after it; 0: none differ */
 
 	uint64_t at;                      /* first step not sealed */
 	bool begun, finishing, ready;
@@ -111,6 +117,9 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass);
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
+void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);         /* its digests, to compare with those here */
+void hd_member_compare(struct hd_member *m);
+void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
 void hd_member_done(struct hd_member *m);
 static inline bool hd_member_in_update(const struct hd_member *m) { return m->updating && !m->updated; }

@@ -344,13 +344,14 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 	enum hd_err err = hd_seals_add(&m->seals, seal, &committed, &diag);
 
 	if (err == HD_E_INTEGRITY)
-		m->diverged = true;
+		hd_member_diverged(m, seal->step + 1);
 	if (!err)
 		find_switch(m);
 }
 
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
 {
+	hd_member_told(m, from, &msg->seal);
 	if (!m->has_view && !m->next.open)
 		return;
 	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest, msg->seal.state_digest, msg->seal.knows });
@@ -368,6 +369,7 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	struct hd_msg *msg = seal_msg(m, &seal);
 	hd_member_tell_all(m, msg);
 	hd_member_say(m, msg);
+	hd_member_compare(m);
 	m->at++;
 	m->asked = 0;
 	m->begun = m->finishing = m->updating = m->updated = false;
@@ -445,7 +447,7 @@ static void halt_here(struct hd_member *m)
 
 static bool may_begin(const struct hd_member *m)
 {
-	return m->ready && !m->begun && !m->diverged && hd_seals_gate(&m->seals, m->at) && !m->hold;
+	return m->ready && !m->begun && (!m->diverged || m->at < m->diverged) && hd_seals_gate(&m->seals, m->at) && !m->hold;
 }
 
 static void send_norms(struct hd_member *m)

@@ -40,6 +40,7 @@ struct hd_run {
 	uint64_t began_step;
 	double metric;
 	bool has_metric, target_reached, told_no_ckpt;
+	bool torn;                        /* memory changed by itself: seen when it was to be saved */
 	uint64_t evaluated_step;
 	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
 	uint32_t samples_of;
@@ -317,6 +318,10 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 		return HD_OK;
 	}
 	enum hd_err err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
+	run->torn = !hd_worker_is_as_told(run->worker);
+	if (!err && run->torn)
+		err = hd_fail(diag, HD_E_INTEGRITY, "the state before step %llu is not the one that its digest was taken of a moment ago: the memory of this "
+			"machine gives wrong bits", (unsigned long long)info.step);
 	if (!err)
 		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
 		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
@@ -328,14 +333,18 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* One that fails in the middle of a run costs nothing but itself. */
-static void try_checkpoint(struct hd_run *run)
+/* One that fails in the middle of a run costs nothing but itself, unless it is for the state. */
+static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 {
-	struct hd_diag diag = { "" };
+	struct hd_diag why = { "" };
+	enum hd_err err = checkpoint(run, &why);
 
-	if (checkpoint(run, &diag))
+	if (err && run->torn)
+		return hd_fail(diag, err, "%s", why.text);
+	if (err)
 		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on",
-			(unsigned long long)hd_worker_at(run->worker), diag.text);
+			(unsigned long long)hd_worker_at(run->worker), why.text);
+	return HD_OK;
 }
 
 static bool checkpoint_due(const struct hd_run *run)
@@ -547,7 +556,7 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	if (!err && end)
 		err = checkpoint(run, diag);
 	else if (!err && hd_run_saves(run, false))
-		try_checkpoint(run);
+		err = try_checkpoint(run, diag);
 	run->asked_at = 0;
 	return err;
 }
@@ -571,7 +580,7 @@ static enum hd_err wants_stop(const struct hd_run *run)
 static enum hd_err end_badly(struct hd_run *run, enum hd_err err)
 {
 	if (err == HD_E_DIVERGED)
-		try_checkpoint(run);
+		(void)!try_checkpoint(run, &(struct hd_diag){ "" });
 	if (run->dir)
 		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning", hd_worker_at(run->worker), "");
 	return err;

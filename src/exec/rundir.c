@@ -201,7 +201,7 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	append(dir, &dir->metrics, &line, error);
 }
 
-uint64_t hd_rundir_recorded(const struct hd_rundir *dir)
+static uint64_t last_line(const struct hd_rundir *dir, const char *with)
 {
 	static const char head[] = "{\"v\":1,\"step\":";
 	char path[HD_PATH_CAP], room[2 * HD_LINE_CAP + 1], number[HD_NUM_CAP];
@@ -221,11 +221,15 @@ uint64_t hd_rundir_recorded(const struct hd_rundir *dir)
 	room[got] = '\0';
 	for (const char *at = strstr(room, head); at; at = strstr(at + 1, head)) {
 		snprintf(number, sizeof number, "%.*s", (int)strcspn(at + sizeof head - 1, ",}"), at + sizeof head - 1);
-		if (strchr(at, '\n') && !hd_num_u64(number, INT64_MAX, &step, NULL))
+		const char *end = strchr(at, '\n'), *has = strstr(at, with);
+		if (end && has && has < end && !hd_num_u64(number, INT64_MAX, &step, NULL))
 			next = step + 1;
 	}
 	return next;
 }
+
+uint64_t hd_rundir_recorded(const struct hd_rundir *dir) { return last_line(dir, "\"step\":"); }
+uint64_t hd_rundir_verified(const struct hd_rundir *dir) { return last_line(dir, "\"digest\":\""); }
 
 struct event { char room[HD_LINE_CAP]; struct hd_text line; struct hd_json_writer w; };
 

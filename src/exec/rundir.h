@@ -49,6 +49,7 @@ struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, re
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
 /* The step after that of the last whole line of metrics.ndjson; 0: there is none. */
 uint64_t hd_rundir_recorded(const struct hd_rundir *dir);
+uint64_t hd_rundir_verified(const struct hd_rundir *dir);          /* the same of the last line that has a digest */
 
 /* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);

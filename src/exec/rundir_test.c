@@ -6,7 +6,7 @@
 #include "sys/file_sim.h"
 #include "tests/check.h"
 
-static uint64_t recorded(const char *metrics)
+static uint64_t asked(const char *metrics, uint64_t (*ask)(const struct hd_rundir *dir))
 {
 	struct hd_rundir dir = { .path = "/run" };
 	struct hd_fs_sim sim;
@@ -16,9 +16,20 @@ static uint64_t recorded(const char *metrics)
 	assert_int_equal(hd_fs_mkdir(&sim.fs, "/run", NULL), HD_OK);
 	if (metrics)
 		assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", metrics, strlen(metrics), NULL), HD_OK);
-	uint64_t next = hd_rundir_recorded(&dir);
+	uint64_t next = ask(&dir);
 	hd_fs_sim_finish(&sim);
 	return next;
+}
+
+static uint64_t recorded(const char *metrics) { return asked(metrics, hd_rundir_recorded); }
+
+static void the_last_line_with_a_digest_says_which_state_was_verified(void **state)
+{
+	(void)state;
+	assert_int_equal(asked(NULL, hd_rundir_verified), 0);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\n", hd_rundir_verified), 0);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":null}\n", hd_rundir_verified), 4);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":\"cd\"}", hd_rundir_verified), 4);
 }
 
 static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state)
@@ -40,6 +51,9 @@ static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(the_last_whole_line_says_up_to_where_steps_are_recorded) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_last_whole_line_says_up_to_where_steps_are_recorded),
+		cmocka_unit_test(the_last_line_with_a_digest_says_which_state_was_verified),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,8 +105,12 @@ enum hd_err hd_seals_add(struct hd_seals *seals, const struct hd_seal *seal, uin
 			*first = *seal;
 		seals->has_first[seal->step & 1] = true;
 		enum hd_err err = first->step == seal->step ? agree(first, seal, diag) : HD_OK;
-		if (err)
+		if (err) {
+			if (!placed || seal->step > by->next)
+				by->next = seal->step;    /* it has sealed what is before, as others have not said yet */
+			advance(seals);
 			return err;
+		}
 		if (seals->also && seal->knows >= seals->also && seal->step < by->since)
 			by->since = seal->step;
 	}

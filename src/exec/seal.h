@@ -9,7 +9,8 @@
  * Pure state machine: messages in, verdicts out; no clock, no I/O.
  * 1. Members may be at most one step apart (the gate).
  * 2. A seal is counted once per (member, step); one of another epoch is refused.
- * 3. Seals of one step must carry equal digests; the first that differs is named.
+ * 3. Seals of one step must carry equal digests; the first that differs is named. It is not counted, but says that its sender has sealed
+ *    all before.
  * 4. Workers that shall be members of a decided view may be expected beside the members: their seals are taken under its epoch,
  *    they are asked for (hd_seals_has) and gate nothing here.
  * 5. An observer (`observes`: the coordinator, whose links are not those of the gate) may hear seals in any skew; it compares

@@ -68,6 +68,20 @@ static void a_seal_counts_once(void **state)
 	assert_int_equal(seals.committed, 0);
 }
 
+/* Its sender was one ahead of what others had heard of it. */
+static void a_seal_that_differs_says_that_those_before_are_sealed(void **state)
+{
+	struct hd_seals seals;
+	uint32_t n = 0;
+
+	(void)state;
+	hd_seals_init(&seals, 1, 2, 5);
+	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 0, 5, 1, 7, 0 }, &n, NULL), HD_OK);
+	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 0, 6, 1, 7, 0 }, &n, NULL), HD_OK);
+	assert_int_equal(hd_seals_add(&seals, &(struct hd_seal){ 1, 1, 6, 1, 8, 0 }, &n, NULL), HD_E_INTEGRITY);
+	assert_true(hd_seals_gate(&seals, 6) && !hd_seals_gate(&seals, 7));
+}
+
 static void refusals_name_what_is_wrong_and_change_nothing(void **state)
 {
 	static const struct { struct hd_seal seal; enum hd_err err; const char *says; } cases[] = {
@@ -151,6 +165,7 @@ int main(void)
 		cmocka_unit_test(a_seal_counts_once),
 		cmocka_unit_test(newcomers_are_expected_and_gate_nothing),
 		cmocka_unit_test(the_first_step_that_all_know_of_is_found_in_any_skew),
+		cmocka_unit_test(a_seal_that_differs_says_that_those_before_are_sealed),
 		cmocka_unit_test(refusals_name_what_is_wrong_and_change_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,7 @@ struct hd_worker {
 	uint64_t buffer_bytes;
 	struct hd_moments moments;        /* of the step at hand */
 	struct hd_lockstep lockstep;
+	uint64_t digest_at;               /* record.digest is that of X_digest_at; 0: of none */
 	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 	struct hd_memory_info before;     /* of the process, before anything was taken */

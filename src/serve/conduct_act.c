@@ -138,6 +138,20 @@ ACT(end)
 		conduct_note(c, "warning", a->worker, "its process could not be ended");
 }
 
+ACT(distrust)
+{
+	struct hd_diag diag = { "" };
+	uint32_t n = 0;
+	char text[160];
+
+	if (hd_ckpt_drop_after(c->spec->fs, c->spec->dir->path, a->step, &n, &diag))
+		conduct_fail(c, HD_E_INTEGRITY, &diag);   /* nobody may begin from them */
+	if (!n)
+		return;
+	snprintf(text, sizeof text, "%u checkpoints of steps after %llu are removed: their bits may be wrong", n, (unsigned long long)a->step);
+	conduct_note(c, "distrust", HD_NOBODY, text);
+}
+
 ACT(restore)
 {
 	struct hd_ckpt_info info;
@@ -285,7 +299,7 @@ ACT(exit)
 
 static void (*const act[HD_CO_DO_NKINDS])(struct conduct *c, const struct hd_co_action *a) = {
 	[HD_CO_DO_SEND] = do_send, [HD_CO_DO_DROP] = do_drop, [HD_CO_DO_STORE] = do_store, [HD_CO_DO_SPAWN] = do_spawn, [HD_CO_DO_END] = do_end,
-	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_COMMIT] = do_commit, [HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
+	[HD_CO_DO_RESTORE] = do_restore, [HD_CO_DO_DISTRUST] = do_distrust, [HD_CO_DO_COMMIT] = do_commit, [HD_CO_DO_NOTE] = do_note, [HD_CO_DO_EXIT] = do_exit,
 };
 
 void conduct_feed(struct conduct *c, const struct hd_co_event *event)

@@ -66,6 +66,7 @@ static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
 		age = wall - (int64_t)hd_get64(bytes);
 	c->spec->dir->began_ns -= age > 0 ? age : 0;
 	c->recorded = hd_rundir_recorded(c->spec->dir);
+	c->config.verified = hd_rundir_verified(c->spec->dir);
 	return err;
 }
 

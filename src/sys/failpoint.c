@@ -49,6 +49,11 @@ int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key)
 	(void)point, (void)key;
 	return 0;
 }
+int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len)
+{
+	(void)point, (void)key, (void)bytes, (void)len;
+	return 0;
+}
 
 uint64_t hd_failpoint_hits(enum hd_failpoint point) { (void)point; return 0; }
 void hd_failpoint_watch(const char *folder) { (void)folder; }
@@ -395,11 +400,13 @@ int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len)
 	return carry_out(point, &plan, bytes, len);
 }
 
-int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key)
+int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key) { return hd_failpoint_hit_both(point, key, NULL, NULL); }
+
+int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len)
 {
 	const struct plan plan = due(point, true, key);
 
-	return carry_out(point, &plan, NULL, NULL);
+	return carry_out(point, &plan, bytes, len);
 }
 
 #endif

@@ -52,6 +52,7 @@
 	X(METRICS_WRITE,        "metrics.write",         true,  ANY,         COORDINATOR, "before a line of metrics is written; holds its bytes") \
 	X(EVENTS_WRITE,         "events.write",          true,  ANY,         COORDINATOR, "before a line of events is written; holds its bytes") \
 	X(COMPUTE_BEFORE,       "compute.before",        false, WORKER,      COMPUTE,     "before a worker computes a pass") \
+	X(STATE_PARAMS,         "state.params",          true,  WORKER,      COMPUTE,     "before a worker computes a pass; holds its first parameter; key: the worker") \
 	X(COMPUTE_AGAIN,        "compute.again",         false, WORKER,      COMPUTE,     "before virtual nodes of a lost worker are computed again") \
 	X(COMPUTE_AFTER,        "compute.after",         false, WORKER,      COMPUTE,     "after a pass is computed") \
 	X(EXCHANGE_ROOTS,       "exchange.roots",        false, WORKER,      EXCHANGE,    "before the roots of a bucket go to its owner") \
@@ -134,14 +135,18 @@ extern atomic_bool hd_failpoint_live;             /* anything armed; else nobody
 	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit((point), NULL, NULL) : 0)
 #define HD_FAILPOINT_KEY(id, key) \
 	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit_key(HD_FP_##id, (key)) : 0)
+#define HD_FAILPOINT_KEY_BYTES(id, key, bytes, len) \
+	(__builtin_expect(atomic_load_explicit(&hd_failpoint_live, memory_order_relaxed), 0) ? hd_failpoint_hit_both(HD_FP_##id, (key), (bytes), (len)) : 0)
 #else
 #define HD_FAILPOINT(id) (0)
 #define HD_FAILPOINT_BYTES(id, bytes, len) ((void)(bytes), (void)(len), 0)
 #define HD_FAILPOINT_AT(point) ((void)(point), 0)
 #define HD_FAILPOINT_KEY(id, key) ((void)(key), 0)
+#define HD_FAILPOINT_KEY_BYTES(id, key, bytes, len) ((void)(key), (void)(bytes), (void)(len), 0)
 #endif
-int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);        /* by the macros, as is the next */
+int hd_failpoint_hit(enum hd_failpoint point, void *bytes, size_t *len);        /* by the macros, as are the next two */
 int hd_failpoint_hit_key(enum hd_failpoint point, uint32_t key);
+int hd_failpoint_hit_both(enum hd_failpoint point, uint32_t key, void *bytes, size_t *len);
 
 /* Replaces what was armed and sets the counts to 0; NULL or "" disarms. An error arms nothing. */
 HD_MUST_USE enum hd_err hd_failpoint_arm(const char *spec, uint64_t seed, struct hd_diag *diag);

@@ -1,0 +1,39 @@
+#!/bin/bash
+# A worker whose memory gives wrong bits: others notice in the same step, it goes, and the result is that of a run without it.
+. "$(dirname "$0")/program.sh"
+HD_FAIL=step.begin:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+
+cat >job.yaml <<END
+job: {name: corrupt, seed: 3, steps: 400}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [200, 100], classes: 4}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 480, virtual_nodes: 12}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 20 steps, keep: 3}
+eval: {every: 0}
+trace: {digest: 1}
+workers: {detect: 2 s}
+END
+expect 0 heddle run job.yaml --out one --devices 1 --json -q
+first=$(number digest)
+
+# one bit of a parameter flips at worker $2 (of $4), before it computes its share for the $3rd time
+flipped() { HD_FAIL="state.params:flip#$2@$3" heddle run job.yaml --out "$1" --workers "$4" --devices 1 --json -q; }
+
+expect 0 flipped three 1 50 3
+same "$(number digest)" "$first" "the digest of a run in which worker 1 was corrupt"
+expect 0 heddle ckpt diff three one
+says 'IDENTICAL'
+says 'digest logs agree'
+grep -q '"kind":"corrupt".*worker 1 held another state after step [0-9]* than 2 of 3 workers' three/events.ndjson || failed "no event tells of worker 1: $(cat three/events.ndjson)"
+passed "of three workers the one whose parameter flipped goes, and no bit of the result differs"
+
+expect 5 flipped two 1 50 2
+says 'no majority says which is right'
+says 'resume the run on others'
+# what is kept is sound: resumed, it comes to the same bits
+expect 0 heddle resume two --workers 2 --devices 1 --json -q
+same "$(number digest)" "$first" "the digest of the run that was resumed"
+expect 0 heddle ckpt diff two one
+says 'digest logs agree'
+passed "of two workers nobody can say which is right: exit 5, and the run can be resumed"
