@@ -33,8 +33,8 @@ struct hd_lesson_out { struct hd_handout *piece; uint64_t number, request; bool 
 
 struct hd_taught {                        /* a learner of ours */
 	uint32_t worker;                  /* HD_NOBODY: free */
-	bool ended, let_go;               /* the wire wants no more; the hand has done away with the teacher */
-	struct hd_teacher teacher;        /* the hand's to init and finish, as is learner */
+	bool made, ended, let_go;         /* the hand has made the teacher; the wire wants no more; the hand has done away with it */
+	struct hd_teacher teacher;        /* the hand's to init and finish, as is learner; the wire takes from it between made and ended */
 	uint32_t learner;
 	uint64_t taken;                   /* number of the next piece to take */
 	struct hd_lesson_out out[HD_ELASTIC_ASKED];

@@ -67,7 +67,7 @@ static void begin(struct hd_elastic *e, uint32_t learner)
 		if (!is_free(t))
 			continue;
 		t->worker = learner;
-		t->ended = t->let_go = false;
+		t->made = t->ended = t->let_go = false;
 		t->taken = 0;
 		give_teach(e, t, true);
 		return;
@@ -124,15 +124,20 @@ void hd_elastic_teach_standing(struct hd_elastic *e)
 
 void hd_elastic_taught(struct hd_elastic *e, const struct hd_duty_done *done)
 {
-	if (!done->duty.flag)
-		e->taught[done->duty.number].let_go = true;
-	e->teaching &= done->duty.worker != HD_NOBODY;
+	struct hd_taught *t = &e->taught[done->duty.number];
+
+	if (done->duty.worker == HD_NOBODY)
+		e->teaching = false;
+	else if (done->duty.flag)
+		t->made = true;
+	else
+		t->let_go = true;
 	hd_elastic_answer(e);
 }
 
 static void answer(struct hd_elastic *e, struct hd_taught *t, struct hd_lesson_out *out)
 {
-	if (!out->piece && out->number == t->taken) {
+	if (!out->piece && out->number == t->taken && t->made) {
 		out->piece = hd_teacher_take(&t->teacher);
 		t->taken += out->piece != NULL;
 	}
