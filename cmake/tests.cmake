@@ -35,6 +35,28 @@ if(HD_TESTS)
   endforeach()
 endif()
 
+# What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
+set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
+  data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
+  exec_duty exec_finals exec_allreduce exec_lockstep exec_elastic exec_forward exec_failure exec_nonfinite exec_run exec_samples
+  exec_recorder serve_crew serve_http serve_jobs serve_pool serve_seat serve_store)
+if(HD_TESTS)
+  add_custom_target(tests_threads)
+  foreach(name ${HD_THREADS})
+    string(REGEX REPLACE "_.*" "" room ${name})
+    if(room IN_LIST landed)
+      add_dependencies(tests_threads ${name}_test)
+      set_property(TEST ${name}_test APPEND PROPERTY LABELS threads)
+    endif()
+  endforeach()
+  if(TARGET heddle AND HD_SANITIZE STREQUAL "tsan")
+    add_dependencies(tests_threads heddle)
+    add_test(NAME program_threads_live COMMAND bash ${CMAKE_SOURCE_DIR}/tests/threads_live.sh)
+    hd_test_properties(program_threads_live 600 program)
+    set_property(TEST program_threads_live APPEND PROPERTY LABELS threads)
+  endif()
+endif()
+
 # fuzz/<name>_fuzz.c: a libFuzzer target in the fuzz build; in every other build a
 # test that replays the seeds and past findings of fuzz/corpus/<name>.
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.c)
