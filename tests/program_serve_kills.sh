@@ -104,3 +104,23 @@ kill "$pid"
 await dead || failed "the scheduler does not end"
 for where in instant "${points[@]}"; do echo "  ${count[$where]:-0}  $where"; done
 passed "$kills deaths of the scheduler: $n jobs ended once, with the bits of their undisturbed runs"
+
+# ---- a policy that does not come to an end ----
+
+# The second question takes an hour: meanwhile what runs runs to its end, and whoever asks is answered.
+dir=$work/S
+serve daemon.solve:delay=3600000@2
+await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+asks() { post /v1/jobs "{\"job\":\"$(text "$1")\",\"folder\":\"$work\",\"rates\":{\"b\":0}}" && number id; }
+first=$(asks job2.yaml)
+is_in() { ask "/v1/jobs/$1" && [ "$(number state)" = "$2" ]; }
+begun() { is_in "$first" running || is_in "$first" done; }
+await begun || failed "job $first does not begin: $(cat out)"
+next=$(asks job1.yaml)
+await is_in "$first" done || failed "job $first does not end while a policy is asked: $(cat out)"
+same "$(number digest)" "${want[2]}" "digest of a job that ran while a policy was asked"
+post "/v1/jobs/$next/cancel" '{}'
+await is_in "$next" cancelled || failed "job $next is not cancelled while a policy is asked: $(cat out)"
+kill -9 "$pid"
+await dead || failed "the scheduler does not end"
+passed "a policy that takes an hour holds up nobody"

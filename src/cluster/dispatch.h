@@ -26,6 +26,12 @@
  * 9. With a log, each call that changed something adds one line: what came, and what was decided. The calls of a log, made again
  *    from its first line on, write the same bytes.
  *
+ * 10. Where `apart` is set, a policy is not asked within a step. At a boundary that is due a snapshot of the jobs is laid by
+ *    (hd_dispatch_asks); the caller solves it, in another thread if it likes, and says so with SHARES. The round waits for that, but not beyond
+ *    its own end: until then all goes on, and at later boundaries with the shares that there are. What became of jobs meanwhile holds: shares
+ *    of those that left are dropped, those that came have none until the next answer, and everything that changed is asked about again. An
+ *    answer is a function of its snapshot and of those before it, so rule 9 holds whoever solved it, and when.
+ *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold until the next call; one
  * thread at a time. */
 #ifndef HD_CLUSTER_DISPATCH_H
@@ -53,6 +59,7 @@ struct hd_dispatch_setting {
 	uint32_t ntypes;
 	const struct hd_dispatch_type *type;      /* sorted by name; devices are numbered through */
 	double began_s;                           /* zero of the boundaries; below 0: the first arrival is */
+	bool apart;                               /* rule 10 */
 };
 
 /* Stored by name.
@@ -106,6 +113,7 @@ struct hd_dispatch_lease {
 	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part")         \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
 	X(ENDED,    "job, lease, code, step, text", "its run is over")                                                \
+	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
 	X(TICK,     "",                            "time went by; before the first one nothing is decided")
 
 enum hd_dispatch_event_kind {
@@ -171,6 +179,9 @@ HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, con
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
 HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);
+/* A snapshot waits to be solved. `solve` touches nothing else of the machine: steps may go on in another thread, destroy and SHARES may not. */
+bool hd_dispatch_asks(const struct hd_dispatch *dispatch);
+void hd_dispatch_solve(struct hd_dispatch *dispatch);
 /* When time alone changes something: a boundary, a patience that ends, an order to repeat. INFINITY: never. */
 double hd_dispatch_next_s(const struct hd_dispatch *dispatch);
 

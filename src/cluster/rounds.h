@@ -92,6 +92,9 @@ void hd_rounds_device(struct hd_rounds *rounds, uint32_t device, bool usable);
 uint32_t hd_rounds_usable(const struct hd_rounds *rounds, uint32_t type);        /* devices of it */
 
 bool hd_rounds_due(const struct hd_rounds *rounds, double now_s);
+/* A policy is being asked about what is known now: what changes from here on makes the shares stale again, and stays so when the answer is
+ * adopted. Callers that adopt at once need not say so. */
+void hd_rounds_ask(struct hd_rounds *rounds);
 /* Until the next reset none was: gavel forgets the last one when nobody is there. */
 void hd_rounds_forget(struct hd_rounds *rounds);
 /* Closes the books of the old shares and opens those of the new ones. Ids of `state` are those that arrived. */

@@ -185,7 +185,8 @@ enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct
 {
 	const struct hd_pools *pools = d->spec->pools;
 	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s, .move_s = d->spec->move_s,
-		.ntypes = pools->ntypes, .type = pools->type, .min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0, .began_s = d->began_s };
+		.ntypes = pools->ntypes, .type = pools->type, .min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0, .began_s = d->began_s,
+		.apart = true };
 	struct restoring restoring = { .now_s = daemon_now_s(d) };
 	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
 
@@ -408,6 +409,55 @@ static bool is_done(struct hd_daemon *d, bool wished)
 	return true;
 }
 
+/* ---- the policy's thread ---- */
+
+static void solve(void *user)
+{
+	struct solving *s = user;
+
+	(void)HD_FAILPOINT(DAEMON_SOLVE);
+	hd_dispatch_solve(s->of);
+	atomic_store(&s->done, true);
+	hd_loop_wake(s->loop);
+}
+
+static void end_solve(struct hd_daemon *d)
+{
+	struct hd_dispatch *of = d->solving.of;
+
+	hd_thread_join(&d->solving.thread);
+	d->solving.of = NULL;
+	if (of && of != d->dispatch)
+		hd_dispatch_destroy(of);
+}
+
+void daemon_drop_dispatch(struct hd_daemon *d, struct hd_dispatch *dispatch)
+{
+	if (d->solving.of != dispatch)
+		hd_dispatch_destroy(dispatch);    /* else end_solve does */
+}
+
+/* An answer that came is taken; a question that waits is asked. Without a thread it is answered here. */
+static void turn_policy(struct hd_daemon *d)
+{
+	struct hd_diag diag = { "" };
+	bool answered = d->solving.of && atomic_load(&d->solving.done), mine = d->solving.of == d->dispatch;
+
+	if (answered)
+		end_solve(d);
+	if (!d->broken && !d->solving.of && !answered && hd_dispatch_asks(d->dispatch)) {
+		d->solving.of = d->dispatch;
+		d->solving.loop = &d->loop;
+		atomic_store(&d->solving.done, false);
+		if (!hd_thread_start(&d->solving.thread, "policy", -1, solve, &d->solving, &diag))
+			return;
+		d->solving.of = NULL;
+		answered = mine = true;
+	}
+	if (answered && mine && !d->broken)
+		(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, NULL, NULL, &diag);
+}
+
 static void serve(struct hd_daemon *d)
 {
 	struct hd_loop_event event[HD_DAEMON_BATCH];
@@ -440,6 +490,7 @@ static void serve(struct hd_daemon *d)
 		}
 		if (!d->broken)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, NULL, NULL, &diag);
+		turn_policy(d);
 		front_ns = tick_fronts(d);
 	}
 }
@@ -489,6 +540,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		if (d->broken)
 			err = hd_fail(diag, d->broken, "%s", d->why.text);
 	}
+	end_solve(d);
 	for (uint32_t i = 0; i < nopen; i++)
 		spec->front[i].ops->close(spec->front[i].self);
 	hd_loop_finish(&d->loop);

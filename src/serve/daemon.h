@@ -27,7 +27,8 @@
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
  *    While the scheduler decides, which may take long, another thread puts those questions (keeper.h).
  *
- * Threads: one, and the keeper's. */
+ * Threads: one, the keeper's, and one more while a policy is asked for shares (cluster/dispatch.h, rule 10): however long that takes, runs are
+ * asked, leases go on, users are answered. Only to end, or to explain, the daemon waits for a policy. */
 #ifndef HD_SERVE_DAEMON_H
 #define HD_SERVE_DAEMON_H
 

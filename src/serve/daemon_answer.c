@@ -436,7 +436,7 @@ ANSWER(policy)
 			d->log.len = logged;
 			return err;
 		}
-		hd_dispatch_destroy(d->dispatch);
+		daemon_drop_dispatch(d, d->dispatch);
 		d->dispatch = made;
 		snprintf(d->policy, sizeof d->policy, "%s", policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */

@@ -5,6 +5,7 @@
 
 #include "sys/process.h"
 #include "sys/socket.h"
+#include "sys/thread.h"
 #include "serve/daemon.h"
 #include "serve/jobs.h"
 #include "serve/keeper.h"
@@ -53,6 +54,8 @@ struct hd_daemon {
 	struct seat seat[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
+	/* A policy is asked in a thread of its own. */
+	struct solving { struct hd_thread thread; struct hd_dispatch *of; struct hd_loop *loop; atomic_bool done; } solving;      /* of NULL: none is */
 	uint64_t told_event;              /* fronts know of */
 	bool open, feeding, stopping, draining;
 	enum hd_err broken;               /* the store or the machine is of no use any more */
@@ -63,6 +66,8 @@ double daemon_now_s(const struct hd_daemon *d);
 /* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event itself change nothing; others break. */
 HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest,
 	struct hd_diag *diag);
+/* Destroys it, now or when its policy has answered. */
+void daemon_drop_dispatch(struct hd_daemon *d, struct hd_dispatch *dispatch);
 void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
 struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);        /* made if need be; NULL: no memory, or no such job */
 HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);

@@ -48,8 +48,8 @@
  * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job, device; HD_E_INPUT the job
  * file is bad; HD_E_REFUSED no room (disk, too many jobs); HD_E_IO the store could not be written: nothing was changed.
  *
- * Threads: one, the daemon's. A door is asked between two turns or inside a slot. It blocks for its fsync, and for the decision that follows: the
- * policy's solve, processes to start, runs to be told (serve/daemon.h, HD_DAEMON_ASK_NS each). */
+ * Threads: one, the daemon's. A door is asked between two turns or inside a slot. It blocks for its fsync, and for orders that follow at once:
+ * processes to start, runs to be told (serve/daemon.h, HD_DAEMON_ASK_NS each). */
 #ifndef HD_SERVE_FRONT_H
 #define HD_SERVE_FRONT_H
 

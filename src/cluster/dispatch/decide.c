@@ -19,6 +19,7 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };
 	hd_arena_init(&d->call, POLICY_BYTES);
+	hd_arena_init(&d->asked.at, POLICY_BYTES);
 	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
 }
 
@@ -56,14 +57,13 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 	return hd_rounds_arrive(d->rounds, &job, d->set.move_s, diag);
 }
 
-static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
+/* What the policy is asked about, in an arena that is empty. */
+static enum hd_err take_state(struct hd_dispatch *d, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
 {
 	uint32_t n = 0;
+	struct hd_sched_type *types = hd_arena_take(arena, d->set.ntypes, sizeof *types);
+	struct hd_sched_job *jobs = hd_arena_take(arena, d->njobs + 1, sizeof *jobs);
 
-	hd_arena_reset(&d->call);
-	d->shares = (struct hd_shares){ 0 };
-	struct hd_sched_type *types = hd_arena_take(&d->call, d->set.ntypes, sizeof *types);
-	struct hd_sched_job *jobs = hd_arena_take(&d->call, d->njobs + 1, sizeof *jobs);
 	if (!types || !jobs)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
@@ -72,21 +72,113 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 	}
 	for (uint32_t i = 0; i < d->njobs; i++)
 		if (is_here(d->job[i])) {
-			jobs[n] = seen(d, &d->call, &d->job[i]->row, d->now_s);
+			jobs[n] = seen(d, arena, &d->job[i]->row, d->now_s);
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 			n++;
 		}
-	d->state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
+	*state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
+	return HD_OK;
+}
+
+/* The shares that there are stay; asked again at the next boundary. */
+static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why, struct hd_diag *diag)
+{
+	hd_rounds_stale(d->rounds);
+	d->state = (struct hd_sched_state){ 0 };
+	d->shares = (struct hd_shares){ 0 };
+	return err == HD_E_NOMEM ? hd_fail(diag, err, "%s", why->text) : dispatch_note(d, 0, "policy", "%.300s", why->text);
+}
+
+static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
+{
 	struct hd_diag why = { "" };
-	enum hd_err err = hd_policy_allocate(d->policy, &d->state, &d->call, &d->shares, &why);
-	if (err) {                                /* the shares that there are stay; asked again at the next boundary */
-		d->state = (struct hd_sched_state){ 0 };
-		d->shares = (struct hd_shares){ 0 };
-		return err == HD_E_NOMEM ? hd_fail(diag, err, "%s", why.text) : dispatch_note(d, 0, "policy", "%.300s", why.text);
-	}
+
+	hd_arena_reset(&d->call);
+	d->shares = (struct hd_shares){ 0 };
+	enum hd_err err = take_state(d, &d->call, &d->state, diag);
+	if (err)
+		return err;
+	if ((err = hd_policy_allocate(d->policy, &d->state, &d->call, &d->shares, &why)))
+		return refused(d, err, &why, diag);
 	d->solved = d->newest;
 	return hd_rounds_adopt(d->rounds, d->now_s, &d->state, &d->shares, diag);
+}
+
+/* ---- apart ---- */
+
+static enum hd_err lay_by(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	struct asked *a = &d->asked;
+
+	hd_arena_reset(&a->at);
+	enum hd_err err = take_state(d, &a->at, &a->state, diag);
+	if (err)
+		return err;
+	hd_rounds_ask(d->rounds);
+	a->shares = (struct hd_shares){ 0 };
+	a->why.text[0] = 0;
+	a->newest = d->newest;
+	a->open = a->waits = true;
+	a->solved = false;
+	d->decided = true;
+	return HD_OK;
+}
+
+bool hd_dispatch_asks(const struct hd_dispatch *d) { return d->asked.open && !d->asked.solved; }
+
+void hd_dispatch_solve(struct hd_dispatch *d)
+{
+	struct asked *a = &d->asked;
+
+	a->err = hd_policy_allocate(d->policy, &a->state, &a->at, &a->shares, &a->why);
+	a->solved = true;
+}
+
+/* Shares of those that are still here. */
+static enum hd_err valid_shares(const struct hd_dispatch *d, struct asked *a, struct hd_shares *valid, struct hd_diag *diag)
+{
+	struct hd_shape *shape = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *shape);
+	double *x = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *x);
+
+	if (!shape || !x)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u shares", a->shares.nshapes);
+	*valid = a->shares;
+	valid->nshapes = 0;
+	for (uint32_t i = 0; i < a->shares.nshapes; i++) {
+		bool here = true;
+		for (uint8_t m = 0; m < a->shares.shape[i].nmembers; m++) {
+			const struct live *j = dispatch_find(d, a->state.jobs[a->shares.shape[i].member[m]].id);
+			here &= j && is_here(j);
+		}
+		if (!here)
+			continue;
+		shape[valid->nshapes] = a->shares.shape[i];
+		x[valid->nshapes++] = a->shares.x[i];
+	}
+	valid->shape = shape;
+	valid->x = x;
+	return HD_OK;
+}
+
+static enum hd_err take_up(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	struct asked *a = &d->asked;
+	struct hd_arena was = d->call;
+	struct hd_shares valid;
+
+	a->open = a->waits = a->answered = false;
+	if (a->err)
+		return refused(d, a->err, &a->why, diag);
+	enum hd_err err = valid_shares(d, a, &valid, diag);
+	if (err)
+		return err;
+	d->call = a->at;
+	a->at = was;
+	d->state = a->state;
+	d->shares = a->shares;
+	d->solved = a->newest;
+	return hd_rounds_adopt(d->rounds, d->now_s, &d->state, &valid, diag);
 }
 
 /* What a policy refuses of a cluster it refuses of an empty one. */
@@ -188,14 +280,24 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 		d->began_s = d->now_s;
 	if (anybody && !isfinite(d->boundary_s))          /* after an empty cluster, and at the start: decide now */
 		d->boundary_s = d->now_s;
-	if (d->now_s >= d->boundary_s) {
-		dispatch_charge(d, d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s : d->now_s);
-		for (uint32_t i = 0; i < d->njobs; i++)
+	bool answered = d->asked.answered, boundary = d->now_s >= d->boundary_s;
+	if (boundary || answered) {
+		dispatch_charge(d, boundary && d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s : d->now_s);
+		for (uint32_t i = 0; i < d->njobs && boundary; i++)
 			dispatch_measure(d, d->job[i]);
-		if (hd_rounds_due(d->rounds, d->now_s))
-			err = solve(d, diag);
+		d->asked.waits = false;
+		if (answered)
+			err = take_up(d, diag);
+		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
+			err = d->set.apart ? lay_by(d, diag) : solve(d, diag);
+		if (d->asked.waits) {             /* all goes on as it is until then */
+			set_boundary(d, anybody);
+			return err;
+		}
 		if (!err)
 			err = hd_rounds_next(d->rounds, &round, diag);
+	} else if (d->asked.waits && anybody) {
+		return HD_OK;
 	} else if ((d->came || d->freed) && anybody) {
 		dispatch_charge(d, d->now_s);
 		err = hd_rounds_offer(d->rounds, &round, diag);

@@ -273,6 +273,18 @@ ON(ended)
 	return dispatch_over(d, j, e);
 }
 
+ON(shares)
+{
+	(void)j;
+	(void)e;
+	if (!d->asked.open)
+		return hd_fail(diag, HD_E_INVAL, "no shares were asked for");
+	if (!d->asked.solved)
+		hd_dispatch_solve(d);
+	d->asked.answered = true;
+	return HD_OK;
+}
+
 ON(tick) { (void)d; (void)j; (void)e; (void)diag; return HD_OK; }
 
 enum { NEEDS_JOB = 1, NEEDS_DEVICE = 2 };
@@ -281,7 +293,8 @@ static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, con
 	row_of[HD_DISPATCH_IN_NKINDS] = {
 	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB }, [HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
 	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
-	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE }, [HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB }, [HD_DISPATCH_IN_TICK] = { on_tick, 0 },
+	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE }, [HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
+	[HD_DISPATCH_IN_SHARES] = { on_shares, 0 }, [HD_DISPATCH_IN_TICK] = { on_tick, 0 },
 };
 
 static enum hd_err apply(struct hd_dispatch *d, const struct hd_dispatch_event *e, struct hd_diag *diag)
@@ -437,6 +450,7 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	hd_rounds_destroy(d->rounds);
 	hd_policy_destroy(d->policy);
 	hd_arena_finish(&d->call);
+	hd_arena_finish(&d->asked.at);
 	hd_arena_finish(&d->texts);
 	hd_free(d);
 }

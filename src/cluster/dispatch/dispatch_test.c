@@ -85,6 +85,11 @@ static bool leased(const struct world *w, uint64_t job, uint32_t device)
 	return false;
 }
 
+/* Rule 10; answers come some passes later. */
+static bool apart;
+static int set_apart(void **state) { (void)state; apart = true; return 0; }
+static int set_within(void **state) { (void)state; apart = false; return 0; }
+
 static bool step(struct world *w, const struct hd_dispatch_event *e);
 
 /* ---- orders ---- */
@@ -169,7 +174,8 @@ static bool is_record(const struct hd_dispatch_out *o) { return o->kind <= HD_DI
 static void build(struct world *w)
 {
 	const struct hd_dispatch_setting set = { .policy = w->policy, .round_s = 20, .min_reset_s = 5, .move_s = 1, .start_s = 30, .drain_s = 15,
-		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one, .began_s = w->njobs ? 0 : -1 };
+		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one, .began_s = w->njobs ? 0 : -1,
+		.apart = apart };
 	struct hd_diag diag = { "" };
 
 	CHECK(!hd_dispatch_create(&w->d, &set, &w->log, &diag), "%s", diag.text);
@@ -283,6 +289,11 @@ static void pass(struct world *w, double took_s)
 	compute(w, took_s);
 	w->now_s += took_s;
 	look(w);
+	if (hd_dispatch_asks(w->d) && draw(w, 3)) {
+		if (draw(w, 2))
+			hd_dispatch_solve(w->d);  /* else the step does */
+		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
+	}
 	if (step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }))
 		CHECK(hd_dispatch_next_s(w->d) > w->now_s, "at %.17g s it wants to be called again at %.17g s", w->now_s, hd_dispatch_next_s(w->d));
 }
@@ -775,6 +786,34 @@ static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
 	}
 }
 
+static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
+{
+	struct hd_dispatch_event shares = { .kind = HD_DISPATCH_IN_SHARES };
+	struct hd_dispatch_outs outs;
+	struct hd_diag diag = { "" };
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 1);
+	CHECK(hd_dispatch_step(w.d, &shares, 0, &outs, &diag) == HD_E_INVAL, "shares that nobody asked for");
+	submit(&w, 100, 1);
+	submit(&w, 100, 1);
+	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+	CHECK(hd_dispatch_asks(w.d), "nobody is asked for shares");
+	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 1 });
+	submit(&w, 100, 1);
+	CHECK(w.lease[2].state == HD_LEASE_RELEASED && w.lease[3].state == HD_LEASE_RELEASED, "somebody has devices before there are shares");
+	hd_dispatch_solve(w.d);
+	CHECK(!hd_dispatch_asks(w.d) && w.lease[2].state == HD_LEASE_RELEASED, "who solves decides");
+	(void)step(&w, &shares);
+	CHECK(w.lease[1].state == HD_LEASE_RELEASED && w.row[1].state == HD_DISPATCH_CANCELLED, "a job that left got devices");
+	CHECK(w.lease[2].state == HD_LEASE_OFFERED, "a job that stayed got none");
+	for (int i = 0; i < 400 && w.row[3].state == HD_DISPATCH_OPEN; i++)
+		pass(&w, 1);
+	CHECK(w.run[3].times_done == 1, "the job that came while the policy was asked was never asked about");
+	finish(&w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -793,6 +832,13 @@ int main(void)
 		cmocka_unit_test(why_has_a_code_for_everybody),
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
+		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
+		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
+		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },
+		{ "apart: whatever_happens_no_device_is_in_two_leases_and_every_job_ends", whatever_happens_no_device_is_in_two_leases_and_every_job_ends, set_apart, set_within, NULL },
+		{ "apart: a_log_repeated_writes_the_same_bytes", a_log_repeated_writes_the_same_bytes, set_apart, set_within, NULL },
+		{ "apart: a_run_that_fails_five_times_is_dropped_with_the_reason", a_run_that_fails_five_times_is_dropped_with_the_reason, set_apart, set_within, NULL },
+		{ "apart: a_job_whose_type_goes_runs_on_another", a_job_whose_type_goes_runs_on_another, set_apart, set_within, NULL },
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,16 @@ struct hd_dispatch {
 	struct hd_arena call;
 	struct hd_sched_state state;
 	struct hd_shares shares;
+	/* what is asked, rule 10: snapshot and answer lie in `at`; waits: the round does; answered: to be taken up in this call */
+	struct asked {
+		bool open, solved, waits, answered;
+		uint64_t newest;
+		struct hd_arena at;
+		struct hd_sched_state state;
+		struct hd_shares shares;
+		enum hd_err err;
+		struct hd_diag why;
+	} asked;
 	/* of this call */
 	struct hd_dispatch_out *out;              /* owned */
 	uint32_t nouts, outs_cap;

@@ -172,6 +172,8 @@ void dispatch_log_open(struct hd_dispatch *d)
 	hd_json_put_f64(&w, "start_s", d->set.start_s);
 	hd_json_put_f64(&w, "drain_s", d->set.drain_s);
 	hd_json_put_f64(&w, "began_s", d->began_s);
+	if (d->set.apart)
+		hd_json_put_bool(&w, "apart", true);
 	hd_json_open_array(&w, "types");
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		hd_json_open_object(&w, NULL);
@@ -212,6 +214,8 @@ static void put_event(struct hd_json_writer *w, const struct hd_dispatch_event *
 {
 	hd_json_put_text(w, "in", in_names[e->kind]);
 	if (e->kind == HD_DISPATCH_IN_TICK)
+		return;
+	if (e->kind == HD_DISPATCH_IN_SHARES)
 		return;
 	hd_json_put_i64(w, "job", (int64_t)e->job);
 	hd_json_put_i64(w, "step", (int64_t)e->step);
@@ -282,6 +286,8 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 		err = read_fields(json, fields, sizeof fields / sizeof *fields, diag);
 	if (!err)
 		err = hd_json_get(json, "types", HD_JSON_ARRAY, &types, diag);
+	if (!err && hd_json_find(json, "apart"))
+		err = hd_json_get_bool(json, "apart", &set->apart, diag);
 	set->ntypes = err ? 0 : (uint32_t)hd_json_count(types);
 	if (!err && !(type = hd_arena_take(arena, set->ntypes + 1, sizeof *type)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u types", set->ntypes);
@@ -311,7 +317,7 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 	if (!err && kind == HD_DISPATCH_IN_NKINDS)
 		return hd_fail(diag, HD_E_INPUT, "the log has an event \"%.40s\", which this program does not know", name);
 	e->kind = (enum hd_dispatch_event_kind)kind;
-	if (err || e->kind == HD_DISPATCH_IN_TICK)
+	if (err || e->kind == HD_DISPATCH_IN_TICK || e->kind == HD_DISPATCH_IN_SHARES)
 		return err;
 	err = read_fields(json, fields, sizeof fields / sizeof *fields, diag);
 	if (!err && hd_json_find(json, "text"))

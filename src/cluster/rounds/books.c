@@ -252,6 +252,12 @@ bool hd_rounds_due(const struct hd_rounds *r, double now_s)
 	return r->stale && (!r->was_reset || now_s - r->last_reset_s >= r->set.min_reset_s);
 }
 
+void hd_rounds_ask(struct hd_rounds *r)
+{
+	r->asked = true;
+	r->stale = false;
+}
+
 /* The published code knows "never" as the time 0: what is due since then is due since 0. */
 void hd_rounds_forget(struct hd_rounds *r)
 {
@@ -318,7 +324,8 @@ enum hd_err hd_rounds_adopt(struct hd_rounds *r, double now_s, const struct hd_s
 	r->last_reset_s = now_s;
 	/* published: a reset at time 0 is none */
 	r->was_reset = r->set.fidelity != HD_FIDELITY_GAVEL || now_s > 0;
-	r->stale = false;
+	r->stale &= r->asked;
+	r->asked = false;
 	r->conserving = shares->work_conserving;
 	return HD_OK;
 }

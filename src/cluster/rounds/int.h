@@ -51,7 +51,7 @@ struct hd_rounds {
 	uint32_t njobs, jobs_cap;
 	double worked[HD_SCHED_TYPES];            /* W */
 	double last_reset_s;
-	bool was_reset, stale, conserving, dead;
+	bool was_reset, stale, asked, conserving, dead;
 	bool mid;                                 /* the last walk was between boundaries */
 	struct hd_mt mt;
 	/* scratch and results, grown as needed */
