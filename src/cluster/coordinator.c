@@ -511,7 +511,9 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 		w->state = HD_W_STANDBY;
 	else if (w->state == HD_W_MEMBER)
 		lose_what_it_learned(co, w);
-	hd_co_unasked(co, w);             /* it holds nothing any more */
+	if (w->state != HD_W_MEMBER)
+		w->answer.said = false;   /* whatever it answered before, it holds nothing any more */
+	hd_co_unasked(co, w);
 }
 
 static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_leave *msg)

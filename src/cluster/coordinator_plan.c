@@ -95,7 +95,7 @@ void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
 	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
 	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
-	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker))
+	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED || co->phase == HD_CO_VIEWING) && hd_view_has(&co->next, w->worker))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 }
 
