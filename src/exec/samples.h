@@ -48,7 +48,8 @@ struct hd_samples_found {
 	uint64_t lines, again, torn;      /* again: of a virtual node and step that had one */
 };
 
-/* HD_E_NOTFOUND: there is no record. HD_E_INTEGRITY: it breaks rule 3 or 4; where, and which sample. */
+/* HD_E_NOTFOUND: there is no record. HD_E_INTEGRITY: it breaks rule 3 or 4; where, and which sample. Or there are
+ * more steps than a run can have. */
 HD_MUST_USE enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law, struct hd_samples_found *found,
 	struct hd_diag *diag);
 /* The same of a task, whose law it is; `nsteps`: those that count. */

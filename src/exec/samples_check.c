@@ -10,6 +10,8 @@
 
 /* The law counts positions and nothing else: no line of the sampler's arithmetic is used, so that a sampler that is wrong is found out. */
 
+#define HD_SAMPLES_MOST (UINT64_C(1) << 40)       /* of all steps together */
+
 struct check {
 	const struct hd_samples_law *law;
 	struct hd_samples_found *found;
@@ -167,10 +169,19 @@ static enum hd_err judge(struct check *c)
 	return HD_OK;
 }
 
+/* The steps come from a manifest, which may be damaged. */
+static bool can_be(const struct hd_samples_law *law)
+{
+	return law->batch <= HD_SAMPLES_MOST && law->nsteps <= HD_SAMPLES_MOST / (law->batch > law->nvns ? law->batch : law->nvns);
+}
+
 enum hd_err hd_samples_check(struct hd_fs *fs, const char *dir, const struct hd_samples_law *law, struct hd_samples_found *found, struct hd_diag *diag)
 {
 	struct check c = { .law = law, .found = found, .diag = diag };
 
+	if (!can_be(law))
+		return hd_fail(diag, HD_E_INTEGRITY, "%s: its newest checkpoint is of step %llu, with %llu samples a step: no run gets there", dir,
+			(unsigned long long)law->nsteps, (unsigned long long)law->batch);
 	*found = (struct hd_samples_found){ .epoch = whole(law) };
 	while (positions(law, c.nepochs))
 		c.nepochs++;

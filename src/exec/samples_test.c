@@ -103,6 +103,23 @@ static void data_epochs_are_whole_for_every_size_and_end(void **state)
 					check_whole(count, batch, nsteps, (enum hd_last)last);
 }
 
+static void steps_that_no_run_can_have_are_refused(void **state)
+{
+	static const uint64_t steps[] = { UINT64_MAX, UINT64_MAX / 3, UINT64_C(1) << 62, UINT64_C(1) << 40 };
+	struct hd_samples_found found;
+	struct hd_diag diag;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, 10, 3, 4, HD_LAST_RAGGED);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		rig.law.nsteps = steps[i];
+		assert_int_equal(check(&rig, &found, &diag), HD_E_INTEGRITY);
+		assert_non_null(strstr(diag.text, "no run gets there"));
+	}
+	hd_fs_sim_finish(&rig.sim);
+}
+
 static void what_was_computed_again_counts_once(void **state)
 {
 	struct hd_samples_found found;
@@ -176,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_epochs_are_whole_for_every_size_and_end),
+		cmocka_unit_test(steps_that_no_run_can_have_are_refused),
 		cmocka_unit_test(what_was_computed_again_counts_once),
 		cmocka_unit_test(what_breaks_the_law_is_named),
 	};
