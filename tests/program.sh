@@ -57,6 +57,21 @@ step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head 
 is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
 reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }
 
+# RUN JOB WHAT [OPTION...]: the run that goes on as process $run is stopped wherever it is; one device, with those options, comes to the same
+# state and digest log in as many steps. So a test whose newcomers take long has no end to miss.
+stops_with_bits_of_one()
+{
+	local status=0 digest
+	expect 0 heddle stop "$1"
+	wait $run || status=$?
+	[ $status -eq 75 ] || failed "$1: expected exit 75, got $status"
+	expect 0 heddle ckpt digest "$1"
+	digest=$(cat out)
+	expect 0 heddle run "$2" --out "$1-one" --devices 1 --json -q "${@:4}" -s "job.steps=$((10#$(ls "$1/ckpt" | tail -n 1 | cut -d- -f2)))"
+	same "$(number digest)" "$digest" "$3"
+	expect 0 heddle ckpt diff "$1" "$1-one"
+}
+
 # Tiny jobs on made-up data; $1 steps.
 write_jobs()
 {
