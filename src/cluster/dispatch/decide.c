@@ -81,6 +81,14 @@ static enum hd_err take_state(struct hd_dispatch *d, struct hd_arena *arena, str
 	return HD_OK;
 }
 
+static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, struct hd_diag *diag)
+{
+	enum hd_err err = hd_rounds_adopt(d->rounds, d->now_s, &d->state, shares, diag);
+
+	d->shared |= !err;
+	return err;
+}
+
 /* The shares that there are stay; asked again at the next boundary. */
 static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why, struct hd_diag *diag)
 {
@@ -102,7 +110,7 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 	if ((err = hd_policy_allocate(d->policy, &d->state, &d->call, &d->shares, &why)))
 		return refused(d, err, &why, diag);
 	d->solved = d->newest;
-	return hd_rounds_adopt(d->rounds, d->now_s, &d->state, &d->shares, diag);
+	return share(d, &d->shares, diag);
 }
 
 /* ---- apart ---- */
@@ -178,7 +186,7 @@ static enum hd_err take_up(struct hd_dispatch *d, struct hd_diag *diag)
 	d->state = a->state;
 	d->shares = a->shares;
 	d->solved = a->newest;
-	return hd_rounds_adopt(d->rounds, d->now_s, &d->state, &valid, diag);
+	return share(d, &valid, diag);
 }
 
 /* What a policy refuses of a cluster it refuses of an empty one. */
@@ -290,6 +298,7 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 			err = take_up(d, diag);
 		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
 			err = d->set.apart ? lay_by(d, diag) : solve(d, diag);
+		d->asked.waits |= d->asked.open && !d->shared;    /* who has a lease keeps it until there are shares that say otherwise */
 		if (d->asked.waits) {             /* all goes on as it is until then */
 			set_boundary(d, anybody);
 			return err;

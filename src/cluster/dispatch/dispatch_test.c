@@ -814,6 +814,33 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	finish(&w);
 }
 
+/* A machine made from the store has leases and no shares: a question that takes rounds takes nothing away. */
+static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 2);
+	submit(&w, 1000000, 1);
+	for (int i = 0; i < 60; i++)
+		pass(&w, 1);
+	CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
+	crash(&w);
+	for (int i = 0; i < 100; i++) {           /* five rounds, and nobody solves */
+		compute(&w, 1);
+		w.now_s += 1;
+		look(&w);
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s it lost its devices: %d", i, w.lease[1].state);
+	}
+	CHECK(hd_dispatch_asks(w.d), "nothing was asked");
+	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
+	for (int i = 0; i < 50; i++)
+		pass(&w, 1);
+	CHECK(w.lease[1].state == HD_LEASE_HELD && w.run[1].times_done == 0, "and keeps them with the answer: %d", w.lease[1].state);
+	finish(&w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -833,6 +860,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
 		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
 		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },
 		{ "apart: whatever_happens_no_device_is_in_two_leases_and_every_job_ends", whatever_happens_no_device_is_in_two_leases_and_every_job_ends, set_apart, set_within, NULL },
