@@ -322,10 +322,11 @@ enum hd_err hd_ckpt_drop_after(struct hd_fs *fs, const char *path, uint64_t step
 	uint32_t n = 0;
 
 	*nremoved = 0;
-	if (hd_ckpt_find(fs, path, UINT64_MAX, &newest, NULL, NULL, NULL))
-		return HD_OK;                             /* there is none */
+	enum hd_err err = hd_ckpt_find(fs, path, UINT64_MAX, &newest, NULL, NULL, diag);
+	if (err)
+		return err == HD_E_NOTFOUND ? HD_OK : err;
 	hd_arena_init(&arena, 0);
-	enum hd_err err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
+	err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
 	if (!err)
 		err = scan(fs, parent, &arena, &found, &n, diag);
 	if (!err)

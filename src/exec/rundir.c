@@ -201,30 +201,42 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	append(dir, &dir->metrics, &line, error);
 }
 
-static uint64_t last_line(const struct hd_rundir *dir, const char *with)
+/* Of the last whole line in `room` that has `with`: its step and 1; 0: there is none. */
+static uint64_t last_in(const char *room, const char *with)
 {
 	static const char head[] = "{\"v\":1,\"step\":";
-	char path[HD_PATH_CAP], room[2 * HD_LINE_CAP + 1], number[HD_NUM_CAP];
-	struct hd_file file = { 0 };
-	struct hd_stat stat;
+	char number[HD_NUM_CAP];
 	uint64_t next = 0, step;
-	size_t got = 0;
 
-	hd_rundir_path(dir, "metrics.ndjson", path, sizeof path);
-	if (hd_fs_stat(dir->fs, path, &stat, NULL) || hd_file_open(dir->fs, path, HD_OPEN_READ, &file, NULL))
-		return 0;
-	int64_t from = stat.size_bytes > (int64_t)sizeof room - 1 ? stat.size_bytes - (int64_t)(sizeof room - 1) : 0;
-	if (hd_file_pread(&file, room, sizeof room - 1, from, &got, NULL))
-		got = 0;
-	if (hd_file_close(&file, NULL))
-		got = 0;
-	room[got] = '\0';
 	for (const char *at = strstr(room, head); at; at = strstr(at + 1, head)) {
 		snprintf(number, sizeof number, "%.*s", (int)strcspn(at + sizeof head - 1, ",}"), at + sizeof head - 1);
 		const char *end = strchr(at, '\n'), *has = strstr(at, with);
 		if (end && has && has < end && !hd_num_u64(number, INT64_MAX, &step, NULL))
 			next = step + 1;
 	}
+	return next;
+}
+
+/* From the end on, a line's length at a time: lines of digests may be many steps apart. */
+static uint64_t last_line(const struct hd_rundir *dir, const char *with)
+{
+	char path[HD_PATH_CAP], room[2 * HD_LINE_CAP + 1];
+	struct hd_file file = { 0 };
+	struct hd_stat stat;
+	uint64_t next = 0;
+
+	hd_rundir_path(dir, "metrics.ndjson", path, sizeof path);
+	if (hd_fs_stat(dir->fs, path, &stat, NULL) || hd_file_open(dir->fs, path, HD_OPEN_READ, &file, NULL))
+		return 0;
+	for (int64_t end = stat.size_bytes; end > 0 && !next; end -= HD_LINE_CAP) {
+		int64_t from = end > 2 * HD_LINE_CAP ? end - 2 * HD_LINE_CAP : 0;
+		size_t got = 0;
+		if (hd_file_pread(&file, room, (size_t)(end - from), from, &got, NULL))
+			break;
+		room[got] = '\0';
+		next = last_in(room, with);
+	}
+	(void)!hd_file_close(&file, NULL);
 	return next;
 }
 

@@ -30,6 +30,18 @@ static void the_last_line_with_a_digest_says_which_state_was_verified(void **sta
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\n", hd_rundir_verified), 0);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":null}\n", hd_rundir_verified), 4);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":\"cd\"}", hd_rundir_verified), 4);
+	for (int n = 1; n < 5000; n += n / 3 + 1) {       /* digests are of every so many steps */
+		struct hd_arena arena;
+		struct hd_text text;
+		hd_arena_init(&arena, 0);
+		hd_text_init(&text, &arena);
+		hd_text_add(&text, "{\"v\":1,\"step\":7,\"digest\":\"ab\"}\n");
+		for (int i = 0; i < n; i++)
+			hd_text_addf(&text, "{\"v\":1,\"step\":%d,\"digest\":null}\n", 8 + i);
+		assert_int_equal(asked(text.at, hd_rundir_verified), 8);
+		assert_int_equal(asked(text.at, hd_rundir_recorded), 8 + n);
+		hd_arena_finish(&arena);
+	}
 }
 
 static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state)
