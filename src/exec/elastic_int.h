@@ -68,6 +68,8 @@ struct hd_slots {
 	struct hd_slots_out *out;         /* owned: being sent */
 	struct hd_slots_later later[HD_SLOTS_LATER];
 	uint32_t nlater;
+	struct hd_slots_told { uint64_t request; uint32_t worker; } told[HD_SLOTS_LATER];     /* answers that went out whole, the last ones */
+	uint32_t ntold;
 };
 
 struct hd_elastic {

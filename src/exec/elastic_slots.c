@@ -85,6 +85,15 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 		e->slots.out = out;
 }
 
+/* An answer that went out whole came there whole, or its asker has taken another number; a second one would answer nobody. */
+static bool was_told(const struct hd_slots *s, const struct hd_slots_later *asked)
+{
+	for (uint32_t i = 0; i < HD_SLOTS_LATER && i < s->ntold; i++)
+		if (s->told[i].worker == asked->worker && s->told[i].request == asked->request)
+			return true;
+	return false;
+}
+
 static bool waits(const struct hd_slots *s, const struct hd_slots_later *asked)
 {
 	for (uint32_t i = 0; i < s->nlater; i++)
@@ -100,6 +109,8 @@ void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t
 	if (len != HD_ASK_SLOTS_BYTES)
 		return;
 	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker, hd_get32(bytes + 16) };
+	if (was_told(s, &asked))
+		return;
 	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
 		answer(e, &asked);
 	else if (!waits(s, &asked))
@@ -125,6 +136,8 @@ bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
 		if ((uint64_t)(uintptr_t)*at == sent->token) {
 			struct hd_slots_out *out = *at;
 			*at = out->next;
+			if (!sent->err)
+				e->slots.told[e->slots.ntold++ % HD_SLOTS_LATER] = (struct hd_slots_told){ out->request, out->worker };
 			hd_free(out);
 			return true;
 		}
@@ -182,7 +195,7 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 
 	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->left; i++) {
 		struct hd_slots_ask *a = &s->ask[i];
-		if (a->open && a->round == s->round && now - a->asked_ns >= e->detect_ns && hd_hub_is_up(&e->hub, a->worker))
+		if (a->open && now - a->asked_ns >= e->detect_ns && hd_hub_is_up(&e->hub, a->worker))
 			ask(e, a, now);
 		while (!a->open && b < e->nbuckets && (!s->want[b] || is_asked(e, b)))
 			b++;
