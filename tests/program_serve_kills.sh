@@ -1,6 +1,6 @@
 #!/bin/bash
-# A scheduler that dies again and again: at random instants, and at each of its named failpoints. Every job that was submitted ends once, with
-# the bits of its undisturbed run.
+# A scheduler that dies again and again: at random instants, and at its named failpoints in turn (all of them from 22 kills on). Every job that
+# was submitted ends once, with the bits of its undisturbed run.
 #
 # HD_SERVE_KILLS (12): deaths; HD_SERVE_SEED: of instants and of how often a failpoint is passed first. tools/daemon_chaos.sh asks for many.
 # The test waits for events; how fast anything goes decides nothing.

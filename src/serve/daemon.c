@@ -256,6 +256,20 @@ static enum hd_err find_policy(struct hd_daemon *d, struct hd_diag *diag)
 	return err;
 }
 
+/* What another build or other pools do not take may be a policy that nobody asked for on this command line. */
+static enum hd_err make_first(struct hd_daemon *d, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = daemon_make_dispatch(d, d->policy, &d->dispatch, &why);
+
+	if (!err)
+		return HD_OK;
+	if (!strcmp(d->policy, d->spec->policy))
+		return hd_fail(diag, err, "%s", why.text);
+	return hd_fail(diag, err, "%.380s. Policy %s is the one of the last POST /v1/policy in %s: serve once with --policy other than %s, and that is used",
+		why.text, d->policy, d->spec->dir, d->spec->policy);
+}
+
 static enum hd_err open_folder(struct hd_daemon *d, struct hd_diag *diag)
 {
 	static const char *const folders[] = { "", "/runs", "/devices" };
@@ -518,7 +532,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	if (!err)
 		err = find_policy(d, diag);
 	if (!err)
-		err = daemon_make_dispatch(d, d->policy, &d->dispatch, diag);
+		err = make_first(d, diag);
 	if (!err)
 		err = hd_keeper_create(&d->keeper, spec->clock, diag);
 	if (!err)
@@ -540,9 +554,13 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 		if (d->broken)
 			err = hd_fail(diag, d->broken, "%s", d->why.text);
 	}
-	end_solve(d);
 	for (uint32_t i = 0; i < nopen; i++)
 		spec->front[i].ops->close(spec->front[i].self);
+	if (d->solving.of) {              /* which may take as long as the policy does: runs keep their leases meanwhile */
+		hd_keeper_begin(d->keeper);
+		end_solve(d);
+		hd_keeper_end(d->keeper);
+	}
 	hd_loop_finish(&d->loop);
 	(void)!hd_file_close(&d->log_file, NULL);
 	hd_keeper_destroy(d->keeper);
