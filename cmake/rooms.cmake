@@ -72,10 +72,11 @@ function(hd_unit_test room name source)
   target_link_libraries(${name} PRIVATE hd_${room} cmocka m)
   add_dependencies(tests_${room} ${name})
   add_test(NAME ${name} COMMAND ${name})
-  hd_test_properties(${name} 300 ${room})
+  hd_test_properties(${name} 900 ${room})
 endfunction()
 
-# Exit status 77 is a skip; the environment names what a test may need.
+# `seconds`: for what never ends, not for what is slow: several times what a sanitizer's build takes on a busy machine. Exit status 77 is a skip;
+# the environment names what a test may need.
 function(hd_test_properties name seconds label)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS ${label} SKIP_RETURN_CODE 77
     ENVIRONMENT "SOURCE_DIR=${CMAKE_SOURCE_DIR};BUILD_DIR=${CMAKE_BINARY_DIR};HEDDLE_BIN=${CMAKE_BINARY_DIR}/heddle")
