@@ -279,7 +279,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
 {
 	atomic_store(&w->torn, false);
-	w->digest_at = 0;
+	w->told_at = 0;
 	memset(w->slot_here, 1, w->nbuckets);     /* they may take memory */
 	memset(w->own, 1, w->nbuckets);
 	hd_digest_frozen(w);

@@ -65,5 +65,5 @@ struct hd_hash hd_worker_digest(struct hd_worker *worker) { return hd_state_dige
 
 bool hd_worker_is_as_told(struct hd_worker *w)
 {
-	return !w->digest_at || w->digest_at != (uint64_t)w->step || hd_hash_same(w->record.digest, hd_worker_digest(w));
+	return !w->told_at || w->told_at != (uint64_t)w->step || hd_hash_same(w->told, hd_worker_digest(w));
 }

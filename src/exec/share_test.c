@@ -807,6 +807,16 @@ static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void *
 	CHECK(strstr(diag.text, "0 buckets have no sum, 4 virtual nodes"), "%s", diag.text);
 	exchange_leaves(&c);
 	finish(&c, "begun again");
+	begin(&c);
+	for (uint32_t m = 0; m < 2; m++) {        /* a scribe may save before a step that was begun and given up */
+		float *first = hd_worker_state(c.at[m].worker)->entry[0].at, was = *first;
+		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, in the step", m);
+		hd_share_abandon(c.at[m].worker);
+		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, after it", m);
+		*first += 1;
+		CHECK(!hd_worker_is_as_told(c.at[m].worker), "member %u, a bit flipped", m);
+		*first = was;
+	}
 	close_cluster(&c);
 }
 

@@ -127,8 +127,8 @@ enum hd_err hd_step_end(struct hd_worker *w, enum hd_err err, struct hd_step_rec
 			w->record.wait_data_ns = w->rank[r].wait_data_ns;
 	w->record.has_digest = w->want_digest;
 	if (w->want_digest) {
-		w->record.digest = hd_digest_join(w);
-		w->digest_at = (uint64_t)w->step;
+		w->told = w->record.digest = hd_digest_join(w);
+		w->told_at = (uint64_t)w->step;
 	}
 	*record = w->record;
 	return HD_OK;

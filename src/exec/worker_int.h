@@ -129,7 +129,8 @@ struct hd_worker {
 	uint64_t buffer_bytes;
 	struct hd_moments moments;        /* of the step at hand */
 	struct hd_lockstep lockstep;
-	uint64_t digest_at;               /* record.digest is that of X_digest_at; 0: of none */
+	struct hd_hash told;              /* the last digest that a step told, of X_told_at; 0: none. The record is that of the step going on. */
+	uint64_t told_at;
 	uint64_t flat_bytes, params_bytes;        /* of slots and gradients; of parameters, the frozen ones after those that are learned */
 	uint64_t table_bytes;             /* of the programs, besides what they run on */
 	struct hd_memory_info before;     /* of the process, before anything was taken */
