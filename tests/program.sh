@@ -13,12 +13,30 @@ SOURCE_DIR=${SOURCE_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 HEDDLE_BIN=${HEDDLE_BIN:-$SOURCE_DIR/build/release/heddle}
 [ -x "$HEDDLE_BIN" ] || { echo "skip: no program at $HEDDLE_BIN"; exit 77; }
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
+end_jobs() { kill $(jobs -p) ${watch:-} 2>/dev/null; wait; }
+trap 'end_jobs; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset HD_FAIL
 export NO_COLOR=1
 
 heddle() { "$HEDDLE_BIN" "$@"; }
+
+# What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands.
+stands_still()
+{
+	local events
+	echo "FAILED: goes on for 1100 s"
+	for events in */events.ndjson; do
+		[ -e "$events" ] || continue
+		echo "== $events"
+		tail -n 6 "$events" | cut -c 1-250
+		timeout 10 "$HEDDLE_BIN" status "${events%/*}" 2>&1
+	done
+	pgrep -a -f "$(basename "$HEDDLE_BIN") " | cut -c 1-200
+}
+{ read -r -t 1100 <> <(:); stands_still; } &
+watch=$!
+disown
 
 failed()
 {

@@ -204,7 +204,7 @@ HD_FAIL='ckpt.write.before:err=ENOSPC@4' heddle version >/dev/null 2>&1 && {
 	passed "disk full at one checkpoint: the run goes on, the older ones stay"
 }
 if mount -t tmpfs -o size=600k none disk 2>/dev/null; then
-	trap 'kill $(jobs -p) 2>/dev/null; wait; umount "$work/disk"; rm -rf "$work"' EXIT
+	trap 'end_jobs; umount "$work/disk"; rm -rf "$work"' EXIT
 	expect 0 heddle run mlp.yaml --steps 2 --out disk/run -q
 	kept=$(heddle ckpt digest disk/run)
 	dd if=/dev/zero of=disk/filler bs=1k count=2000 2>/dev/null

@@ -270,7 +270,7 @@ a=hd$$a b=hd$$b c=hd$$c
 ip netns add $a 2>/dev/null || { echo "skip: other machines (needs root and ip netns)"; exit 0; }
 ip netns add $b && ip netns add $c || { echo "skip: other machines (ip netns)"; exit 0; }
 started=()
-trap 'kill "${started[@]}" $(jobs -p) 2>/dev/null; wait; ip netns del $a; ip netns del $b; ip netns del $c; rm -rf "$work"' EXIT
+trap 'kill "${started[@]}" 2>/dev/null; end_jobs; ip netns del $a; ip netns del $b; ip netns del $c; rm -rf "$work"' EXIT
 cable()        # namespace, address: to a switch in $a
 {
 	ip -n "$a" link add "to$1" type veth peer name eth netns "$1" && ip -n "$a" link set "to$1" master switch up &&

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "sys/failpoint.h"
+#include "wire/patience.h"
 
 /* The hand: the thread that owns the worker, doing one duty after the other. */
 
@@ -223,12 +224,25 @@ static uint64_t teaching_budget(const struct hd_elastic *e)
 	return bytes > HD_TEACH_LEAST ? bytes : HD_TEACH_LEAST;
 }
 
+static bool learns(const struct hd_taught *t, const struct hd_view *view) { return t->teacher.worker && !hd_view_has(view, t->learner); }
+
 /* A learner that has become a member makes its own steps. */
 static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
 {
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
-		if (e->taught[i].teacher.worker && !hd_view_has(view, e->taught[i].learner))
+		if (learns(&e->taught[i], view))
 			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
+}
+
+/* For those who lag far behind: one wait for all of them. */
+static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
+{
+	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
+	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + ((int64_t)e->step_ns > most_ns ? (int64_t)e->step_ns : most_ns);
+
+	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
+		if (learns(&e->taught[i], view))
+			(void)hd_teacher_wait(&e->taught[i].teacher, until_ns);
 }
 
 DUTY(boundary)
@@ -244,6 +258,8 @@ DUTY(boundary)
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
 		hd_share_drop_slots(e->worker, d->own);
+	if (!err)
+		wait_for_laggards(e, &e->adopted);
 	return err;
 }
 
@@ -315,7 +331,7 @@ DUTY(lesson)
 	}
 	e->touched = true;
 	if (!err)
-		err = hd_pupil_learn(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
+		err = hd_pupil_take(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
 	if (!err && e->pupil.over)
 		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow", d->worker);
 	done->step = e->pupil.step;

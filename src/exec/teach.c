@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "base/le.h"
 
-enum { HD_RECORD_SNAP = 1, HD_RECORD_SUM, HD_RECORD_STEP, HD_RECORD_REST, HD_RECORD_EVEN, HD_RECORD_OVER };
+enum { HD_RECORD_SNAP = 1, HD_RECORD_SUM, HD_RECORD_STEP, HD_RECORD_REST, HD_RECORD_EVEN };
+enum { HD_PIECE_MORE = 1, HD_PIECE_OVER };
 
 static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
 {
@@ -18,6 +19,7 @@ void hd_teacher_init(struct hd_teacher *t, struct hd_worker *worker, const struc
 {
 	*t = (struct hd_teacher){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
 	hd_lock_init(&t->lock);
+	hd_cond_init(&t->less);
 }
 
 void hd_teacher_free(struct hd_handout *piece) { hd_free(piece); }
@@ -38,23 +40,31 @@ void hd_teacher_finish(struct hd_teacher *t)
 	if (!t->worker)
 		return;
 	drop_all(t);
+	hd_cond_finish(&t->less);
 	hd_lock_finish(&t->lock);
 	*t = (struct hd_teacher){ 0 };
+}
+
+static struct hd_handout *piece(struct hd_teacher *t, uint8_t kind)
+{
+	struct hd_handout *p = hd_alloc(sizeof *p + HD_TEACH_PIECE);
+
+	if (!p)
+		return NULL;
+	*p = (struct hd_handout){ .number = t->next++, .len = 1 };
+	p->bytes[0] = kind;
+	t->queued += p->len;
+	*(t->last ? &t->last->next : &t->first) = p;
+	return t->last = p;
 }
 
 /* Pieces are cut where they are full, records are not aligned to them. NULL: no memory. */
 static uint8_t *room_for(struct hd_teacher *t, size_t *len)
 {
-	struct hd_handout *p = t->last;
+	struct hd_handout *p = t->last && t->last->len < HD_TEACH_PIECE ? t->last : piece(t, HD_PIECE_MORE);
 
-	if (!p || p->len == HD_TEACH_PIECE) {
-		p = hd_alloc(sizeof *p + HD_TEACH_PIECE);
-		if (!p)
-			return NULL;
-		*p = (struct hd_handout){ .number = t->next++ };
-		*(t->last ? &t->last->next : &t->first) = p;
-		t->last = p;
-	}
+	if (!p)
+		return NULL;
 	if (*len > HD_TEACH_PIECE - p->len)
 		*len = HD_TEACH_PIECE - p->len;
 	uint8_t *at = p->bytes + p->len;
@@ -171,18 +181,27 @@ void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 		add(t, step, budget);
 	else if (!again)
 		t->over = true;
-	if (t->over && !was_over) {       /* a half record is of no use: what remains is one word */
+	if (t->over)                      /* a half record is of no use */
 		drop_all(t);
-		t->over = false;
-		put_head(t, HD_RECORD_OVER, 0, step, 0);
-		t->over = true;
-	}
 	hd_lock_give(&t->lock);
+}
+
+bool hd_teacher_wait(struct hd_teacher *t, int64_t until_ns)
+{
+	bool in_time = true;
+
+	hd_lock_take(&t->lock);
+	while (in_time && t->queued >= HD_TEACH_QUEUE)
+		in_time = hd_cond_wait(&t->less, &t->lock, until_ns);
+	hd_lock_give(&t->lock);
+	return in_time;
 }
 
 struct hd_handout *hd_teacher_take(struct hd_teacher *t)
 {
 	hd_lock_take(&t->lock);
+	if (t->over && !t->told)          /* without memory: when it is asked for again */
+		t->told = piece(t, HD_PIECE_OVER) != NULL;
 	struct hd_handout *p = t->first;
 	if (p) {
 		t->first = p->next;
@@ -190,6 +209,7 @@ struct hd_handout *hd_teacher_take(struct hd_teacher *t)
 		if (t->last == p)
 			t->last = NULL;
 		p->next = NULL;
+		hd_cond_wake(&t->less);
 	}
 	hd_lock_give(&t->lock);
 	return p;
@@ -239,8 +259,6 @@ static bool expected(const struct hd_pupil *p, const struct record *r)
 		return !p->begun && r->index == 0 && r->len == hd_share_rest_bytes(p->worker);
 	case HD_RECORD_EVEN:
 		return p->begun && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
-	case HD_RECORD_OVER:
-		return r->index == 0 && r->len == 0;
 	default:
 		return false;
 	}
@@ -282,11 +300,8 @@ static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, 
 		p->step = r->step;
 		p->begun = true;
 		break;
-	case HD_RECORD_EVEN:
-		*even = true;
-		break;
 	default:
-		p->over = true;
+		*even = true;
 	}
 	return err;
 }
@@ -314,7 +329,7 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 	enum hd_err err = HD_OK;
 
 	*even = false;
-	while (!err && !p->over && (len || p->got == HD_TEACH_HEAD)) {
+	while (!err && (len || p->got == HD_TEACH_HEAD)) {
 		if (p->got < HD_TEACH_HEAD) {
 			size_t n = len < HD_TEACH_HEAD - p->got ? len : HD_TEACH_HEAD - (size_t)p->got;
 			memcpy(p->head + p->got, bytes, n);
@@ -345,4 +360,15 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 		err = take(p, &r, even, diag);
 	}
 	return err;
+}
+
+enum hd_err hd_pupil_take(struct hd_pupil *p, const uint8_t *piece, size_t len, bool *even, struct hd_diag *diag)
+{
+	*even = false;
+	p->over |= len == 1 && piece[0] == HD_PIECE_OVER;
+	if (p->over)
+		return HD_OK;
+	if (len < 2 || piece[0] != HD_PIECE_MORE)
+		return hd_fail(diag, HD_E_PROTOCOL, "what is taught came in a piece of %zu bytes that begins with no word known here", len);
+	return hd_pupil_learn(p, piece + 1, len - 1, even, diag);
 }

@@ -5,20 +5,23 @@
  * The *pupil* puts snaps where they belong and lets the ordinary update run over the sums, bucket by bucket, with the
  * scalars of the step. When every bucket was handed over, the pupil holds X_step and follows. No member waits for it.
  *
- * What goes over the wire is one stream of records, in pieces of at most HD_TEACH_PIECE bytes that the pupil asks for:
+ * What goes over the wire is one stream of records, in pieces of at most HD_TEACH_PIECE bytes that the pupil asks for. A piece begins with a
+ * byte: more of the stream, or the word that the teacher gives up, which may come in the middle of a record. A record is
  *
  *	u32 kind, u32 index, u64 step, u64 len, then len bytes     little endian
  *	SNAP index = snap, of X_step     SUM index = bucket, of step     STEP scalars and rest after step
- *	REST of X_step                   EVEN all of X_step is handed over     OVER the teacher gives up
+ *	REST of X_step                   EVEN all of X_step is handed over
  *
  * 1. Order: at the boundary of X_s: SUM of s-1 of every bucket handed over before, STEP s-1 (or, if there was none
  *    before, REST); then SNAPs of X_s; EVEN once all are handed over.
  * 2. A boundary copies at most `budget` bytes of snaps, at least one group that changes together; nothing while the
- *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then OVER.
+ *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then the teacher gives up.
+ *    Before that it waits at each boundary, for as long as a step took and T/8 at least: who is slower than the steps are comes
+ *    to an end too, at the members' cost.
  * 3. The pupil takes nothing that it does not expect: another order, length or index is HD_E_PROTOCOL.
  *
  * Ownership: teacher and pupil are the caller's; a piece taken is freed by hd_teacher_free().
- * Threads: boundary() and the pupil the hand's; take() and free() the wire's. */
+ * Threads: boundary(), wait() and the pupil the hand's; take() and free() the wire's. */
 #ifndef HD_EXEC_TEACH_H
 #define HD_EXEC_TEACH_H
 
@@ -33,9 +36,11 @@ struct hd_teacher {
 	struct hd_worker *worker;         /* borrowed */
 	const struct hd_layout *layout;   /* borrowed */
 	uint32_t nsnaps, nbuckets, given; /* snaps 0..given-1 are handed over */
-	bool even, over, begun;
+	bool even, begun;
 	uint64_t at;                      /* the last boundary */
 	struct hd_lock lock;              /* of what follows */
+	struct hd_cond less;              /* a piece was taken */
+	bool over, told;                  /* gave up; the word was taken */
 	struct hd_handout *first, *last;    /* the last one may still be filled; it is handed out when it is full or the boundary is done */
 	uint64_t queued, next;            /* bytes; number of the next piece */
 };
@@ -45,6 +50,8 @@ void hd_teacher_finish(struct hd_teacher *teacher);       /* takes zeroed ones *
 /* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). Of the same step again: more snaps, for a
  * learner of those who stand and wait for it. */
 void hd_teacher_boundary(struct hd_teacher *teacher, uint64_t step, uint64_t budget);
+/* Until less than HD_TEACH_QUEUE is queued; false: the deadline, on the clock of hd_clock_real(), has passed. */
+bool hd_teacher_wait(struct hd_teacher *teacher, int64_t until_ns);
 struct hd_handout *hd_teacher_take(struct hd_teacher *teacher);         /* the oldest; NULL: none */
 void hd_teacher_free(struct hd_handout *piece);
 
@@ -63,8 +70,9 @@ struct hd_pupil {
 
 HD_MUST_USE enum hd_err hd_pupil_init(struct hd_pupil *pupil, struct hd_worker *worker, const struct hd_layout *layout, struct hd_diag *diag);
 void hd_pupil_finish(struct hd_pupil *pupil);             /* takes zeroed ones */
-/* The next bytes of the stream. *even: all of X_step is here (pupil->step); hd_share_learned() before
- * the worker steps. */
+/* The next piece. *even: all of X_step is here (pupil->step); hd_share_learned() before the worker steps. pupil->over: the teacher gave up. */
+HD_MUST_USE enum hd_err hd_pupil_take(struct hd_pupil *pupil, const uint8_t *piece, size_t len, bool *even, struct hd_diag *diag);
+/* The next bytes of the stream, cut anywhere. */
 HD_MUST_USE enum hd_err hd_pupil_learn(struct hd_pupil *pupil, const uint8_t *bytes, size_t len, bool *even, struct hd_diag *diag);
 
 #endif

@@ -40,6 +40,28 @@ static void close_school(struct school *s)
 	hd_rig_close(&s->b);
 }
 
+static void check_even(struct school *s, bool even)
+{
+	s->evens += even;
+	if (even && s->pupil.step == hd_worker_at(s->a.worker))
+		CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)), "step %llu: what was learned differs",
+			(unsigned long long)s->pupil.step);
+}
+
+static bool learn_one(struct school *s)
+{
+	struct hd_handout *piece = hd_teacher_take(&s->teacher);
+	struct hd_diag diag = { "" };
+	bool even = false;
+
+	if (!piece)
+		return false;
+	CHECK(hd_pupil_take(&s->pupil, piece->bytes, piece->len, &even, &diag) == HD_OK, "%s", diag.text);
+	check_even(s, even);
+	hd_teacher_free(piece);
+	return true;
+}
+
 /* All that is queued, in parts of any size; each time all is there the states are compared, if the donor stands there still. */
 static void learn_all(struct school *s)
 {
@@ -47,16 +69,13 @@ static void learn_all(struct school *s)
 	struct hd_diag diag = { "" };
 
 	while ((piece = hd_teacher_take(&s->teacher))) {
-		for (size_t at = 0; at < piece->len;) {
+		for (size_t at = 1; at < piece->len;) {
 			size_t n = 1 + draw(draw(2) ? 40 : 300000);
 			bool even = false;
 			n = n < piece->len - at ? n : piece->len - at;
 			CHECK(hd_pupil_learn(&s->pupil, piece->bytes + at, n, &even, &diag) == HD_OK, "%s", diag.text);
 			at += n;
-			s->evens += even;
-			if (even && s->pupil.step == hd_worker_at(s->a.worker))
-				CHECK(hd_hash_same(hd_worker_digest(s->a.worker), hd_worker_digest(s->b.worker)), "step %llu: what was learned differs",
-					(unsigned long long)s->pupil.step);
+			check_even(s, even);
 		}
 		hd_teacher_free(piece);
 	}
@@ -125,37 +144,72 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
 	step(&s, 1 << 24);
 	struct hd_handout *piece = hd_teacher_take(&s.teacher);
-	for (uint32_t byte = 0; byte < HD_TEACH_HEAD; byte++) {
+	for (uint32_t byte = 0; byte < 1 + HD_TEACH_HEAD; byte++) {
 		struct hd_pupil pupil;
 		struct hd_diag diag = { "" };
 		bool even;
 		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
 		piece->bytes[byte] ^= 0x40;
-		enum hd_err err = hd_pupil_learn(&pupil, piece->bytes, piece->len, &even, &diag);
+		enum hd_err err = hd_pupil_take(&pupil, piece->bytes, piece->len, &even, &diag);
 		refused += err == HD_E_PROTOCOL;
 		piece->bytes[byte] ^= 0x40;
 		hd_pupil_finish(&pupil);
 	}
-	assert_int_equal(refused, HD_TEACH_HEAD);         /* also another step: what follows is not of it */
+	assert_int_equal(refused, 1 + HD_TEACH_HEAD);         /* also another step: what follows is not of it */
 	hd_teacher_free(piece);
 	close_school(&s);
 }
 
+static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
+
+/* The pupil is in the middle of a record when it is told. */
 static void a_teacher_that_nobody_hears_gives_up(void **state)
 {
 	struct school s;
 	uint64_t queued = 0;
 
 	(void)state;
-	open_school(&s, "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n", "optim: {kind: sgd, lr: 1e-2}");
+	open_school(&s, wide, "optim: {kind: sgd, lr: 1e-2}");
+	step(&s, 1 << 24);
+	assert_true(learn_one(&s));
+	assert_true(s.pupil.got > 0);
 	for (uint32_t k = 0; k < 60 && !s.teacher.over; k++) {
 		step(&s, 1 << 24);
 		queued = s.teacher.queued > queued ? s.teacher.queued : queued;
 	}
 	assert_true(s.teacher.over);
 	assert_true(queued < 2 * (uint64_t)HD_TEACH_MOST);
-	learn_all(&s);
+	assert_true(learn_one(&s));
 	assert_true(s.pupil.over);
+	step(&s, 1 << 24);
+	assert_false(learn_one(&s));
+	close_school(&s);
+}
+
+static void take_all(void *user)
+{
+	struct school *s = user;
+	struct hd_handout *piece;
+
+	while ((piece = hd_teacher_take(&s->teacher)))
+		hd_teacher_free(piece);
+}
+
+static void a_teacher_waits_for_who_lags(void **state)
+{
+	struct school s;
+	struct hd_thread thread;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	open_school(&s, wide, "optim: {kind: sgd, lr: 1e-2}");
+	assert_true(hd_teacher_wait(&s.teacher, 0));
+	while (s.teacher.queued < HD_TEACH_QUEUE)
+		step(&s, 1 << 24);
+	assert_false(hd_teacher_wait(&s.teacher, 0));
+	CHECK(hd_thread_start(&thread, "pupil", -1, take_all, &s, &diag) == HD_OK, "%s", diag.text);
+	assert_true(hd_teacher_wait(&s.teacher, INT64_MAX));
+	hd_thread_join(&thread);
 	close_school(&s);
 }
 
@@ -166,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
 		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
+		cmocka_unit_test(a_teacher_waits_for_who_lags),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

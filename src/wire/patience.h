@@ -13,6 +13,7 @@
 /*        id           eighths  what waits                                  why as long */
 #define HD_PATIENCE(X) \
 	X(STAGGER,          1, "between members that would take the coordinator's place", "one comes first and the others find it") \
+	X(LAGGARD,          1, "a boundary, for a learner far behind",      "at least; as long as a step where that is more") \
 	X(HEARTBEAT,        2, "between two signs of life",                 "four may be missed before silence counts") \
 	X(SILENT,           8, "silence until a peer counts as lost",       "the knob itself") \
 	X(PROGRESS,        16, "no progress, the heart beating",            "at least; 8 times its longest instruction where that is more") \
