@@ -71,6 +71,21 @@ gone grow
 expect 0 heddle data verify grow
 passed "workers come and go between two steps"
 
+"$HEDDLE_BIN" run long.yaml --out slow --workers 1 --devices 1 -s job.steps=1000000 -s workers.detect='60 s' -q 2>log &
+run=$!
+reach slow 30
+stopped=$(heddle status slow --json | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n 1)
+kill -STOP $stopped                          # so nobody teaches the newcomer
+"$HEDDLE_BIN" scale slow 2 --wait >scaled 2>told &
+scale=$!
+await grep -q '^scale: 1 of 2 workers after [0-9]* s, worker 1 is [a-z]*' told || failed "who waits is not told what for: $(cat told)"
+kill -CONT $stopped
+wait $scale || failed "scale ended with $?"
+grep -q '2 workers asked for, 2 now' scaled || failed "scale said: $(cat scaled)"
+expect 0 heddle stop slow
+wait $run
+passed "scale --wait tells whom it waits for"
+
 "$HEDDLE_BIN" run long.yaml --out die --workers 3 --devices 1 -q 2>log &
 reach die 30
 kill -9 "$(pids die | head -n 1)"

@@ -1,10 +1,12 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "sys/signal.h"
 #include "cmd/live.h"
 
-enum { HD_LOOK_NS = 100000000 };
+#define HD_LOOK_NS INT64_C(100000000)
+#define HD_TELL_NS INT64_C(5000000000)
 
 /* "5", "+2", "-1", "auto" -> a member of the request. */
 static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
@@ -25,9 +27,22 @@ static enum hd_err wish(struct hd_cmd *cmd, const char *text, char ask[96])
 	return HD_OK;
 }
 
-/* Until all are members who are wanted; those of other machines may come and go meanwhile. */
+/* Whom it waits for. */
+static void tell_wait(const struct hd_live *live, int64_t waited_ns)
+{
+	fprintf(stderr, "scale: %lld of %lld workers after %.0f s", (long long)live->members, (long long)live->target, (double)waited_ns * 1e-9);
+	for (uint32_t i = 0; i < live->nworkers; i++)
+		if (strcmp(live->worker[i].state, "member") != 0)
+			fprintf(stderr, ", worker %lld is %s", (long long)live->worker[i].id, live->worker[i].state);
+	fprintf(stderr, "%s%s\n", *live->why ? "; " : "", live->why);
+}
+
+/* Until all are members who are wanted; those of other machines may come and go meanwhile. As long as that takes, or until the user
+ * has enough of it: what it waits for is told now and then. */
 static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, int64_t *target, int64_t *members)
 {
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), told_ns = began_ns;
+
 	for (;;) {
 		const struct hd_json *answer;
 		struct hd_live live;
@@ -44,7 +59,12 @@ static enum hd_err wait_for(struct hd_cmd *cmd, const char *run, int64_t asked, 
 			return HD_OK;
 		if (hd_signal_wish())
 			return hd_wish_err(hd_signal_wish());
-		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + HD_LOOK_NS);
+		int64_t now_ns = hd_clock_now_ns(&cmd->clock);
+		if (now_ns - told_ns >= HD_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
+			tell_wait(&live, now_ns - began_ns);
+			told_ns = now_ns;
+		}
+		hd_clock_wait_until(&cmd->clock, now_ns + HD_LOOK_NS);
 	}
 }
 
