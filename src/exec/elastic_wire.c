@@ -34,6 +34,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 		atomic_store(&e->self, e->readmit);
 		e->readmit = HD_NOBODY;
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = "" });
+		hd_elastic_call(e);       /* at once, not at the next tick: T/4 would be a good part of a start */
 		return;
 	}
 	if (hd_close_blame(why) != HD_BLAME_NOBODY)
