@@ -31,6 +31,7 @@ enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SI
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
+	uint32_t lesson;                  /* of WANT; of SNAP: of the WANT that it answers */
 	uint64_t step;
 	struct sim_val val;
 	uint32_t msg_kind, len;                           /* of TELL */
@@ -78,8 +79,8 @@ struct sim_proc {
 	const struct sim_packet *waiting[SIM_WAITING];    /* for an epoch or a step that is not here yet, in order */
 	uint32_t nwaiting;
 	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
-	bool fed[SIM_PROCS];
-	uint32_t learns_from, lessons;    /* lessons: it was told to learn so often; boundaries of before are not its own any more */
+	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
+	uint32_t learns_from, lesson;     /* lesson: its last one; boundaries of before are not its own any more */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
 	bool posted;
@@ -111,7 +112,7 @@ struct sim {
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
 	struct hd_coordinator *co;
-	uint32_t co_gen, guest, guest_of[SIM_PROCS];
+	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
 	int64_t co_back_ns;
 	struct hd_co_record store;
 	uint64_t ckpt;                    /* newest step on disk */

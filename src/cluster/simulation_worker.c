@@ -241,10 +241,12 @@ static void feed(struct sim *s, uint32_t slot)
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
 
-	for (uint32_t i = 0; i < p->ndonor_for; i++)
-		if (!view || !hd_view_has(view, p->donor_for[i]))
-			sim_send(s, slot, sim_slot(s, p->donor_for[i]), &(struct sim_packet){ .kind = SIM_SNAP, .from = p->id, .step = p->version,
+	for (uint32_t i = 0; i < p->ndonor_for; i++) {
+		uint32_t to = sim_slot(s, p->donor_for[i]);
+		if (to < SIM_PROCS && (!view || !hd_view_has(view, p->donor_for[i])))
+			sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SNAP, .from = p->id, .step = p->version, .lesson = p->asked[to],
 				.val = { 0, p->tag } });
+	}
 }
 
 void sim_teach_standing(struct sim *s, uint32_t slot)
@@ -403,7 +405,7 @@ static void boundary(struct sim *s, uint32_t slot, const struct sim_event *ev)
 	struct sim_proc *p = &s->proc[slot];
 	bool scribe = ev->pass, last = ev->bucket;
 
-	if ((p->version != ev->step && hd_member_state(p->m) == HD_LEARNING) || ev->number != p->lessons)
+	if ((p->version != ev->step && hd_member_state(p->m) == HD_LEARNING) || ev->number != p->lesson)
 		return;                                           /* the job went on without this newcomer */
 	if (p->version != ev->step)
 		sim_bad(s, "state", "worker %u is at the boundary of step %llu with X_%llu", p->id, (unsigned long long)ev->step,
@@ -516,7 +518,7 @@ static void want(struct sim *s, uint32_t slot)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id });
+	sim_send(s, slot, sim_slot(s, p->learns_from), &(struct sim_packet){ .kind = SIM_WANT, .from = p->id, .lesson = p->lesson });
 }
 
 static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a)
@@ -526,7 +528,7 @@ static void learn(struct sim *s, uint32_t slot, const struct hd_member_action *a
 	p->has_state = p->saving = false;
 	p->want = 0;                                      /* as in the runtime: the state comes from elsewhere */
 	p->learns_from = a->worker;
-	p->lessons++;
+	p->lesson = ++s->lessons;
 	if (a->worker == HD_NOBODY && p->remote)
 		sim_bad(s, "remote", "worker %u is to load X_%llu, and cannot reach the disk", p->id, (unsigned long long)a->step);
 	if (a->worker == HD_NOBODY)
@@ -582,7 +584,7 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 	case HD_DO_FINISH:    task(s, slot, TASK_FINISH, ms(s, 1, 20), true, (struct sim_event){ .step = a->step }); break;
 	case HD_DO_BOUNDARY:
 		task(s, slot, TASK_BOUNDARY, a->flag && a->step % 5 == 0 ? ms(s, 10, 100) : ms(s, 0, 1), true,
-			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final, .number = p->lessons });
+			(struct sim_event){ .step = a->step, .pass = a->flag, .bucket = a->final, .number = p->lesson });
 		break;
 	case HD_DO_CANCEL:    p->run++; break;
 	case HD_DO_EXIT:
@@ -618,7 +620,7 @@ void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *even
 		if (s->line)
 			sim_say(s, "    %s worker %u step %llu pass %u bucket %u epoch %u %s", hd_member_action_name(a->kind), a->worker,
 				(unsigned long long)a->step,
-				a->pass, a->bucket, a->epoch, a->msg ? hd_msg_name(a->msg->kind) : "");
+				a->pass, a->bucket, a->epoch, a->msg ? hd_msg_name(a->msg->kind) : a->kind == HD_DO_DONATE && !a->flag ? "no more" : "");
 		perform(s, slot, a);
 	}
 	if (p->alive && p->gen == gen)
@@ -697,12 +699,19 @@ static int admit(const struct sim_proc *p, const struct sim_packet *k)
 	return p->posted && p->posted_epoch == k->epoch && p->posted_step == k->step;
 }
 
-static void snap(struct sim *s, uint32_t slot, const struct sim_packet *k)
+/* Of the stream that it asked for, in order. What goes on further on is of a donor that was told to begin anew: in the runtime the pieces that
+ * are asked for tell, and the donor closes the link. */
+static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 
-	if (p->learns_from != k->from || hd_member_state(p->m) != HD_LEARNING || (p->has_state && k->step != p->version + 1))
-		return;                                           /* of another stream than the one that it asked for */
+	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING || (p->has_state && k->step <= p->version))
+		return;
+	if (p->has_state && k->step > p->version + 1) {
+		sim_say(s, "worker %u misses X_%llu", p->id, (unsigned long long)p->version + 1);
+		sim_close(s, from_slot, slot, false);
+		return;
+	}
 	p->has_state = true;
 	memset(p->slot, 0, sizeof p->slot);
 	p->version = k->step;
@@ -775,9 +784,10 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		take_slot(s, slot, k);
 		return;
 	case SIM_SNAP:
-		snap(s, slot, k);
+		snap(s, slot, from_slot, k);
 		return;
 	case SIM_WANT:
+		p->asked[from_slot] = k->lesson;
 		task(s, slot, TASK_FEED, 0, true, (struct sim_event){ .step = 0 });
 		return;
 	}
