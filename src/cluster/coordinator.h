@@ -29,7 +29,8 @@
  * 12. Digests of a step that differ (of seals; or a member heard one: SUSPECT, corrupt) mean that its sums, and all that came of them, may be
  *    wrong: nothing of it is committed. When all members have sealed it, who told another digest than more than half of those who told one goes,
  *    with exit code 5; all others begin again from disk, as in 7, DISTRUST being said before: from the newest step whose state was the same at
- *    all (*verified*), or one before. Without such a half the job ends, with exit code 5; so it does at the third time without a newer verified state.
+ *    all (*verified*), or one before. Without such a half the job ends, with exit code 5; so it does at the third time without a
+ *    verified state that is newer than all that were disputed, whichever coordinators counted: so it ends whatever a bad memory does.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -63,6 +64,8 @@ struct hd_co_record {
 	bool started;                     /* there was a view: `member` hold the state */
 	bool halting;
 	uint32_t halt_code;
+	uint32_t disputes;                /* rule 12: in a row, with no state verified that was newer than all that were disputed */
+	uint64_t disputed;                /* the newest step that ever was; 0: none, or that one */
 };
 
 struct hd_co_config {

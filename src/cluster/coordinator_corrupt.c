@@ -136,6 +136,8 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	hd_co_distrust(co);
 	co->distrusts = true;                             /* `disputed` stays: seals may come yet, and commit nothing */
+	co->record.disputes = 0;                          /* who resumes the run has had the machines looked at */
+	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }
 
@@ -179,11 +181,11 @@ void hd_co_judge(struct hd_coordinator *co)
 	if (!co->disputed || !open || !all_sealed(co, step))
 		return;
 	count(co, step, &v);
-	co->corruptions = co->verified > co->corrupted ? 1 : co->corruptions + 1;
-	co->corrupted = step;
+	co->record.disputes = co->verified > co->record.disputed ? 1 : co->record.disputes + 1;    /* stored with the epoch that comes of it */
+	co->record.disputed = step > co->record.disputed ? step : co->record.disputed;
 	if (2 * v.most <= v.n)
 		give_up(co, step, &v, "no majority says which is right");
-	else if (co->corruptions > TRIES)
+	else if (co->record.disputes > TRIES)
 		give_up(co, step, &v, "it has happened before");
 	else
 		begin_again(co, step, &v);

@@ -83,8 +83,6 @@ struct hd_coordinator {
 	uint64_t verified, verified_before;       /* X_verified was the same at all who had it; so was one before it */
 	bool distrusts;                   /* what was saved later may be wrong: said again when all who may be saving are gone */
 	uint64_t disputed, stranger;      /* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
-	uint64_t corrupted;               /* the step disputed last */
-	uint32_t corruptions;             /* disputes since a newer state was verified */
 	struct hd_co_news news[HD_CO_NEWS];
 
 	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */

@@ -180,6 +180,68 @@ static void what_was_computed_twice_is_begun_afresh(void **state)
 	}
 }
 
+/* Of three members the last is another each time, and newly there; `verified` was the same at all of them before. */
+static struct hd_co_actions dispute(struct hd_coordinator *co, uint64_t verified, uint64_t step)
+{
+	co->phase = HD_CO_IDLE;
+	co->has_view = true;
+	co->verified = verified;
+	for (uint32_t i = 0; i < 3; i++) {
+		co->worker[i].state = HD_W_MEMBER;
+		co->worker[i].up = true;
+		co->worker[i].sealed = step + 1;
+		hd_co_told(co, &co->worker[i], &(struct hd_msg_seal){ .step = step, .ran = true, .state_digest = i == 2 ? 8 : 7 });
+	}
+	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns + 1);
+}
+
+/* A memory that gives wrong bits at any step, in a run that never comes as far as its first checkpoint. The step disputed last is not what
+ * is to be passed: 32 is beyond 20, and 45 was disputed before. */
+static void it_is_no_accident_when_nothing_newer_was_the_same_at_all(void **state)
+{
+	static const struct { uint64_t verified, step; bool ends; } row[] = { { 16, 30, false }, { 32, 45, false }, { 16, 20, false }, { 32, 37, true } };
+	const uint32_t member[] = { 0, 1, 2 };
+	struct hd_coordinator *co = at_rest(8, 3, member, 3);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_co_actions done = dispute(co, row[i].verified, row[i].step);
+		CHECK((co->phase == HD_CO_ENDING && co->end_code == 5) == row[i].ends, "row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
+		assert_true(*note_of(done, row[i].ends ? "integrity" : "corrupt"));
+	}
+	assert_int_equal(co->record.disputes, 0);         /* who resumes it begins anew */
+	hd_coordinator_destroy(co);
+}
+
+static struct hd_co_record stored_of(struct hd_co_actions done)
+{
+	struct hd_co_record record = { .serial = 0 };
+
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_CO_DO_STORE)
+			record = *done.at[i].record;
+	return record;
+}
+
+/* Each is killed when it has had a worker go: the next one knows how often it was. */
+static void tries_are_counted_whichever_coordinators_do(void **state)
+{
+	const uint32_t member[] = { 0, 1, 2 };
+	struct hd_co_record record = { .serial = 0 };
+
+	(void)state;
+	for (uint32_t i = 1; i <= 3; i++) {
+		struct hd_coordinator *co = at_rest(8, 3, member, 3);
+		co->record.disputes = record.disputes;
+		co->record.disputed = record.disputed;
+		record = stored_of(dispute(co, 16, 20));
+		CHECK((co->phase == HD_CO_ENDING) == (i == 3), "coordinator %u: phase %u", i, (unsigned)co->phase);
+		assert_int_equal(record.disputes, i == 3 ? 0 : i);
+		assert_int_equal(record.disputed, 20);
+		hd_coordinator_destroy(co);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -190,6 +252,8 @@ int main(void)
 		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
 		cmocka_unit_test(what_was_computed_twice_is_begun_afresh),
+		cmocka_unit_test(it_is_no_accident_when_nothing_newer_was_the_same_at_all),
+		cmocka_unit_test(tries_are_counted_whichever_coordinators_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

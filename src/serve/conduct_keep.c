@@ -7,11 +7,14 @@
 #include "sys/thread.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
-       RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_MEMBERS * 4 };
+       RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
+       RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4 };         /* bytes that it had before disputes were counted */
 
-static void record_put(const struct hd_co_record *r, uint8_t bytes[RECORD_BYTES])
+_Static_assert(CONDUCT_RECORD_BYTES == RECORD_TAIL + 12, "what conduct_int.h says");
+
+void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECORD_BYTES])
 {
-	memset(bytes, 0, RECORD_BYTES);
+	memset(bytes, 0, CONDUCT_RECORD_BYTES);
 	hd_put64(bytes, r->serial);
 	hd_put32(bytes + 8, r->term);
 	hd_put32(bytes + 12, r->epoch);
@@ -21,28 +24,37 @@ static void record_put(const struct hd_co_record *r, uint8_t bytes[RECORD_BYTES]
 	bytes[28] = r->started;
 	bytes[29] = r->halting;
 	for (uint32_t i = 0; i < r->nmembers; i++)
-		hd_put32(bytes + 30 + 4 * (size_t)i, r->member[i]);
+		hd_put32(bytes + RECORD_HEAD + 4 * (size_t)i, r->member[i]);
+	hd_put32(bytes + RECORD_TAIL, r->disputes);
+	hd_put64(bytes + RECORD_TAIL + 4, r->disputed);
 }
 
-static enum hd_err record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
+enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
 {
-	if (len != RECORD_BYTES || hd_get32(bytes + 24) > HD_MAX_MEMBERS || bytes[28] > 1 || bytes[29] > 1)
+	uint32_t most = len == CONDUCT_RECORD_BYTES ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
+
+	if ((len != RECORD_BEFORE && len != CONDUCT_RECORD_BYTES) || hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
 		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
 		.halting = bytes[29] };
 	for (uint32_t i = 0; i < r->nmembers; i++)
-		r->member[i] = hd_get32(bytes + 30 + 4 * (size_t)i);
+		r->member[i] = hd_get32(bytes + RECORD_HEAD + 4 * (size_t)i);
+	if (len == CONDUCT_RECORD_BYTES) {
+		r->disputes = hd_get32(bytes + RECORD_TAIL);
+		r->disputed = hd_get64(bytes + RECORD_TAIL + 4);
+	}
 	return HD_OK;
 }
+
 static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 {
-	uint8_t bytes[RECORD_BYTES];
+	uint8_t bytes[CONDUCT_RECORD_BYTES];
 	size_t len = 0;
 	enum hd_err err = hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, diag);
 
 	if (!err)
-		err = record_get(&c->config.record, bytes, len, diag);
+		err = conduct_record_get(&c->config.record, bytes, len, diag);
 	if (!err)
 		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
 	return err == HD_E_NOTFOUND ? HD_OK : err;
@@ -175,9 +187,9 @@ enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd
 
 enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag)
 {
-	uint8_t bytes[RECORD_BYTES];
+	uint8_t bytes[CONDUCT_RECORD_BYTES];
 
-	record_put(record, bytes);
+	conduct_record_put(record, bytes);
 	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
 }
 
