@@ -117,10 +117,43 @@ is_in() { ask "/v1/jobs/$1" && [ "$(number state)" = "$2" ]; }
 begun() { is_in "$first" running || is_in "$first" done; }
 await begun || failed "job $first does not begin: $(cat out)"
 next=$(asks job1.yaml)
+asked() { ask /v1/status && [ "$(number asked_s)" != -1 ]; }
+await asked || failed "the policy is not asked about job $next: $(cat out)"
 await is_in "$first" done || failed "job $first does not end while a policy is asked: $(cat out)"
 same "$(number digest)" "${want[2]}" "digest of a job that ran while a policy was asked"
 post "/v1/jobs/$next/cancel" '{}'
 await is_in "$next" cancelled || failed "job $next is not cancelled while a policy is asked: $(cat out)"
-kill -9 "$pid"
-await dead || failed "the scheduler does not end"
 passed "a policy that takes an hour holds up nobody"
+
+# Another one, posted meanwhile, decides; the thread of the first is not waited for, neither then nor at the end.
+post /v1/policy '{"policy":"sjf"}'
+same "$(number policy)" sjf "policy after it was changed while the first was asked"
+after=$(asks job1.yaml)
+await is_in "$after" done || failed "job $after does not end under the policy that was posted: $(cat out)"
+same "$(number digest)" "${want[1]}" "digest of a job that ran under the policy that was posted"
+sed '1,/"open":"sjf"/d' "$dir/decisions.ndjson" | grep -q GIVE_UP && failed "the new policy waited for the old one"
+kill "$pid"
+await dead || failed "the scheduler waits for a policy that does not come to an end"
+passed "a policy that is posted meanwhile takes over"
+
+# Nobody posts another one: after the time of a lease (30 s, with rounds of 1 s) it is given up, and everybody is told.
+dir=$work/G
+serve daemon.solve:delay=3600000@2
+await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+first=$(asks job2.yaml)
+await begun || failed "job $first does not begin: $(cat out)"
+next=$(asks job1.yaml)
+late() { ask /v1/status && number late | grep -q "^policy fifo has not answered within 30 s and was given up"; }
+await late || failed "status does not say that the policy was given up: $(cat out)"
+heddle status --dir "$dir" | grep -q '^policy fifo has not answered within 30 s' || failed "heddle status does not say it"
+ask '/v1/events/past?limit=1000'
+grep -q '"kind":"policy","job":0,"text":"policy fifo has not answered within 30 s' out || failed "no event says it: $(cat out)"
+grep -q '"in":"GIVE_UP"' "$dir/decisions.ndjson" || failed "decisions.ndjson does not say it"
+is_in "$next" queued || failed "job $next does not wait: $(cat out)"
+post /v1/policy '{"policy":"sjf"}'
+await is_in "$next" done || failed "job $next does not end under the policy that was posted: $(cat out)"
+ask /v1/status
+[ -z "$(number late)" ] || failed "status says of a policy that answers: $(number late)"
+kill "$pid"
+await dead || failed "the scheduler does not end"
+passed "a policy that does not answer is given up"

@@ -32,6 +32,10 @@
  *    of those that left are dropped, those that came have none until the next answer, and everything that changed is asked about again. An
  *    answer is a function of its snapshot and of those before it, so rule 9 holds whoever solved it, and when.
  *
+ * 11. Whoever solves may give up (GIVE_UP): what runs keeps its devices, waiting jobs wait for the next boundary, where the policy is asked
+ *    anew, without memory of its earlier answers. The question lives on by itself, as long as it is held: a thread that is in it is not killed,
+ *    and touches nothing of the machine. The log has a line for it, so a replay gives up there and solves nothing.
+ *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold until the next call; one
  * thread at a time. */
 #ifndef HD_CLUSTER_DISPATCH_H
@@ -114,6 +118,7 @@ struct hd_dispatch_lease {
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
 	X(ENDED,    "job, lease, code, step, text", "its run is over")                                                \
 	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
+	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people")           \
 	X(TICK,     "",                            "time went by; before the first one nothing is decided")
 
 enum hd_dispatch_event_kind {
@@ -179,9 +184,17 @@ HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, con
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
 HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);
-/* A snapshot waits to be solved. `solve` touches nothing else of the machine: steps may go on in another thread, destroy and SHARES may not. */
-bool hd_dispatch_asks(const struct hd_dispatch *dispatch);
-void hd_dispatch_solve(struct hd_dispatch *dispatch);
+/* The question that waits to be solved, snapshot and policy in one; NULL: none. Borrowed up to SHARES, GIVE_UP or the machine's end, unless
+ * it is held. */
+struct hd_dispatch_question;
+struct hd_dispatch_question *hd_dispatch_asks(const struct hd_dispatch *dispatch);
+/* Once a question, in any thread; steps of the machine may go on meanwhile, SHARES may not. */
+void hd_dispatch_solve(struct hd_dispatch_question *question);
+/* Has `solve` come to an end soon, if its policy looks (sched_policy.h): of use once it was given up. Any thread. */
+void hd_dispatch_stop(struct hd_dispatch_question *question);
+/* Counted, in the machine's thread. */
+void hd_dispatch_hold(struct hd_dispatch_question *question);
+void hd_dispatch_release(struct hd_dispatch_question *question);
 /* When time alone changes something: a boundary, a patience that ends, an order to repeat. INFINITY: never. */
 double hd_dispatch_next_s(const struct hd_dispatch *dispatch);
 

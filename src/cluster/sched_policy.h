@@ -27,6 +27,8 @@
 #ifndef HD_CLUSTER_SCHED_POLICY_H
 #define HD_CLUSTER_SCHED_POLICY_H
 
+#include <stdatomic.h>
+
 #include "base/text.h"
 #include "cluster/sched_state.h"
 
@@ -96,6 +98,8 @@ struct hd_policy_setting {
 	bool backfill, preempt;                   /* fifo, sjf */
 	uint32_t lp_iterations;                   /* of one solve, beyond which it is given up; 0: 1,000,000 */
 	double lp_gap;                            /* relative, of a certificate that is believed; 0: 1e-7 */
+	const atomic_bool *stop;                  /* borrowed; NULL: none. Once any thread sets it, an answer at work ends soon, as one that
+	                                           * gave up (rule 5): programs of 10 s each at most are looked between */
 	int entity_kind;                          /* hierarchy: 1 + enum hd_entity_kind for all entities; 0: as in the state */
 };
 

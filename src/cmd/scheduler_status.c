@@ -20,7 +20,7 @@ static enum hd_err look(struct hd_cmd *cmd, struct view *v)
 static enum hd_err print_head(const struct hd_json *s, int64_t *queued, struct hd_diag *diag)
 {
 	const struct hd_json *counts = NULL;
-	const char *policy = "", *dir = "";
+	const char *policy = "", *dir = "", *late = "";
 	double now = 0, boundary = 0, round = 0;
 	const struct { const char *key; double *at; } real[] = { { "now_s", &now }, { "boundary_s", &boundary }, { "round_s", &round } };
 	enum hd_err err = hd_json_get_text(s, "policy", &policy, diag);
@@ -43,6 +43,10 @@ static enum hd_err print_head(const struct hd_json *s, int64_t *queued, struct h
 		printf("  %s %lld", hd_json_key(counts, i), (long long)n);
 	}
 	printf("\n");
+	if (!err && hd_json_find(s, "late"))      /* a scheduler of an older build does not say it */
+		err = hd_json_get_text(s, "late", &late, diag);
+	if (*late)
+		printf("%s\n", late);
 	return err;
 }
 

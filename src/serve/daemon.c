@@ -423,55 +423,6 @@ static bool is_done(struct hd_daemon *d, bool wished)
 	return true;
 }
 
-/* ---- the policy's thread ---- */
-
-static void solve(void *user)
-{
-	struct solving *s = user;
-
-	(void)HD_FAILPOINT(DAEMON_SOLVE);
-	hd_dispatch_solve(s->of);
-	atomic_store(&s->done, true);
-	hd_loop_wake(s->loop);
-}
-
-static void end_solve(struct hd_daemon *d)
-{
-	struct hd_dispatch *of = d->solving.of;
-
-	hd_thread_join(&d->solving.thread);
-	d->solving.of = NULL;
-	if (of && of != d->dispatch)
-		hd_dispatch_destroy(of);
-}
-
-void daemon_drop_dispatch(struct hd_daemon *d, struct hd_dispatch *dispatch)
-{
-	if (d->solving.of != dispatch)
-		hd_dispatch_destroy(dispatch);    /* else end_solve does */
-}
-
-/* An answer that came is taken; a question that waits is asked. Without a thread it is answered here. */
-static void turn_policy(struct hd_daemon *d)
-{
-	struct hd_diag diag = { "" };
-	bool answered = d->solving.of && atomic_load(&d->solving.done), mine = d->solving.of == d->dispatch;
-
-	if (answered)
-		end_solve(d);
-	if (!d->broken && !d->solving.of && !answered && hd_dispatch_asks(d->dispatch)) {
-		d->solving.of = d->dispatch;
-		d->solving.loop = &d->loop;
-		atomic_store(&d->solving.done, false);
-		if (!hd_thread_start(&d->solving.thread, "policy", -1, solve, &d->solving, &diag))
-			return;
-		d->solving.of = NULL;
-		answered = mine = true;
-	}
-	if (answered && mine && !d->broken)
-		(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, NULL, NULL, &diag);
-}
-
 static void serve(struct hd_daemon *d)
 {
 	struct hd_loop_event event[HD_DAEMON_BATCH];
@@ -504,7 +455,7 @@ static void serve(struct hd_daemon *d)
 		}
 		if (!d->broken)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, NULL, NULL, &diag);
-		turn_policy(d);
+		daemon_turn_policy(d);
 		front_ns = tick_fronts(d);
 	}
 }
@@ -556,12 +507,9 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	}
 	for (uint32_t i = 0; i < nopen; i++)
 		spec->front[i].ops->close(spec->front[i].self);
-	if (d->solving.of) {              /* which may take as long as the policy does: runs keep their leases meanwhile */
-		hd_keeper_begin(d->keeper);
-		end_solve(d);
-		hd_keeper_end(d->keeper);
-	}
-	hd_loop_finish(&d->loop);
+	bool alone = daemon_end_policies(d);
+	if (alone)
+		hd_loop_finish(&d->loop);
 	(void)!hd_file_close(&d->log_file, NULL);
 	hd_keeper_destroy(d->keeper);
 	hd_dispatch_destroy(d->dispatch);
@@ -569,6 +517,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	hd_arena_finish(&d->log_arena);
 	hd_arena_finish(&d->scratch);
 	hd_free(d->watch);
-	hd_free(d);
+	if (alone)                        /* else a thread will wake the loop; the process ends, and it with it */
+		hd_free(d);
 	return err;
 }

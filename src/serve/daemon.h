@@ -27,8 +27,12 @@
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
  *    While the scheduler decides, which may take long, another thread puts those questions (keeper.h).
  *
- * Threads: one, the keeper's, and one more while a policy is asked for shares (cluster/dispatch.h, rule 10): however long that takes, runs are
- * asked, leases go on, users are answered. Only to end, or to explain, the daemon waits for a policy. */
+ * 9. A policy that does not answer for as long as a lease lasts (8) is given up: jobs keep what they have, `status`, the events and
+ *    decisions.ndjson say so, and it is asked anew once its thread has ended; that of another policy (POST /v1/policy) is asked at once. No thread
+ *    is killed: it is told to stop, which policies look for (cluster/sched_policy.h). HD_DAEMON_SOLVES of them at most are in questions at once.
+ *
+ * Threads: one, the keeper's, and one for each policy that is asked for shares (cluster/dispatch.h, rule 10): however long that takes, runs are
+ * asked, leases go on, users are answered. To end, the daemon waits HD_DAEMON_LAST_NS for them; to explain, until it is explained. */
 #ifndef HD_SERVE_DAEMON_H
 #define HD_SERVE_DAEMON_H
 
@@ -41,9 +45,10 @@
 #define HD_DAEMON_RETRY_NS  INT64_C(20000000)
 #define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* who takes over has so long to start, after it missed the coordinator */
 #define HD_DAEMON_ALONE_S   30.0
+#define HD_DAEMON_LAST_NS   INT64_C(10000000000)      /* of a policy's thread, when the daemon ends */
 enum { HD_DAEMON_PATIENT = 8,             /* each so many questions a silent run has HD_DAEMON_ASK_NS again: it may be slow */
        HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
-       HD_DAEMON_FRONTS = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
+       HD_DAEMON_FRONTS = 4, HD_DAEMON_SOLVES = 4, HD_DAEMON_QUEUED = 100000 };     /* jobs that are not over */
 
 /* Files of a run that belongs to a scheduler. */
 #define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2,"for_s":180}: its workers are started by a scheduler; rule 8 */

@@ -325,6 +325,7 @@ ANSWER(status)
 	struct listing running = { d, w, "running", HD_ANSWER_STANDARD, false };
 	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES], of[NSTATES] = { 0 };
 	struct hd_proc_self self;
+	char late[HD_DAEMON_LATE];
 	enum hd_err err = hd_jobs_count(d->jobs, n, leased, diag);
 
 	(void)ask;
@@ -334,6 +335,9 @@ ANSWER(status)
 	hd_json_put_i64(w, "pid", self.pid);
 	hd_json_put_text(w, "dir", d->spec->dir);
 	hd_json_put_text(w, "policy", d->policy);
+	hd_json_put_f64(w, "asked_s", daemon_asked_s(d));
+	daemon_late_text(d, late);
+	hd_json_put_text(w, "late", late);
 	hd_json_put_f64(w, "round_s", hd_dispatch_round_s(d->dispatch));
 	hd_json_put_f64(w, "now_s", daemon_now_s(d));
 	hd_json_put_f64(w, "boundary_s", isfinite(hd_dispatch_boundary_s(d->dispatch)) ? hd_dispatch_boundary_s(d->dispatch) : -1);
@@ -436,9 +440,7 @@ ANSWER(policy)
 			d->log.len = logged;
 			return err;
 		}
-		daemon_drop_dispatch(d, d->dispatch);
-		d->dispatch = made;
-		snprintf(d->policy, sizeof d->policy, "%s", policy);
+		daemon_swap_dispatch(d, made, policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
 			d->seat[v].there = false;
 			d->seat[v].job = 0;

@@ -1,5 +1,5 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out, daemon_look.c sees what is there,
- * daemon_answer.c answers, submit.c takes jobs in. */
+ * daemon_solve.c asks the policy, daemon_answer.c answers, submit.c takes jobs in. */
 #ifndef HD_SERVE_DAEMON_INT_H
 #define HD_SERVE_DAEMON_INT_H
 
@@ -11,7 +11,7 @@
 #include "serve/keeper.h"
 #include "serve/seat.h"
 
-enum { HD_DAEMON_EVENTS = 1024 };
+enum { HD_DAEMON_EVENTS = 1024, HD_DAEMON_LATE = 300 };
 
 /* A run with a lease, as far as this daemon watches it. */
 struct watch {
@@ -30,6 +30,17 @@ struct watch {
 
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the process that was given its part of a core last. */
 struct seat { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
+
+/* A policy that is asked in a thread of its own. */
+struct solving {
+	struct hd_thread thread;
+	struct hd_dispatch_question *question;    /* held */
+	struct hd_loop *loop;
+	char policy[128];
+	double since_s;
+	bool given_up;
+	atomic_bool done;
+};
 
 struct hd_daemon {
 	const struct hd_daemon_spec *spec;
@@ -54,8 +65,8 @@ struct hd_daemon {
 	struct seat seat[HD_POOL_DEVICES];
 	struct hd_dispatch_event queue[HD_DAEMON_EVENTS];        /* found while orders were carried out */
 	uint32_t nqueued;
-	/* A policy is asked in a thread of its own. */
-	struct solving { struct hd_thread thread; struct hd_dispatch *of; struct hd_loop *loop; atomic_bool done; } solving;      /* of NULL: none is */
+	struct solving *solving[HD_DAEMON_SOLVES];       /* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
+	uint32_t nsolving;
 	uint64_t told_event;              /* fronts know of */
 	bool open, feeding, stopping, draining;
 	enum hd_err broken;               /* the store or the machine is of no use any more */
@@ -66,8 +77,15 @@ double daemon_now_s(const struct hd_daemon *d);
 /* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event itself change nothing; others break. */
 HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest,
 	struct hd_diag *diag);
-/* Destroys it, now or when its policy has answered. */
-void daemon_drop_dispatch(struct hd_daemon *d, struct hd_dispatch *dispatch);
+/* Another machine decides from now on; the policy of the one that was is not waited for. */
+void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
+/* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is given up. */
+void daemon_turn_policy(struct hd_daemon *d);
+/* False: a thread is still in a question, and lives on with all it holds; the daemon must stay allocated. */
+HD_MUST_USE bool daemon_end_policies(struct hd_daemon *d);
+/* What is to be said of a policy that does not answer, with what can be done; "" nothing. Since when one is asked; -1: none is. */
+void daemon_late_text(const struct hd_daemon *d, char text[HD_DAEMON_LATE]);
+double daemon_asked_s(const struct hd_daemon *d);
 void daemon_queue(struct hd_daemon *d, const struct hd_dispatch_event *event);
 struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease);        /* made if need be; NULL: no memory, or no such job */
 HD_MUST_USE enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct hd_dispatch **made, struct hd_diag *diag);

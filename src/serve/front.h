@@ -30,7 +30,9 @@
  *	                                                                    due_s, priority}]
  *	cancel   job                                                        id, state
  *	prio     job, priority: > 0                                         id, priority
- *	status                                                              pid, dir, policy, round_s, now_s, boundary_s, since_s,
+ *	status                                                              pid, dir, policy, asked_s (since when it is asked; -1: it
+ *	                                                                    is not), late ("" or: it does not answer), round_s, now_s,
+ *	                                                                    boundary_s, since_s,
  *	                                                                    counts: {STATE: n}, types: [{type, devices, busy, free,
  *	                                                                    lost, price_usd_h, speed}], running: [SUMMARY, at most 100]
  *	pools                                                               pools: [{type, devices, speed, price_usd_h, means}],

@@ -130,6 +130,8 @@ const struct hd_rest_route hd_rest_routes[] = {
 	{ "GET", "/v1/status", HD_REST_ASK, "status", false, "the whole cluster at a glance", LIST(),
 	  LIST({ "pid", HD_REST_INT, YES, 0, 0, "the daemon's process", NULL }, { "dir", HD_REST_TEXT, YES, 0, 0, "its folder", NULL },
 		{ "policy", HD_REST_TEXT, YES, 0, 0, "who decides", NULL },
+		{ "asked_s", HD_REST_REAL, YES, 0, 0, "since when the policy is asked; -1: it has answered", NULL },
+		{ "late", HD_REST_TEXT, YES, 0, 0, "the policy does not answer, and what to do; empty: it does", NULL },
 		{ "round_s", HD_REST_REAL, YES, 0, 0, "how long a round lasts", NULL },
 		{ "now_s", HD_REST_REAL, YES, 0, 0, "the daemon's clock", NULL },
 		{ "boundary_s", HD_REST_REAL, YES, 0, 0, "when the next round begins", NULL },

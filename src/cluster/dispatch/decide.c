@@ -19,7 +19,6 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };
 	hd_arena_init(&d->call, POLICY_BYTES);
-	hd_arena_init(&d->asked.at, POLICY_BYTES);
 	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
 }
 
@@ -68,7 +67,10 @@ static enum hd_err take_state(struct hd_dispatch *d, struct hd_arena *arena, str
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		types[t] = d->sched[t];
+		types[t].name = hd_arena_text(arena, d->sched[t].name, strlen(d->sched[t].name));      /* a question outlives the machine */
 		types[t].n = hd_rounds_usable(d->rounds, t);
+		if (!types[t].name)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	}
 	for (uint32_t i = 0; i < d->njobs; i++)
 		if (is_here(d->job[i])) {
@@ -107,7 +109,7 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 	enum hd_err err = take_state(d, &d->call, &d->state, diag);
 	if (err)
 		return err;
-	if ((err = hd_policy_allocate(d->policy, &d->state, &d->call, &d->shares, &why)))
+	if ((err = hd_policy_allocate(d->question->policy, &d->state, &d->call, &d->shares, &why)))
 		return refused(d, err, &why, diag);
 	d->solved = d->newest;
 	return share(d, &d->shares, diag);
@@ -117,34 +119,79 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 
 static enum hd_err lay_by(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	struct asked *a = &d->asked;
+	struct hd_dispatch_question *q = d->question;
 
-	hd_arena_reset(&a->at);
-	enum hd_err err = take_state(d, &a->at, &a->state, diag);
+	hd_arena_reset(&q->at);
+	enum hd_err err = take_state(d, &q->at, &q->state, diag);
 	if (err)
 		return err;
 	hd_rounds_ask(d->rounds);
-	a->shares = (struct hd_shares){ 0 };
-	a->why.text[0] = 0;
-	a->newest = d->newest;
-	a->open = a->waits = true;
-	a->solved = false;
+	q->shares = (struct hd_shares){ 0 };
+	q->why.text[0] = 0;
+	q->solved = false;
+	d->asked.newest = d->newest;
+	d->asked.open = d->asked.waits = true;
 	d->decided = true;
 	return HD_OK;
 }
 
-bool hd_dispatch_asks(const struct hd_dispatch *d) { return d->asked.open && !d->asked.solved; }
-
-void hd_dispatch_solve(struct hd_dispatch *d)
+struct hd_dispatch_question *hd_dispatch_asks(const struct hd_dispatch *d)
 {
-	struct asked *a = &d->asked;
+	return d->asked.open && !d->question->solved ? d->question : NULL;
+}
 
-	a->err = hd_policy_allocate(d->policy, &a->state, &a->at, &a->shares, &a->why);
-	a->solved = true;
+void hd_dispatch_solve(struct hd_dispatch_question *q)
+{
+	q->err = hd_policy_allocate(q->policy, &q->state, &q->at, &q->shares, &q->why);
+	q->solved = true;
+}
+
+void hd_dispatch_stop(struct hd_dispatch_question *q) { atomic_store(&q->stop, true); }
+void hd_dispatch_hold(struct hd_dispatch_question *q) { q->nholds++; }
+
+void hd_dispatch_release(struct hd_dispatch_question *q)
+{
+	if (!q || --q->nholds)
+		return;
+	hd_policy_destroy(q->policy);
+	hd_arena_finish(&q->at);
+	hd_free(q);
+}
+
+enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	struct hd_dispatch_question *q = hd_alloc(sizeof *q);
+	struct hd_policy_setting set = d->policy_set;
+
+	if (!q)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a question");
+	memset(q, 0, sizeof *q);
+	q->nholds = 1;
+	hd_arena_init(&q->at, POLICY_BYTES);
+	set.stop = &q->stop;
+	enum hd_err err = hd_policy_create(&q->policy, &set, diag);
+	if (err) {
+		hd_dispatch_release(q);
+		return err;
+	}
+	hd_dispatch_release(d->question);
+	d->question = q;
+	return HD_OK;
+}
+
+/* Before there were any shares who has a lease keeps it, as while they are waited for. */
+enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag)
+{
+	enum hd_err err = dispatch_new_question(d, diag);
+
+	d->asked.open = false;
+	d->asked.waits = !d->shared;
+	hd_rounds_stale(d->rounds);
+	return err ? err : dispatch_note(d, 0, "policy", "%.350s", text);
 }
 
 /* Shares of those that are still here. */
-static enum hd_err valid_shares(const struct hd_dispatch *d, struct asked *a, struct hd_shares *valid, struct hd_diag *diag)
+static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_question *a, struct hd_shares *valid, struct hd_diag *diag)
 {
 	struct hd_shape *shape = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *shape);
 	double *x = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *x);
@@ -171,21 +218,21 @@ static enum hd_err valid_shares(const struct hd_dispatch *d, struct asked *a, st
 
 static enum hd_err take_up(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	struct asked *a = &d->asked;
+	struct hd_dispatch_question *q = d->question;
 	struct hd_arena was = d->call;
 	struct hd_shares valid;
 
-	a->open = a->waits = a->answered = false;
-	if (a->err)
-		return refused(d, a->err, &a->why, diag);
-	enum hd_err err = valid_shares(d, a, &valid, diag);
+	d->asked.open = d->asked.waits = d->asked.answered = false;
+	if (q->err)
+		return refused(d, q->err, &q->why, diag);
+	enum hd_err err = valid_shares(d, q, &valid, diag);
 	if (err)
 		return err;
-	d->call = a->at;
-	a->at = was;
-	d->state = a->state;
-	d->shares = a->shares;
-	d->solved = a->newest;
+	d->call = q->at;
+	q->at = was;
+	d->state = q->state;
+	d->shares = q->shares;
+	d->solved = d->asked.newest;
 	return share(d, &valid, diag);
 }
 
@@ -195,7 +242,7 @@ enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 	const struct hd_sched_state nobody = { .ntypes = d->set.ntypes, .types = d->sched };
 	struct hd_shares shares = { 0 };
 
-	return hd_policy_allocate(d->policy, &nobody, &d->call, &shares, diag);
+	return hd_policy_allocate(d->question->policy, &nobody, &d->call, &shares, diag);
 }
 
 enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s, struct hd_diag *diag)

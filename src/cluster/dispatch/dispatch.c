@@ -279,10 +279,18 @@ ON(shares)
 	(void)e;
 	if (!d->asked.open)
 		return hd_fail(diag, HD_E_INVAL, "no shares were asked for");
-	if (!d->asked.solved)
-		hd_dispatch_solve(d);
+	if (!d->question->solved)
+		hd_dispatch_solve(d->question);
 	d->asked.answered = true;
 	return HD_OK;
+}
+
+ON(give_up)
+{
+	(void)j;
+	if (!d->asked.open)
+		return hd_fail(diag, HD_E_INVAL, "no shares were asked for");
+	return dispatch_give_up(d, e->text ? e->text : "", diag);
 }
 
 ON(tick) { (void)d; (void)j; (void)e; (void)diag; return HD_OK; }
@@ -294,7 +302,8 @@ static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, con
 	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB }, [HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
 	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
 	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE }, [HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
-	[HD_DISPATCH_IN_SHARES] = { on_shares, 0 }, [HD_DISPATCH_IN_TICK] = { on_tick, 0 },
+	[HD_DISPATCH_IN_SHARES] = { on_shares, 0 }, [HD_DISPATCH_IN_GIVE_UP] = { on_give_up, 0 },
+	[HD_DISPATCH_IN_TICK] = { on_tick, 0 },
 };
 
 static enum hd_err apply(struct hd_dispatch *d, const struct hd_dispatch_event *e, struct hd_diag *diag)
@@ -402,7 +411,7 @@ static enum hd_err take_policy(struct hd_dispatch *d, struct hd_diag *diag)
 
 	if (!err && (d->policy_set.variant == HD_VARIANT_PACKED || d->policy_set.variant == HD_VARIANT_KINDS || !strcmp(d->policy_set.policy->name, "gandiva")))
 		err = hd_fail(diag, HD_E_INVAL, "policy %s puts two jobs on a device, which only the simulator does", d->policy_name);
-	return err ? err : hd_policy_create(&d->policy, &d->policy_set, diag);
+	return err ? err : dispatch_new_question(d, diag);
 }
 
 enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_dispatch_setting *setting, struct hd_text *log, struct hd_diag *diag)
@@ -448,9 +457,8 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	hd_free(d->device);
 	hd_free(d->out);
 	hd_rounds_destroy(d->rounds);
-	hd_policy_destroy(d->policy);
+	hd_dispatch_release(d->question);
 	hd_arena_finish(&d->call);
-	hd_arena_finish(&d->asked.at);
 	hd_arena_finish(&d->texts);
 	hd_free(d);
 }

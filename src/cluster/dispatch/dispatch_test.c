@@ -284,14 +284,28 @@ static void look(struct world *w)
 	}
 }
 
+/* As a thread that goes on with its question when nobody waits for it any more; the machine may be gone before it is. */
+static void give_up(struct world *w)
+{
+	struct hd_dispatch_question *q = hd_dispatch_asks(w->d);
+
+	hd_dispatch_hold(q);
+	(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP, .text = "it takes too long" });
+	CHECK(hd_dispatch_asks(w->d) != q, "what was given up is asked for");
+	hd_dispatch_solve(q);
+	hd_dispatch_release(q);
+}
+
 static void pass(struct world *w, double took_s)
 {
 	compute(w, took_s);
 	w->now_s += took_s;
 	look(w);
+	if (hd_dispatch_asks(w->d) && !draw(w, 16))
+		give_up(w);
 	if (hd_dispatch_asks(w->d) && draw(w, 3)) {
 		if (draw(w, 2))
-			hd_dispatch_solve(w->d);  /* else the step does */
+			hd_dispatch_solve(hd_dispatch_asks(w->d));  /* else the step does */
 		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 	}
 	if (step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }))
@@ -515,6 +529,8 @@ static void a_log_repeated_writes_the_same_bytes(void **state)
 {
 	struct hd_text again;
 	struct hd_diag diag = { "" };
+	bool given_up = false;
+	uint32_t started = 0;
 	struct world w;
 	(void)state;
 
@@ -525,9 +541,12 @@ static void a_log_repeated_writes_the_same_bytes(void **state)
 		hd_text_init(&again, &w.arena);
 		CHECK(!hd_dispatch_replay("log", w.log.at, w.log.len, &w.arena, &again, &diag), "%s", diag.text);
 		CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu", w.log.len, again.len);
-		CHECK(w.log.len > 2000 && strstr(w.log.at, "\"do\":\"worker\""), "%zu bytes", w.log.len);
+		CHECK(w.log.len > 2000, "%zu bytes", w.log.len);
+		started += strstr(w.log.at, "\"do\":\"worker\"") != NULL;
+		given_up |= strstr(w.log.at, "\"in\":\"GIVE_UP\"") != NULL;
 		finish(&w);
 	}
+	CHECK(started >= 4 && given_up == apart, "logs with a start: %u; a policy that was given up: %d", started, given_up);
 }
 
 static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
@@ -803,7 +822,7 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 1 });
 	submit(&w, 100, 1);
 	CHECK(w.lease[2].state == HD_LEASE_RELEASED && w.lease[3].state == HD_LEASE_RELEASED, "somebody has devices before there are shares");
-	hd_dispatch_solve(w.d);
+	hd_dispatch_solve(hd_dispatch_asks(w.d));
 	CHECK(!hd_dispatch_asks(w.d) && w.lease[2].state == HD_LEASE_RELEASED, "who solves decides");
 	(void)step(&w, &shares);
 	CHECK(w.lease[1].state == HD_LEASE_RELEASED && w.row[1].state == HD_DISPATCH_CANCELLED, "a job that left got devices");
@@ -811,6 +830,52 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 	for (int i = 0; i < 400 && w.row[3].state == HD_DISPATCH_OPEN; i++)
 		pass(&w, 1);
 	CHECK(w.run[3].times_done == 1, "the job that came while the policy was asked was never asked about");
+	finish(&w);
+}
+
+static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void **state)
+{
+	struct hd_dispatch_event event = { .kind = HD_DISPATCH_IN_GIVE_UP, .text = "it takes too long" };
+	struct hd_dispatch_outs outs;
+	struct hd_diag diag = { "" };
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 2);
+	CHECK(hd_dispatch_step(w.d, &event, 0, &outs, &diag) == HD_E_INVAL, "a question that nobody asked was given up");
+	submit(&w, 1000000, 1);
+	for (int i = 0; i < 60; i++)
+		pass(&w, 1);
+	CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
+	crash(&w);                                /* the first question of a machine, which has no shares yet, and then one that has */
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 100 && !hd_dispatch_asks(w.d); i++) {
+			if (!i && round)
+				submit(&w, 100, 1);
+			compute(&w, 1);
+			w.now_s += 1;
+			look(&w);
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+			CHECK(w.lease[1].state == HD_LEASE_HELD, "round %d, after %d s the job has lost its devices: %d", round, i, w.lease[1].state);
+		}
+		CHECK(hd_dispatch_asks(w.d), "round %d: nobody asks anew", round);
+		give_up(&w);
+		CHECK(!hd_dispatch_asks(w.d) && w.lease[1].state == HD_LEASE_HELD, "round %d: %d", round, w.lease[1].state);
+		for (int i = 0; i < 100 && !hd_dispatch_asks(w.d); i++) {
+			if (!i && !round)
+				submit(&w, 100, 1);
+			compute(&w, 1);
+			w.now_s += 1;
+			look(&w);
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+			CHECK(w.lease[1].state == HD_LEASE_HELD, "round %d, given up for %d s: %d", round, i, w.lease[1].state);
+		}
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
+	}
+	for (int i = 0; i < 50; i++)
+		pass(&w, 1);
+	CHECK(w.lease[1].state == HD_LEASE_HELD && w.run[1].times_done == 0, "%d", w.lease[1].state);
+	CHECK(w.run[2].times_done == 1 && w.run[3].times_done == 1, "a job that came was never asked about");
 	finish(&w);
 }
 
@@ -860,6 +925,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
 		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
 		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },

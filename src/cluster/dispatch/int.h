@@ -39,12 +39,25 @@ struct live {
 	uint64_t from_step, first_step;           /* first: when its run began */
 };
 
+/* What a policy is asked, and the policy: all that `solve` needs, so that it may outlive the machine. */
+struct hd_dispatch_question {
+	uint32_t nholds;                          /* the machine's is one */
+	struct hd_policy *policy;                 /* owned, as all below */
+	atomic_bool stop;
+	bool solved;
+	struct hd_arena at;
+	struct hd_sched_state state;
+	struct hd_shares shares;
+	enum hd_err err;
+	struct hd_diag why;
+};
+
 struct hd_dispatch {
 	struct hd_dispatch_setting set;
 	struct hd_dispatch_type type[HD_DISPATCH_TYPES];
 	char name[HD_DISPATCH_TYPES][64], policy_name[128];
 	struct hd_policy_setting policy_set;
-	struct hd_policy *policy;                 /* owned */
+	struct hd_dispatch_question *question;    /* held; another one after one was given up */
 	struct hd_rounds *rounds;                 /* owned */
 	struct hd_sched_type sched[HD_DISPATCH_TYPES];
 	uint32_t first_device[HD_DISPATCH_TYPES + 1], ndevices;
@@ -60,16 +73,8 @@ struct hd_dispatch {
 	struct hd_sched_state state;
 	struct hd_shares shares;
 	bool shared;                              /* the rounds have had shares: those of a machine made from a store have none yet */
-	/* what is asked, rule 10: snapshot and answer lie in `at`; waits: the round does; answered: to be taken up in this call */
-	struct asked {
-		bool open, solved, waits, answered;
-		uint64_t newest;
-		struct hd_arena at;
-		struct hd_sched_state state;
-		struct hd_shares shares;
-		enum hd_err err;
-		struct hd_diag why;
-	} asked;
+	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */
+	struct asked { bool open, waits, answered; uint64_t newest; } asked;
 	/* of this call */
 	struct hd_dispatch_out *out;              /* owned */
 	uint32_t nouts, outs_cap;
@@ -86,6 +91,8 @@ bool dispatch_wants(const struct live *j, uint32_t device);
 void dispatch_turn(struct live *j, enum hd_lease_event event);                /* its lease, which must allow it */
 
 /* decide.c: shares and rounds; sets the targets. */
+HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);    /* in the place of the one that is there */
+HD_MUST_USE enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag);

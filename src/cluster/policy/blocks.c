@@ -334,7 +334,7 @@ static bool find_prices(struct blocks *b, double *best_y)
 	double y[HD_COUPLED] = { 0 }, level[HD_PRICINGS], c = 0, best = INFINITY, value = -INFINITY, most = dearest(b);
 	bool ok = most > 0 && master_open(b, most) && (b->asked = hd_arena_take(b->pg->arena, HD_PRICINGS, sizeof *b->asked));
 
-	for (uint32_t turn = 0; ok && !b->close && turn < HD_PRICINGS; turn++) {
+	for (uint32_t turn = 0; ok && !b->close && turn < HD_PRICINGS && !hd_policy_is_stopped(b->pg->seen->set); turn++) {
 		if (turn > 0) {
 			ok = !hd_lp_solve(b->lp, NULL, &b->last) && b->last.status == HD_LP_OPTIMAL;
 			value = ok ? b->last.objective : value;

@@ -354,6 +354,8 @@ static enum hd_err solve(struct plan *p)
 	const struct hd_lp_limits limits = { .iterations = p->policy->set.lp_iterations, .gap = p->policy->set.lp_gap };
 	for (uint32_t turn = 0, added = 1; !err && added; turn++) {
 		added = 0;
+		if (hd_policy_is_stopped(&p->policy->set))
+			return hd_fail(p->diag, HD_E_AGAIN, "a plan of %u jobs: nobody waits for it any more", p->s->njobs);
 		if (hd_lp_solve(p->lp, &limits, &p->last))
 			return no_memory(p);
 		p->nlps++;

@@ -17,6 +17,9 @@ struct hd_policy {
 	struct hd_policy **parts;                 /* owned: [npops], of POP; NULL otherwise */
 };
 
+/* Somebody does not wait for the answer any more. */
+static inline bool hd_policy_is_stopped(const struct hd_policy_setting *set) { return set->stop && atomic_load(set->stop); }
+
 /* The state as a policy sees it. Rates are those of the variant: as measured (less what revocations take), 1, or the reference's. */
 struct hd_seen {
 	const struct hd_sched_state *state;

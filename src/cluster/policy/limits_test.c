@@ -174,12 +174,29 @@ static void four_parts_of_1024_jobs_are_as_good_as_the_whole(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* A program of its own or several: the first look at the flag comes before the first of them. */
+static void who_is_told_to_stop_gives_up(void **state)
+{
+	const atomic_bool stop = true;
+	(void)state;
+	need_lp();
+	for (int p = 0; p < NPROGRAMS; p++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		random_state(&s, 3, 12, 3, &arena);
+		ask(programs[p], (struct hd_policy_setting){ .stop = &stop }, &s, &arena, &out);
+		CHECK(out.kept && out.nlps == 0, "%s solved %u programs", programs[p], out.nlps);
+		hd_arena_reset(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_solver_that_gives_up_empties_no_cluster),
 		cmocka_unit_test(nobody_can_have_more_without_another_having_less),
 		cmocka_unit_test(shares_keep_to_1e_9),
+		cmocka_unit_test(who_is_told_to_stop_gives_up),
 		cmocka_unit_test(four_parts_of_1024_jobs_are_as_good_as_the_whole),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -394,6 +394,8 @@ static enum hd_err optimum(struct nash *n, uint32_t out, double *best)
 		gap = (least - *best) / all;
 		if (!((above - is) / all <= 100 * fmax(gap, HD_NEAR)) || gap <= HD_NEAR)
 			break;
+		if (hd_policy_is_stopped(n->seen.set))
+			return hd_fail(n->diag, HD_E_AGAIN, "the product: nobody waits for it any more");
 		if (limit && turn >= limit)
 			return hd_fail(n->diag, HD_E_AGAIN, "the product: the limit of iterations was reached");
 		direct(n, fall * mu);

@@ -463,6 +463,9 @@ static enum hd_err solve_once(struct hd_program *pg)
 {
 	const struct hd_lp_limits limits = { .iterations = pg->seen->set->lp_iterations, .gap = pg->seen->set->lp_gap };
 	bool solved = false;
+
+	if (hd_policy_is_stopped(pg->seen->set))
+		return hd_fail(pg->diag, HD_E_AGAIN, "a program of %u shapes: nobody waits for it any more", pg->nshapes);
 	enum hd_err err = pg->large && !pg->mixed ? hd_blocks_solve(pg, &limits, &solved) : HD_OK;
 
 	if (!err && !solved)
