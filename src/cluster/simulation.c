@@ -880,6 +880,27 @@ static void draw(struct sim *s, uint32_t only)
 		sim_push(s, (struct sim_event){ .at = at, .kind = EV_CORRUPT });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
 	}
+	if (s->seed & HD_SIM_GIVING_UP) {
+		s->patience = 2u << sim_rnd(s, 4);
+		s->nsteps += sim_rnd(s, 8) ? 0 : 400;             /* some are long enough to see it end well */
+		int64_t until = between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+	}
+}
+
+/* Who could learn has learned: nobody gives up any more. */
+static void check_grown(struct sim *s)
+{
+	struct hd_co_status status;
+	int64_t since = s->quiet_ns > s->small_ns ? s->quiet_ns : s->small_ns;
+
+	if (!s->co || !s->patience)
+		return;
+	hd_coordinator_status(s->co, &status);
+	if (status.halting || status.nmembers >= status.target)
+		s->small_ns = s->now;
+	else if (s->now - since > 45 * SIM_T)
+		sim_bad(s, "grown", "%u of %u workers that are wanted are members since %.3f s", status.nmembers, status.target, (double)since / 1e9);
 }
 
 static void check_live(struct sim *s)
@@ -913,6 +934,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 		result->events++;
 		handle(s, &ev);
 		check_live(s);
+		check_grown(s);
 		if (!s->nheap)
 			sim_bad(s, "live", "nothing happens any more");
 	}

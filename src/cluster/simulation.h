@@ -17,6 +17,7 @@
  *	remote     workers of other machines neither save nor load
  *	target     what the record wants is what was asked for, whoever came and went
  *	corrupt    while somebody who is there has heard two digests of a step, it is not committed with wrong bits, and no wrong state is loaded
+ *	grown      donors that gave up: when faults have stopped, as many workers as are wanted are members within 45 T, or the run is over
  *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0 (5 alone when
  *	           a state was corrupted and no majority could say whose)
  *
@@ -57,6 +58,7 @@ struct hd_sim_result {
 	char why[240];                    /* "invariant: what, at which time" */
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
+	uint32_t unheard, heeded;         /* learners whose donor gave up; those of them that were members later */
 	uint32_t corrupted, expelled, undecided, escaped; /* states; workers for it; runs that ended for it; runs in which nobody could know */
 	int64_t end_ns;
 };
@@ -68,6 +70,9 @@ struct hd_sim_result {
 
 /* Of a seed: bits of a worker's state flip once, if state is not sharded. */
 #define HD_SIM_CORRUPT (UINT64_C(1) << 34)
+
+/* Of a seed: until faults stop donors give up teaching now and then, as they do of learners that are too slow. */
+#define HD_SIM_GIVING_UP (UINT64_C(1) << 35)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

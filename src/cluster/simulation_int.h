@@ -27,11 +27,11 @@ struct sim_root { bool here; struct sim_val val; };
 struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
 
 /* What the wire carries beside control messages. */
-enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
+enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
 struct sim_packet {
 	enum sim_kind kind;
 	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
-	uint32_t lesson;                  /* of WANT; of SNAP: of the WANT that it answers */
+	uint32_t lesson;                  /* of WANT; of SNAP and OVER: of the WANT that they answer */
 	uint64_t step;
 	struct sim_val val;
 	uint32_t msg_kind, len;                           /* of TELL */
@@ -80,6 +80,8 @@ struct sim_proc {
 	uint32_t nwaiting;
 	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
 	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
+	uint32_t over[SIM_PROCS];         /* the lesson of that place that this donor gave up */
+	bool unheard;                     /* its donor gave up, and it was no member since */
 	uint32_t learns_from, lesson;     /* lesson: its last one; boundaries of before are not its own any more */
 	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
 	uint64_t posted_step;
@@ -109,6 +111,7 @@ struct sim {
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */
+	uint32_t patience;                /* a donor gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
 	struct hd_coordinator *co;
@@ -125,7 +128,7 @@ struct sim {
 	struct sim_heard co_heard;
 	uint64_t verified;                /* the newest step that was committed with a digest */
 	uint64_t committed, commit_mark;
-	int64_t commit_ns;
+	int64_t commit_ns, small_ns;      /* small: when as many were members as are wanted, the last time */
 	struct { uint32_t epoch; struct hd_hash hash; } views[256];
 	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];   /* who computed that leaf of `making` last */
 	uint64_t making;

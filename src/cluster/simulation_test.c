@@ -112,6 +112,22 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 	assert_true(corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4);
 }
 
+/* Whoever was given up learns from another, or anew. */
+static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, unheard = 0, heeded = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		unheard += r.unheard;
+		heeded += r.heeded;
+	}
+	CHECK(unheard > n / 10 && heeded > unheard / 4, "%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
+}
+
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
@@ -148,6 +164,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_donors_that_give_up_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,24 +235,35 @@ static void send_leaves(struct sim *s, uint32_t slot, const struct hd_member_act
 				.step = a->step, .val = { p->pass_units[a->pass], p->tag } });
 }
 
+/* As in the runtime: at a boundary, and for the rest of that lesson. */
+static bool gives_up(struct sim *s, struct sim_proc *p, uint32_t to)
+{
+	if (!s->patience || !p->asked[to] || s->now > s->quiet_ns || sim_rnd(s, s->patience))
+		return false;
+	sim_say(s, "worker %u gives up teaching worker %u", p->id, s->proc[to].id);
+	p->over[to] = p->asked[to];
+	return true;
+}
+
 /* As in the runtime, a learner that has become a member makes its own steps. */
-static void feed(struct sim *s, uint32_t slot)
+static void feed(struct sim *s, uint32_t slot, bool boundary)
 {
 	struct sim_proc *p = &s->proc[slot];
 	const struct hd_view *view = hd_member_view(p->m);
 
 	for (uint32_t i = 0; i < p->ndonor_for; i++) {
 		uint32_t to = sim_slot(s, p->donor_for[i]);
-		if (to < SIM_PROCS && (!view || !hd_view_has(view, p->donor_for[i])))
-			sim_send(s, slot, to, &(struct sim_packet){ .kind = SIM_SNAP, .from = p->id, .step = p->version, .lesson = p->asked[to],
-				.val = { 0, p->tag } });
+		if (to >= SIM_PROCS || (view && hd_view_has(view, p->donor_for[i])) || (p->over[to] && p->over[to] == p->asked[to]))
+			continue;
+		enum sim_kind kind = boundary && gives_up(s, p, to) ? SIM_OVER : SIM_SNAP;
+		sim_send(s, slot, to, &(struct sim_packet){ .kind = kind, .from = p->id, .step = p->version, .lesson = p->asked[to], .val = { 0, p->tag } });
 	}
 }
 
 void sim_teach_standing(struct sim *s, uint32_t slot)
 {
 	if (hd_member_holds(s->proc[slot].m))
-		feed(s, slot);
+		feed(s, slot, false);
 }
 
 /* ---- sharded state ---- */
@@ -435,7 +446,7 @@ static void saved(struct sim *s, uint32_t slot)
 		s->ckpt = ev.step;
 		s->saved_tag[ev.step] = p->tag;
 	}
-	feed(s, slot);
+	feed(s, slot, true);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_READY, .step = ev.step, .halt = scribe && ev.step == s->halt_at });
 }
 
@@ -568,7 +579,11 @@ static void perform(struct sim *s, uint32_t slot, const struct hd_member_action 
 			p->table_full = true;
 		p->epoch = a->epoch;
 		break;
-	case HD_DO_ADOPT:     adopt(s, p, a->view); break;
+	case HD_DO_ADOPT:
+		adopt(s, p, a->view);
+		s->result->heeded += p->unheard;
+		p->unheard = false;
+		break;
 	case HD_DO_BEGIN:     begin(s, slot, a, false); break;
 	case HD_DO_AGAIN:     begin(s, slot, a, true); break;
 	case HD_DO_COMPUTE:   compute(s, slot, a); break;
@@ -656,7 +671,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 		p->own_roots[ev->bucket] = false;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step, .bucket = ev->bucket });
 		break;
-	case TASK_FEED:       feed(s, slot); break;
+	case TASK_FEED:       feed(s, slot, false); break;
 	case TASK_UPDATE:     update(s, slot, ev->step); break;
 	case TASK_FINISH:     finish(s, slot, ev->step); break;
 	case TASK_BOUNDARY:   boundary(s, slot, ev); break;
@@ -685,7 +700,7 @@ void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev)
 /* The wire's rules: of an earlier epoch nothing; of a later one, or for a step not begun, it waits. */
 static int admit(const struct sim_proc *p, const struct sim_packet *k)
 {
-	if (k->kind == SIM_SNAP || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT || k->kind == SIM_SLOT)
+	if (k->kind == SIM_SNAP || k->kind == SIM_OVER || k->kind == SIM_WANT || k->kind == SIM_ASK_SLOT || k->kind == SIM_SLOT)
 		return 1;
 	if (k->kind == SIM_TELL)
 		return k->epoch <= p->epoch || k->epoch == p->decided;
@@ -719,6 +734,19 @@ static void snap(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 	if (!is_tag(s, p->tag, p->version))
 		sim_bad(s, "state", "learner %u has another X_%llu", p->id, (unsigned long long)p->version);
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = p->version });
+}
+
+/* The piece that says so may change the state, for all that the runtime knows when it comes: it is not whole. */
+static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (p->learns_from != k->from || p->lesson != k->lesson || hd_member_state(p->m) != HD_LEARNING)
+		return;
+	p->learns_from = HD_NOBODY - 1;
+	s->result->unheard += !p->unheard;
+	p->unheard = true;
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED });
 }
 
 static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
@@ -785,6 +813,9 @@ static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct 
 		return;
 	case SIM_SNAP:
 		snap(s, slot, from_slot, k);
+		return;
+	case SIM_OVER:
+		over(s, slot, k);
 		return;
 	case SIM_WANT:
 		p->asked[from_slot] = k->lesson;
