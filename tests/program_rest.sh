@@ -34,6 +34,55 @@ for where in 0.0.0.0:0 "[::]:0" 10.0.0.1:80 example.org:80 8080; do
 done
 passed "no other machine is served, and the way round is named"
 
+# Without a device in service nobody runs: what would be is known beforehand. A job alone on a device of speed 1 takes a step a second.
+cat >whatif.py <<'END'
+import http.client, json, socket, sys
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect("d/heddle.sock")
+def ask(method, path, body=None):
+    c = Unix("localhost")
+    c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"} if body is not None else {})
+    r = c.getresponse()
+    return r.status, json.loads(r.read())
+if len(sys.argv) > 1:
+    for device in sys.argv[1:]:
+        assert ask("POST", "/v1/devices/" + device, {"usable": False})[0] == 200
+    sys.exit()
+def what(change, status=200):
+    s, o = ask("POST", "/v1/whatif", change)
+    assert s == status, (change, s, o)
+    return o["error"] if s != 200 else [(r["name"], r["share"], r["share_then"], r["left_s"], r["left_s_then"]) for r in o["affected"]]
+def same(change, rows):
+    assert what(change) == rows, (change, what(change))
+def known(): return [ask("GET", path)[1] for path in ("/v1/jobs", "/v1/events/past?limit=1000", "/v1/policy", "/v1/pools")]
+before = known()
+steps = before[0]["jobs"][0]["steps"]
+one, two = ("one", 0, 1, -1, steps), ("two", 0, 1, -1, steps)
+same({"add": {"fast": 1}}, [one])
+same({"add": {"fast": 2}}, [one, two])
+same({"add": {"fast": 1}, "without": "one"}, [two])
+same({"add": {"slow": 1}, "without": 1}, [("two", 0, 1, -1, 2 * steps)])
+same({"add": {"fast": 1}, "job": "two", "priority": 5, "policy": "priority"}, [two])
+same({"add": {"fast": 1}, "job": "two", "scale": 2, "without": "one"}, [])
+same({"policy": "sjf"}, [])
+for change, status, says in (({}, 400, "what if what?"), ({"add": {"tpu": 1}}, 400, 'no type "tpu"'), ({"job": 1}, 400, "priority, scale"),
+                             ({"add": {"fast": -1}}, 400, "can be tried"), ({"scale": 2}, 400, "says which"), ({"without": "nobody"}, 404, "nobody"),
+                             ({"policy": "best"}, 400, "best"), ({"policy": "gandiva"}, 400, "two jobs on a device")):
+    assert says in what(change, status), (change, what(change, status))
+assert known() == before, "a what-if changed something"
+END
+begin
+expect 0 python3 whatif.py fast-0 slow-0
+expect 0 heddle submit mlp.yaml --dir d --name one
+expect 0 heddle submit mlp.yaml --dir d --name two
+expect 0 python3 whatif.py
+kill $daemon
+wait $daemon
+rm -rf d
+passed "what would be is told, and nothing is changed by it"
+
 begin
 [ "$(stat -c %a d)" = 700 ] || failed "others can enter the folder"
 same "$(listeners $daemon)" 0 "sockets of the network without --http"

@@ -228,6 +228,12 @@ struct hd_dispatch_why {
 HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s, bool what_if, struct hd_dispatch_why *why,
 	struct hd_diag *diag);
 
+/* What the policy would be asked at the last step, and its setting: for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, struct hd_arena *arena, struct hd_policy_setting *setting,
+	struct hd_sched_state *state, struct hd_diag *diag);
+/* The setting of a policy that a live scheduler can have. HD_E_INVAL. */
+HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting, struct hd_diag *diag);
+
 /* ---- the log ---- */
 
 /* Makes a machine as the first lines of a log say, and repeats its calls; the log that this makes goes to `again`. HD_E_INPUT: not a log.

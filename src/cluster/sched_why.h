@@ -69,20 +69,21 @@ void hd_sched_why_code(const struct hd_policy_setting *setting, const struct hd_
 
 /* ---- what if ---- */
 
-enum hd_change_kind { HD_CHANGE_WEIGHT, HD_CHANGE_SCALE, HD_CHANGE_ADD, HD_CHANGE_PRICE };
+enum hd_change_kind { HD_CHANGE_WEIGHT, HD_CHANGE_SCALE, HD_CHANGE_ADD, HD_CHANGE_PRICE, HD_CHANGE_REMOVE };
 
 struct hd_change {
 	enum hd_change_kind kind;
-	uint32_t at;                              /* index of the job (WEIGHT, SCALE) or type (ADD, PRICE) */
-	double value;                             /* the weight; the devices; so many more; the price */
+	uint32_t at;                              /* index of the job (WEIGHT, SCALE, REMOVE) or type (ADD, PRICE) */
+	double value;                             /* the weight; the devices; so many more; the price; REMOVE: nothing */
 };
 
 /* What became of a job. A share is the part of wall time in which it runs, in any shape. */
 struct hd_what_if { uint32_t job; double share[2], rate[2]; };        /* [0] as it is, [1] with the changes; rate in steps/s */
 
-/* Asks a fresh policy twice: for the state, and with the changes. SCALE assumes steps/s in proportion to devices. `rows` are the
- * jobs whose share or rate differs by more than 1e-6 of itself, those that lose first by id, then those that gain. */
-HD_MUST_USE enum hd_err hd_sched_what_if(const struct hd_policy_setting *setting, const struct hd_sched_state *state, const struct hd_change *change,
-	uint32_t nchanges, struct hd_arena *arena, const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag);
+/* Asks a fresh policy twice: for the state, and with the changes, then one of the setting `then` (NULL: the same). SCALE assumes steps/s in
+ * proportion to devices. `rows` are the jobs whose share or rate differs by more than 1e-6 of itself, those that lose first by id, then those
+ * that gain. */
+HD_MUST_USE enum hd_err hd_sched_what_if(const struct hd_policy_setting *setting, const struct hd_policy_setting *then, const struct hd_sched_state *state,
+	const struct hd_change *change, uint32_t nchanges, struct hd_arena *arena, const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag);
 
 #endif

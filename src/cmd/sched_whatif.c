@@ -129,7 +129,7 @@ enum hd_err hd_cmd_sched_whatif(struct hd_cmd *cmd)
 	enum hd_err err = read_question(cmd, &q);
 
 	if (!err)
-		err = hd_sched_what_if(&q.set, &q.state, q.change, q.nchanges, &cmd->arena, &rows, &n, &cmd->diag);
+		err = hd_sched_what_if(&q.set, NULL, &q.state, q.change, q.nchanges, &cmd->arena, &rows, &n, &cmd->diag);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON]) {

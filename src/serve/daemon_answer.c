@@ -74,14 +74,13 @@ static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *ca
 	hd_json_put_text(w, "why", row->why);
 }
 
-/* A job by number or name. */
-static enum hd_err find_job(struct hd_daemon *d, const struct hd_json *ask, uint64_t *id, struct hd_diag *diag)
+enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id, struct hd_diag *diag)
 {
-	const struct hd_json *job = hd_json_find(ask, "job");
+	const struct hd_json *job = hd_json_find(ask, key);
 	const char *name;
 
 	if (!job)
-		return hd_fail(diag, HD_E_INVAL, "\"job\" says which: its id or its name");
+		return hd_fail(diag, HD_E_INVAL, "\"%s\" says which: its id or its name", key);
 	if (hd_json_kind(job) != HD_JSON_TEXT)
 		return hd_json_as_u64(job, INT64_MAX, id, diag);
 	enum hd_err err = hd_json_as_text(job, &name, diag);
@@ -186,7 +185,7 @@ ANSWER(job)
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
 	uint64_t id = 0;
-	enum hd_err err = find_job(d, ask, &id, diag);
+	enum hd_err err = daemon_find_job(d, ask, "job", &id, diag);
 
 	if (!err)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
@@ -226,7 +225,7 @@ ANSWER(explain)
 	struct hd_dispatch_why why = { .code = "OVER" };
 	bool what_if = true;
 	uint64_t id = 0;
-	enum hd_err err = find_job(d, ask, &id, diag);
+	enum hd_err err = daemon_find_job(d, ask, "job", &id, diag);
 
 	if (!err && hd_json_find(ask, "policy"))
 		err = hd_json_get_bool(ask, "policy", &what_if, diag);
@@ -289,7 +288,7 @@ ANSWER(cancel)
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
-	enum hd_err err = find_job(d, ask, &event.job, diag);
+	enum hd_err err = daemon_find_job(d, ask, "job", &event.job, diag);
 
 	if (!err)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
@@ -306,7 +305,7 @@ ANSWER(prio)
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
-	enum hd_err err = find_job(d, ask, &event.job, diag);
+	enum hd_err err = daemon_find_job(d, ask, "job", &event.job, diag);
 
 	if (!err)
 		err = hd_json_get_f64(ask, "priority", &event.value, diag);
@@ -523,7 +522,7 @@ ANSWER(events)
 	if (!err)
 		err = read_count(ask, "limit", 1, HD_ANSWER_LIMIT, &limit, diag);
 	if (!err && hd_json_find(ask, "job"))
-		err = find_job(d, ask, &job, diag);
+		err = daemon_find_job(d, ask, "job", &job, diag);
 	if (err)
 		return err;
 	hd_json_open_array(w, "events");
@@ -541,7 +540,7 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 	} row[] = {
 		{ "submit", answer_submit }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
 		{ "prio", answer_prio }, { "status", answer_status }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
-		{ "stop", answer_stop }, { "events", answer_events },
+		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 	};
 	struct hd_daemon *d = self;
 

@@ -1,5 +1,5 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out, daemon_look.c sees what is there,
- * daemon_solve.c asks the policy, daemon_answer.c answers, submit.c takes jobs in. */
+ * daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c answer, submit.c takes jobs in. */
 #ifndef HD_SERVE_DAEMON_INT_H
 #define HD_SERVE_DAEMON_INT_H
 
@@ -105,6 +105,10 @@ bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w);
 void daemon_seat_path(const struct hd_daemon *d, uint32_t device, char path[HD_PATH_CAP]);
 HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask, const struct hd_json **answer);
 
+/* A job that `ask` names by number or name, as its member `key`. */
+HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id, struct hd_diag *diag);
+/* daemon_whatif.c: the question "whatif" of front.h. */
+HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
 /* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);

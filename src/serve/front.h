@@ -38,6 +38,10 @@
  *	pools                                                               pools: [{type, devices, speed, price_usd_h, means}],
  *	                                                                    devices: [{id, name, type, state, job}]
  *	policy   policy?: a name of `sched policies`                        policy, round_s
+ *	whatif   job?, priority?, scale?: of that job, without?: a job,     policy, policy_then, jobs: how many were asked about,
+ *	         add?: {TYPE: devices more}, price?: {TYPE: per hour},      affected: [{id, name, share, share_then, steps_s,
+ *	         policy?: a name; changes nothing                           steps_s_then, left_s, left_s_then: to the end at that
+ *	                                                                    rate; -1: never}], those that lose first
  *	device   device: name, usable: bool                                 device, usable     (takes it out of service, or back)
  *	stop     drain?: bool (false)                                       (nothing; the daemon ends after the answer)
  *	events   after?: number (0), limit?: 1..1000 (100), job?: id        events: [{number, at_s, t, kind, job, text}], last

@@ -97,6 +97,8 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		  "{\"folder\":\"/a\",\"job\":\"x: \\\"1\\\"\\n\",\"rates\":{\"v100\":2},\"set\":[\"a=b\"],\"scale\":2}",
 		  "do=submit folder=/a job=x: \"1\"\n rates=an object set=an array scale=2" },
 		{ "POST /v1/stop HTTP/1.1", HOST, "", "do=stop" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
+		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },
 	};
 	const struct hd_rest_gate gate = { NULL, 0 };
 	char out[4096];
@@ -177,6 +179,10 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":0}", 400, "from 1e-06" },
 		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":\"nan\"}", 400, "a number" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\"}", 400, "needs job" },
+		{ "GET /v1/whatif HTTP/1.1", HOST, "", 405, "takes POST" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":1,\"scale\":0}", 400, "from 1 to" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"price\":{\"a\":-1}}", 400, "an object of numbers" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"ad\":{\"a\":1}}", 400, "did you mean add?" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"rates\":{\"a\":-1}}", 400, "an object of numbers" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"rates\":[1]}", 400, "an object of numbers" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"set\":[1]}", 400, "a list of texts" },

@@ -57,7 +57,7 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 }
 
 /* What the policy is asked about, in an arena that is empty. */
-static enum hd_err take_state(struct hd_dispatch *d, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
+static enum hd_err take_state(const struct hd_dispatch *d, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
 {
 	uint32_t n = 0;
 	struct hd_sched_type *types = hd_arena_take(arena, d->set.ntypes, sizeof *types);
@@ -81,6 +81,13 @@ static enum hd_err take_state(struct hd_dispatch *d, struct hd_arena *arena, str
 		}
 	*state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
 	return HD_OK;
+}
+
+enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, struct hd_arena *arena, struct hd_policy_setting *setting, struct hd_sched_state *state,
+	struct hd_diag *diag)
+{
+	*setting = d->policy_set;
+	return take_state(d, arena, state, diag);
 }
 
 static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, struct hd_diag *diag)

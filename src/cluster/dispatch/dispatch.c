@@ -405,12 +405,19 @@ static enum hd_err take_types(struct hd_dispatch *d, const struct hd_dispatch_se
 	return HD_OK;
 }
 
+enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *set, struct hd_diag *diag)
+{
+	enum hd_err err = hd_policy_parse(set, name, diag);
+
+	if (!err && (set->variant == HD_VARIANT_PACKED || set->variant == HD_VARIANT_KINDS || !strcmp(set->policy->name, "gandiva")))
+		err = hd_fail(diag, HD_E_INVAL, "policy %.100s puts two jobs on a device, which only the simulator does", name);
+	return err;
+}
+
 static enum hd_err take_policy(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	enum hd_err err = hd_policy_parse(&d->policy_set, d->policy_name, diag);
+	enum hd_err err = hd_dispatch_policy(d->policy_name, &d->policy_set, diag);
 
-	if (!err && (d->policy_set.variant == HD_VARIANT_PACKED || d->policy_set.variant == HD_VARIANT_KINDS || !strcmp(d->policy_set.policy->name, "gandiva")))
-		err = hd_fail(diag, HD_E_INVAL, "policy %s puts two jobs on a device, which only the simulator does", d->policy_name);
 	return err ? err : dispatch_new_question(d, diag);
 }
 

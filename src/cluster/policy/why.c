@@ -85,7 +85,7 @@ static enum hd_err changed(const struct hd_sched_state *state, const struct hd_c
 		bool whole = c->value == floor(c->value) && c->value <= HD_SCHED_DEVICES;
 		bool good = c->kind == HD_CHANGE_WEIGHT ? c->value > 0 && isfinite(c->value) : c->kind == HD_CHANGE_SCALE ? c->value >= 1 && whole :
 			c->kind == HD_CHANGE_ADD ? whole && c->value + types[c->at].n >= 0 && c->value + types[c->at].n <= HD_SCHED_DEVICES :
-			c->value >= 0 && isfinite(c->value);
+			c->kind == HD_CHANGE_REMOVE || (c->value >= 0 && isfinite(c->value));
 		if (!good || (c->kind == HD_CHANGE_SCALE && !rate))
 			return hd_fail(diag, HD_E_INVAL, "%g is no weight (above 0), scale (devices), number to add, or price that can be tried", c->value);
 		switch (c->kind) {
@@ -93,6 +93,7 @@ static enum hd_err changed(const struct hd_sched_state *state, const struct hd_c
 		case HD_CHANGE_SCALE: scale_to(&jobs[c->at], state->ntypes, rate, (uint32_t)c->value); break;
 		case HD_CHANGE_ADD: types[c->at].n = (uint32_t)(types[c->at].n + c->value); break;
 		case HD_CHANGE_PRICE: types[c->at].price_usd_h = c->value; break;
+		case HD_CHANGE_REMOVE: jobs[c->at].steps_left = 0; break;
 		}
 	}
 	return HD_OK;
@@ -100,8 +101,8 @@ static enum hd_err changed(const struct hd_sched_state *state, const struct hd_c
 
 static bool differs(double a, double b) { return fabs(a - b) > 1e-6 * fmax(fabs(a), fabs(b)) && fabs(a - b) > 1e-9; }
 
-enum hd_err hd_sched_what_if(const struct hd_policy_setting *set, const struct hd_sched_state *state, const struct hd_change *change, uint32_t nchanges,
-	struct hd_arena *arena, const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag)
+enum hd_err hd_sched_what_if(const struct hd_policy_setting *set, const struct hd_policy_setting *then, const struct hd_sched_state *state,
+	const struct hd_change *change, uint32_t nchanges, struct hd_arena *arena, const struct hd_what_if **rows, uint32_t *nrows, struct hd_diag *diag)
 {
 	struct hd_what_if *list = hd_arena_take(arena, (size_t)state->njobs + 1, sizeof *list);
 	struct hd_sched_state other;
@@ -112,7 +113,7 @@ enum hd_err hd_sched_what_if(const struct hd_policy_setting *set, const struct h
 	if (!err)
 		err = solve(set, state, arena, &shares[0], diag);
 	if (!err)
-		err = solve(set, &other, arena, &shares[1], diag);
+		err = solve(then ? then : set, &other, arena, &shares[1], diag);
 	for (int gains = 0; !err && gains < 2; gains++)
 		for (uint32_t i = 0; i < state->njobs; i++) {
 			struct hd_what_if row = { i, { share_of(&shares[0], i), share_of(&shares[1], i) }, { shares[0].e[i], shares[1].e[i] } };

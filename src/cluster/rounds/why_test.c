@@ -332,7 +332,7 @@ static void a_what_if_tells_who_gains_and_who_loses(void **state)
 		.rate = rate };
 	struct hd_sched_job job[2] = { one, one };
 	const struct hd_sched_state s = { .ntypes = 1, .njobs = 2, .types = &type, .jobs = job };
-	struct hd_policy_setting set = { 0 };
+	struct hd_policy_setting set = { 0 }, then = { 0 };
 	const struct hd_what_if *rows;
 	struct hd_arena arena;
 	struct hd_diag diag = { "" };
@@ -345,27 +345,34 @@ static void a_what_if_tells_who_gains_and_who_loses(void **state)
 	hd_arena_init(&arena, 0);
 	assert_int_equal(hd_policy_parse(&set, "las", NULL), HD_OK);
 	/* weights 1 and 3: a quarter and three quarters */
-	CHECK(hd_sched_what_if(&set, &s, &(struct hd_change){ HD_CHANGE_WEIGHT, 1, 3 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_WEIGHT, 1, 3 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(n, 2);
 	CHECK(rows[0].job == 0 && fabs(rows[0].share[0] - 0.5) < 1e-7 && fabs(rows[0].share[1] - 0.25) < 1e-7, "%g", rows[0].share[1]);
 	CHECK(rows[1].job == 1 && fabs(rows[1].share[1] - 0.75) < 1e-7, "%g", rows[1].share[1]);
 	/* one more device: everybody all the time */
-	CHECK(hd_sched_what_if(&set, &s, &(struct hd_change){ HD_CHANGE_ADD, 0, 1 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_ADD, 0, 1 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(n == 2 && fabs(rows[0].share[1] - 1) < 1e-7 && fabs(rows[1].rate[1] - 1) < 1e-7, "%u", n);
 	/* a gang of two does not fit one device: it loses all, the other gains */
-	CHECK(hd_sched_what_if(&set, &s, &(struct hd_change){ HD_CHANGE_SCALE, 0, 2 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_SCALE, 0, 2 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u", n);
 	/* ... on two devices it is as fast again, half the time: as many steps as the other */
 	const struct hd_change both[] = { { HD_CHANGE_ADD, 0, 1 }, { HD_CHANGE_SCALE, 0, 2 } };
-	CHECK(hd_sched_what_if(&set, &s, both, 2, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, both, 2, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	CHECK(n == 2 && fabs(rows[0].rate[1] - 1) < 1e-6 && fabs(rows[0].share[1] - 0.5) < 1e-6 && fabs(rows[1].rate[1] - 1) < 1e-6, "%g", rows[0].rate[1]);
 	/* the price of the only type changes nothing under las */
-	CHECK(hd_sched_what_if(&set, &s, &(struct hd_change){ HD_CHANGE_PRICE, 0, 5 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_PRICE, 0, 5 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(n, 0);
+	/* without the first the other has all */
+	CHECK(hd_sched_what_if(&set, NULL, &s, &(struct hd_change){ HD_CHANGE_REMOVE, 0, 0 }, 1, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(n == 2 && rows[0].job == 0 && rows[0].share[1] == 0 && fabs(rows[1].share[1] - 1) < 1e-7, "%u", n);
+	/* another policy: first come, first served */
+	assert_int_equal(hd_policy_parse(&then, "fifo", NULL), HD_OK);
+	CHECK(hd_sched_what_if(&set, &then, &s, NULL, 0, &arena, &rows, &n, &diag) == HD_OK, "%s", diag.text);
+	CHECK(n == 2 && rows[0].share[1] == 0 && rows[1].share[1] == 1, "%u", n);
 	static const struct hd_change bad[] = { { HD_CHANGE_WEIGHT, 0, 0 }, { HD_CHANGE_SCALE, 0, 1.5 }, { HD_CHANGE_ADD, 0, -2 }, { HD_CHANGE_PRICE, 0, -1 },
 		{ HD_CHANGE_WEIGHT, 0, NAN } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		CHECK(hd_sched_what_if(&set, &s, &bad[i], 1, &arena, &rows, &n, NULL) == HD_E_INVAL, "case %zu", i);
+		CHECK(hd_sched_what_if(&set, NULL, &s, &bad[i], 1, &arena, &rows, &n, NULL) == HD_E_INVAL, "case %zu", i);
 	hd_arena_finish(&arena);
 }
 
