@@ -4,7 +4,8 @@
 #
 #   tools/chaos.sh PROGRAM [RUNS [FIRST_SEED [FOLDER]]]
 #
-# Runs of odd seeds keep the optimizer's slots sharded, those of even seeds everywhere. A line for each run; then
+# Runs of odd seeds keep the optimizer's slots sharded, those of even seeds everywhere; only the former come by the places of slots, norms and
+# new parameters, and only where the model has more than one bucket is there a slot to gather. A line for each run; then
 # tools/chaos_sum.sh FOLDER, which fails unless all runs that FOLDER has ever seen ended with the bits of one device, took each sample
 # once in each data epoch, and had 1,000 kills over 10,000 steps and one at each place together. What failed stays in FOLDER (default: a
 # new one). HD_CHAOS_STEPS, HD_CHAOS_KILLS: of a run, 12,000 and 20. Of few steps a run says that it did not come to some places.
@@ -13,9 +14,9 @@ here=$(dirname "$(realpath "$0")") bin=$(realpath "$1") runs=${2:-20} first=${3:
 mkdir -p "$folder" && cd "$folder" || exit 1
 cat >job.yaml <<END
 job: {name: chaos, seed: 3, steps: 1000000}
-model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [200, 100], classes: 4}}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [400, 300], classes: 4}}
 data: {kind: synthetic, count: 1000}
-batch: {global: 480, virtual_nodes: 12}
+batch: {global: 96, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 50 steps, keep: 2}
 eval: {every: 0}

@@ -19,7 +19,7 @@ struct chaos {
 	struct hd_faults faults;
 	uint64_t seed;
 	uint32_t nworkers, nfaults, next, begun, count[HD_FAULTS];    /* next: all before it have begun; begun: so many in all */
-	uint32_t each_point;              /* deaths wanted at each named place */
+	uint32_t npoints, each_point;     /* named places that the run may come by; deaths wanted at each */
 	struct hd_fault *fault;
 	int64_t detect_ns;
 	struct hd_job *job;
@@ -66,7 +66,7 @@ static void draw(const struct chaos *c, uint32_t i, enum hd_fault_kind kind, str
 	const struct hd_philox w = hd_philox((const uint32_t[4]){ i, 0, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
 	const struct hd_philox v = hd_philox((const uint32_t[4]){ i, 1, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
 
-	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] }, c->nworkers + 1, c->detect_ns);
+	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] }, c->nworkers + 1, c->npoints, c->detect_ns);
 	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2);
 }
 
@@ -77,7 +77,7 @@ static enum hd_err plan(struct chaos *c)
 	uint32_t i = 0;
 
 	if (c->each_point)
-		c->count[HD_FAULT_POINT] = c->each_point * HD_FP_COUNT;
+		c->count[HD_FAULT_POINT] = c->each_point * c->npoints;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		c->nfaults += c->count[k];
 	c->fault = hd_arena_take(&cmd->arena, c->nfaults + 1, sizeof *c->fault);
@@ -87,7 +87,7 @@ static enum hd_err plan(struct chaos *c)
 		for (uint32_t n = 0; n < c->count[k]; n++, i++) {
 			draw(c, i, k, &c->fault[i]);
 			if (k == HD_FAULT_POINT && c->each_point) {
-				c->fault[i].point = n % HD_FP_COUNT;
+				c->fault[i].point = n % c->npoints;
 				c->fault[i].step = 1 + c->fault[i].step / 2;
 			}
 		}
@@ -151,7 +151,7 @@ static uint32_t killed_in(const struct chaos *c, enum hd_fp_phase phase)
 {
 	uint32_t n = 0;
 
-	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+	for (uint32_t p = 0; p < c->npoints; p++)
 		n += hd_failpoint_phase(p) == phase ? c->faults.killed[p] : 0;
 	return n;
 }
@@ -203,7 +203,7 @@ static void print_json(const struct chaos *c, const struct hd_trial_end *end)
 		hd_json_put_i64(w, hd_fp_phase_name(p), killed_in(c, p));
 	hd_json_close(w);
 	hd_json_open_object(w, "places");
-	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+	for (uint32_t p = 0; p < c->npoints; p++)
 		hd_json_put_i64(w, hd_failpoint_name(p), c->faults.killed[p]);
 	hd_json_close(w);
 	hd_json_put_text(w, "digest", end->disturbed);
@@ -225,7 +225,7 @@ static void print_table(const struct chaos *c)
 	printf("%-12s %5s  at\n", "killed in", "times");
 	for (uint32_t phase = 0; phase < HD_FP_NPHASES; phase++) {
 		printf("%-12s %5u ", hd_fp_phase_name(phase), killed_in(c, phase));
-		for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+		for (uint32_t p = 0; p < c->npoints; p++)
 			if (hd_failpoint_phase(p) == phase)
 				printf(" %s %u", hd_failpoint_name(p), c->faults.killed[p]);
 		putchar('\n');
@@ -279,11 +279,11 @@ static enum hd_err all_places(const struct chaos *c)
 	size_t at = 0;
 	uint32_t n = 0;
 
-	for (uint32_t p = 0; p < HD_FP_COUNT; p++)
+	for (uint32_t p = 0; p < c->npoints; p++)
 		if (c->faults.killed[p] < c->each_point && ++n && at < sizeof text - 40)
 			at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", hd_failpoint_name(p));
 	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_INTEGRITY, "the run ended before %u of %d places had their %u deaths (%s): give it more "
-		"--steps", n, HD_FP_COUNT, c->each_point, text);
+		"--steps", n, c->npoints, c->each_point, text);
 }
 
 /* From what was gathered, not from what should have been. */
@@ -321,9 +321,9 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	c->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
 	if (!job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_COUNT || nsteps < 3)
+	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_OF_RUNS || nsteps < 3)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least 3 steps",
-			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_COUNT);
+			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_OF_RUNS);
 	c->trial.cmd = cmd;
 	enum hd_err err = count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills);
 	c->trial.cmd = NULL;
@@ -339,6 +339,7 @@ static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 	c->trial.samples = true;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->each_point = (uint32_t)points;
+	c->npoints = hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_SHARDED ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		needs |= hd_fault_orders(k) && c->count[k];
 	err = hd_fault_init(&c->faults, &c->trial, c->detect_ns, needs);

@@ -26,7 +26,8 @@ enum hd_err hd_fault_init(struct hd_faults *f, struct hd_trial *trial, int64_t d
 	return HD_OK;
 }
 
-void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, int64_t detect_ns)
+void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, uint32_t npoints,
+	int64_t detect_ns)
 {
 	const uint32_t which = draw[3] & 0xffff, length = draw[3] >> 16;
 
@@ -51,7 +52,7 @@ void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32
 		fault->by = 1 + which % most_workers;
 		break;
 	case HD_FAULT_POINT:
-		fault->point = which % HD_FP_OF_RUNS;
+		fault->point = which % npoints;
 		break;
 	case HD_FAULT_KILL: case HD_FAULTS:
 		break;
@@ -128,12 +129,13 @@ static void withdraw(struct hd_faults *f, int64_t pid)
 	(void)!hd_fs_unlink(&f->trial->cmd->fs, path, NULL);
 }
 
-/* A worker is met in what all do in each step; what the others are, only whoever comes by first knows. */
+/* A worker is met in what all do in each step; what the others are, and who has a bucket's slots, only whoever comes by first knows. */
 static bool of_every_step(enum hd_failpoint point)
 {
 	const enum hd_fp_phase phase = hd_failpoint_phase(point);
 
-	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && hd_failpoint_who(point) != HD_FP_COORDINATOR && phase <= HD_FP_PHASE_GATE;
+	return point != HD_FP_COMPUTE_AGAIN && point != HD_FP_WIRE_CONNECT && point < HD_FP_OF_WHOLE && hd_failpoint_who(point) != HD_FP_COORDINATOR &&
+		phase <= HD_FP_PHASE_GATE;
 }
 
 /* The worker that an order of its own waits for; 0: none does. */

@@ -75,8 +75,9 @@ struct hd_faults {
 
 /* HD_E_REFUSED: `needs` failpoints, and this build has none. */
 HD_MUST_USE enum hd_err hd_fault_init(struct hd_faults *faults, struct hd_trial *trial, int64_t detect_ns, bool needs);
-/* Fills in what `kind` needs from 4 draws: pick, part and the rest. */
-void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, int64_t detect_ns);
+/* Fills in what `kind` needs from 4 draws: pick, part and the rest; a place is one of the first `npoints`. */
+void hd_fault_draw(struct hd_fault *fault, enum hd_fault_kind kind, const uint32_t draw[4], uint32_t most_workers, uint32_t npoints,
+	int64_t detect_ns);
 /* False: there is nobody to meet, or no room for it: try again after the next look at the run. */
 bool hd_fault_do(struct hd_faults *faults, const struct hd_fault *fault);
 /* Goes on with those that last and ends those that are over; when to come again. */

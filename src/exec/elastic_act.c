@@ -272,6 +272,7 @@ ACT(norm)
 {
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(NORM_BEFORE);
 	judge(e, hd_relay_norm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 
@@ -290,7 +291,7 @@ ACT(parm)
 {
 	struct hd_diag diag = { "" };
 
-	(void)HD_FAILPOINT(EXCHANGE_SUM);
+	(void)HD_FAILPOINT(PARAMS_BEFORE);
 	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
+#include "sys/failpoint.h"
 
 /* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch), and for a scribe that saves them all
  * (a gathering). The one who lacks them asks bucket by bucket, a few at a time, and asks again while one does not come. Slots stand still
@@ -69,6 +70,8 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 {
 	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step && hd_member_has_slots(e->member, asked->bucket);
 	uint64_t n = here ? hd_share_slot_bytes(e->worker, asked->bucket) : 0;
+
+	(void)HD_FAILPOINT(SLOTS_ANSWER);
 	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL : hd_alloc(sizeof *out + (n ? n : 1));
 
 	if (!out)
@@ -171,6 +174,7 @@ static void ask(struct hd_elastic *e, struct hd_slots_ask *a, int64_t now)
 {
 	uint8_t bytes[HD_ASK_SLOTS_BYTES];
 
+	(void)HD_FAILPOINT(SLOTS_ASK);
 	hd_put64(bytes, e->slots.step);
 	hd_put64(bytes + 8, a->request);
 	hd_put32(bytes + 16, a->bucket);
@@ -232,6 +236,7 @@ static void save(struct hd_elastic *e)
 	struct hd_duty boundary = s->boundary;
 	struct hd_diag diag = { "" };
 
+	(void)HD_FAILPOINT(SLOTS_SAVE);
 	s->now = HD_SLOTS_SAVE;
 	boundary.gathered = true;
 	boundary.own = s->keep;
@@ -324,6 +329,7 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		bool wanted = !arrival->err && a->round == s->round && s->left && s->want[a->bucket] && arrival->len > 1;
 		if (!wanted)
 			return true;      /* of another round; or it is asked for again with the next tick */
+		(void)HD_FAILPOINT(SLOTS_HERE);
 		if (hd_share_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);
 			return true;

@@ -49,10 +49,12 @@ static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
 		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
 }
 
-/* Deaths when a message came, by its kind; when a transfer came, by its kind. */
+/* Deaths when a message came, by its kind; when a transfer came, by its kind and, of sums, by what it brings. */
 static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE, [HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
-static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE, [HD_TRANSFER_SUM] = HD_FP_EXCHANGE_SUM_HERE,
+static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE,
 	[HD_TRANSFER_LEAVES] = HD_FP_EXCHANGE_LEAVES_HERE, [HD_TRANSFER_TABLE] = HD_FP_EXCHANGE_LEAVES_HERE };
+static const enum hd_failpoint of_part[HD_NPARTS] = { [HD_PART_SUM] = HD_FP_EXCHANGE_SUM_HERE, [HD_PART_NORM] = HD_FP_NORM_HERE,
+	[HD_PART_PARM] = HD_FP_PARAMS_HERE, [HD_PART_DIGEST] = HD_FP_PARAMS_HERE };
 
 static void on_message(void *self, const struct hd_message *m)
 {
@@ -115,7 +117,7 @@ static void on_arrived(void *self, const struct hd_arrival *a)
 		return;
 	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
 		return;
-	(void)HD_FAILPOINT_AT(here[news.kind]);
+	(void)HD_FAILPOINT_AT(news.kind == HD_TRANSFER_SUM ? of_part[news.ordinal] : here[news.kind]);
 	enum hd_member_event_kind what = kind[news.kind];
 	if (news.kind == HD_TRANSFER_SUM && news.ordinal == HD_PART_SUM)
 		sum_here(e, &news, a);

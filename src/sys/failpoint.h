@@ -31,7 +31,8 @@
 #include "base/err.h"
 
 /* Who comes by: ANY process that trains, alone or not (of several: the coordinator for lines, else workers); a WORKER among others; the
- * COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster. Those of the scheduler come last (HD_FP_OF_RUNS).
+ * COORDINATOR; every process with a LINK to another; the SCHEDULER of a cluster. Of runs, those of
+ * sharded state come last (from HD_FP_OF_WHOLE on), and those of the scheduler after all of runs (from HD_FP_OF_RUNS on).
  *        id                    name                    bytes  who          phase        where it lies */
 #define HD_FAILPOINTS_TABLE(X) \
 	X(CKPT_BEGIN,           "ckpt.begin",            false, ANY,         CHECKPOINT,  "before the temporary folder of a checkpoint is made") \
@@ -89,6 +90,14 @@
 	X(WIRE_CONNECT,         "wire.connect",          false, LINK,        EXCHANGE,    "before a process calls another; key: the worker that is called") \
 	X(WIRE_READ,            "wire.read",             false, LINK,        EXCHANGE,    "before bytes of a link are read; EAGAIN: nothing came; key: the worker at the other end") \
 	X(WIRE_WRITE,           "wire.write",            false, LINK,        EXCHANGE,    "before bytes go to a link; EAGAIN: it takes none; key: the worker at the other end") \
+	X(NORM_BEFORE,          "norm.before",           false, WORKER,      EXCHANGE,    "before the norms of a bucket's segments go to the others; sharded") \
+	X(NORM_HERE,            "norm.here",             false, WORKER,      EXCHANGE,    "when those of another worker's bucket came; sharded") \
+	X(PARAMS_BEFORE,        "params.before",         false, WORKER,      EXCHANGE,    "before a bucket's new parameters go to the others; sharded") \
+	X(PARAMS_HERE,          "params.here",           false, WORKER,      EXCHANGE,    "when a bucket's new parameters came; sharded") \
+	X(SLOTS_ASK,            "slots.ask",             false, WORKER,      CHANGE,      "before a worker asks another for slots of the optimizer") \
+	X(SLOTS_ANSWER,         "slots.answer",          false, WORKER,      CHANGE,      "before a worker answers with slots") \
+	X(SLOTS_HERE,           "slots.here",            false, WORKER,      CHANGE,      "when slots came, before they count") \
+	X(SLOTS_SAVE,           "slots.save",            false, WORKER,      CHECKPOINT,  "when all slots are with who saves them, before the checkpoint") \
 	X(DAEMON_OPEN,          "daemon.open",           false, SCHEDULER,   COORDINATOR, "when the scheduler has opened its store, before its first decision") \
 	X(DAEMON_TAKE,          "daemon.take",           false, SCHEDULER,   COORDINATOR, "when a new job has its run's folder, before it is stored") \
 	X(DAEMON_SOLVE,         "daemon.solve",          false, SCHEDULER,   COORDINATOR, "before a policy is asked for shares, where that is done") \
@@ -119,7 +128,8 @@ enum hd_failpoint {
 	HD_FAILPOINTS_TABLE(X)
 #undef X
 	HD_FP_COUNT,
-	HD_FP_OF_RUNS = HD_FP_DAEMON_OPEN,        /* how many a run may come by */
+	HD_FP_OF_WHOLE = HD_FP_NORM_BEFORE,       /* how many a run may come by without sharded state */
+	HD_FP_OF_RUNS = HD_FP_DAEMON_OPEN,        /* and with it */
 };
 
 /* 0, or the errno the place must act on. The second form may shorten *len or flip a bit of bytes.
