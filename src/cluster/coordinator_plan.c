@@ -133,6 +133,7 @@ static void teach_all(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		n[hd_is_remote(co->worker[i].worker)] += is_or_will_be(&co->worker[i]);
+	n[0] = n[0] < co->record.target ? n[0] : co->record.target;       /* the others will be no members */
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		bool remote = hd_is_remote(w->worker);
