@@ -21,10 +21,14 @@ export NO_COLOR=1
 
 heddle() { "$HEDDLE_BIN" "$@"; }
 
-# What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands.
+# What stands still for ever is cut by whoever runs the tests; a little before, it says where it stands. The watch ends with the test.
 stands_still()
 {
 	local events
+	for _ in {1..220}; do
+		read -r -t 5 <> <(:)
+		kill -0 $$ 2>/dev/null || return
+	done
 	echo "FAILED: goes on for 1100 s"
 	for events in */events.ndjson; do
 		[ -e "$events" ] || continue
@@ -34,7 +38,7 @@ stands_still()
 	done
 	pgrep -a -f "$(basename "$HEDDLE_BIN") " | cut -c 1-200
 }
-{ read -r -t 1100 <> <(:); stands_still; } &
+stands_still &
 watch=$!
 disown
 

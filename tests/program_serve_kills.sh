@@ -20,7 +20,7 @@ clear_out()
 	done 2>/dev/null
 	true
 }
-trap 'clear_out; kill $(jobs -p) 2>/dev/null; wait 2>/dev/null; rm -rf "$work"' EXIT
+trap 'clear_out; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
 
 ask() { curl -sS --max-time 60 --unix-socket "$dir/heddle.sock" "http://localhost$1" "${@:2}" >out 2>err; }
 post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2"; }
