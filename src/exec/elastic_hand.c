@@ -234,7 +234,7 @@ static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t
 			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
 }
 
-/* For those who lag far behind: one wait for all of them. */
+/* For those who have not taken what the boundaries before this one put in: one wait for all of them. */
 static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
 {
 	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
@@ -254,12 +254,11 @@ DUTY(boundary)
 		done->lacks = true;
 		return HD_OK;
 	}
+	wait_for_laggards(e, &e->adopted);
 	teach_all(e, &e->adopted, d->step, teaching_budget(e));
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
 		hd_share_drop_slots(e->worker, d->own);
-	if (!err)
-		wait_for_laggards(e, &e->adopted);
 	return err;
 }
 

@@ -16,8 +16,8 @@
  *    before, REST); then SNAPs of X_s; EVEN once all are handed over.
  * 2. A boundary copies at most `budget` bytes of snaps, at least one group that changes together; nothing while the
  *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then the teacher gives up.
- *    Before that it waits at each boundary, for as long as a step took and T/8 at least: who is slower than the steps are comes
- *    to an end too, at the members' cost.
+ *    Before that whoever teaches waits at each boundary, ere more is put in, for as long as a step took and T/8 at least: who is
+ *    slower than the steps are comes to an end too, at the members' cost.
  * 3. The pupil takes nothing that it does not expect: another order, length or index is HD_E_PROTOCOL.
  *
  * Ownership: teacher and pupil are the caller's; a piece taken is freed by hd_teacher_free().
