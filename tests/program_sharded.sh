@@ -104,6 +104,19 @@ ends_well lost
 grep -q "all who held some of the optimizer's slots are gone" lost/events.ndjson || failed "slots were not lost"
 passed "when all who hold some slots are lost, the newest checkpoint goes on"
 
+# one worker alone makes steps again that those before it, who held parts of the state, made together: what each says of a step is the same
+"$HEDDLE_BIN" run long.yaml --out alone --workers 3 --devices 1 -q -s job.steps=1000000 -s checkpoint.every="1000000 steps" 2>log &
+run=$!
+reach alone 100
+kill -9 $(pids alone)
+expect 0 heddle scale alone 1
+await grep -q '"kind":"restore"' alone/events.ndjson || failed "the state was not lost"
+told=$(grep -o '"step":[0-9]*' alone/metrics.ndjson | cut -d: -f2 | sort -n | tail -n 1)
+reach alone $((told + 20))
+stops_with_bits_of_one alone long.yaml "a worker alone after three"
+if grep -q '"kind":"corrupt"' alone/events.ndjson; then failed "a sound worker was expelled"; fi
+passed "steps of several are made again by one alone: it is not taken for corrupt"
+
 "$HEDDLE_BIN" run long.yaml --out halted --workers 4 --devices 1 -q 2>log &
 reach halted 300
 expect 0 heddle stop halted

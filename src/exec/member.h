@@ -103,7 +103,7 @@ struct hd_member_event {
 	const struct hd_msg *msg;
 	enum hd_suspicion why;
 	const struct hd_step_news *news;
-	uint64_t sum_digest, state_digest;        /* 0: not a digest step */
+	uint64_t sum_digest, state_digest;        /* 0: not a digest step; sums: nor of sharded state, however many workers there are */
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
 	const char *name, *text;                  /* of TELL: kind, JSON */
