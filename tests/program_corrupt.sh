@@ -37,3 +37,16 @@ same "$(number digest)" "$first" "the digest of the run that was resumed"
 expect 0 heddle ckpt diff two one
 says 'digest logs agree'
 passed "of two workers nobody can say which is right: exit 5, and the run can be resumed"
+
+# a newcomer that computes other bits: it is known before it takes part
+HD_FAIL=learn.probe:flip "$HEDDLE_BIN" run job.yaml --out newcomer --workers 1 --devices 1 -q -s job.steps=1000000 2>log &
+run=$!
+reach newcomer 30
+expect 0 heddle scale newcomer 2
+await grep -q 'has other bits here than at the member' newcomer/events.ndjson || failed "the newcomer was not refused: $(cat newcomer/events.ndjson)"
+expect 0 heddle scale newcomer 1
+at=$(step newcomer)
+reach newcomer $((at + 50))
+if grep -q '"workers":2' newcomer/metrics.ndjson; then failed "the newcomer took part in a step"; fi
+stops_with_bits_of_one newcomer job.yaml "a run that refused a newcomer" -s checkpoint.every="20 steps"
+passed "a newcomer whose bits differ is refused before it takes part, with the reason"

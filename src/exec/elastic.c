@@ -58,7 +58,7 @@ static void keep_note(struct hd_elastic *e, const char *kind, const char *json)
 	hd_lock_give(&e->notes_lock);
 }
 
-static void on_note(void *user, const char *kind, const char *text)
+void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text)
 {
 	char room[1500];
 	struct hd_json_writer w;
@@ -70,8 +70,10 @@ static void on_note(void *user, const char *kind, const char *text)
 	hd_json_put_text(&w, "text", text);
 	hd_json_close(&w);
 	if (!body.full)
-		keep_note(user, kind, room);
+		keep_note(e, kind, room);
 }
+
+static void on_note(void *user, const char *kind, const char *text) { hd_elastic_note(user, kind, text); }
 
 static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics)
 {

@@ -166,6 +166,7 @@ void hd_elastic_learn(struct hd_elastic *e, uint32_t donor, uint64_t step);
 void hd_elastic_graduate(struct hd_elastic *e);       /* it is a member now */
 void hd_elastic_ask(struct hd_elastic *e);            /* for what is missing; also again, now and then */
 void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *arrival);
+void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text);      /* an event; on the hand */
 void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done);      /* LESSON is done */
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker);
 /* elastic_slots.c: slots of sharded state, from who holds to who lacks them; the wire's. */

@@ -324,10 +324,22 @@ void hd_elastic_piece_here(struct hd_elastic *e, const struct hd_arrival *a)
 	}
 }
 
+/* It says why it goes, if it may go at once; whoever was decided into a view cannot wait for that. */
+static void refused(struct hd_elastic *e, const struct hd_diag *diag)
+{
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = (uint32_t)hd_err_exit(HD_E_INTEGRITY), .text = diag->text });
+	if (!e->leaving)
+		hd_elastic_fail(e, HD_E_INTEGRITY, diag);
+}
+
 void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done)
 {
 	e->lesson[done->duty.number].learning = false;
 	if (done->duty.pass == e->lessons) {      /* else of an earlier donor */
+		if (done->err == HD_E_INTEGRITY) {
+			refused(e, &done->diag);
+			return;
+		}
 		if (done->err) {
 			unlearned(e);
 			return;

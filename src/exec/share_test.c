@@ -268,6 +268,32 @@ static void exchange_leaves(const struct cluster *c)
 			}
 }
 
+/* All compute one virtual node of the next step, whoever has it in his share, on one device or several: equal bits. What the finished step left
+ * is still there for who asks. */
+static void probe_all(const struct cluster *c, const char *what)
+{
+	uint32_t vn = draw(c->job->nvns), other = hd_share_probed(c->one, (uint64_t)hd_worker_at(c->one));
+	uint64_t table_bytes = hd_share_leaves_bytes(c->one, c->job->nvns);
+	uint8_t *table = malloc(2 * table_bytes);
+	struct hd_hash want, bits;
+	struct hd_diag diag = { "" };
+
+	assert_non_null(table);
+	CHECK(hd_share_probe(c->one, vn, &want, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_share_probe(c->one, other, &bits, &diag) == HD_OK && hd_hash_same(bits, want) == (other == vn),
+		"%s: virtual nodes %u and %u", what, vn, other);
+	for (uint32_t m = 0; m < c->n; m++) {
+		struct hd_worker *w = c->at[m].worker;
+		uint64_t sums = hd_share_sums_digest(w);
+		hd_share_table_get(w, table);
+		CHECK(hd_share_probe(w, vn, &bits, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_hash_same(bits, want), "%s: member %u computes virtual node %u with other bits", what, m, vn);
+		hd_share_table_get(w, table + table_bytes);
+		CHECK(sums == hd_share_sums_digest(w) && !memcmp(table, table + table_bytes, table_bytes), "%s: a probe changed what the step left", what);
+	}
+	free(table);
+}
+
 static void finish(const struct cluster *c, const char *what)
 {
 	const struct hd_step_record *want = &c->want;
@@ -289,6 +315,8 @@ static void finish(const struct cluster *c, const char *what)
 		CHECK(hd_hash_same(hd_worker_digest(w), want->digest), "%s, step %llu: the digest is not that of the state", what,
 			(unsigned long long)want->step);
 	}
+	if (draw(4) == 0)
+		probe_all(c, what);
 }
 
 static void step(struct cluster *c, const char *what)

@@ -5,7 +5,6 @@
 
 #include "base/le.h"
 #include "sys/failpoint.h"
-#include "plan/check.h"
 #include "exec/diverge.h"
 
 /* A step from its beginning to its commit. One worker alone runs the lists in one go (hd_worker_step); one of several
@@ -141,115 +140,6 @@ void hd_share_abandon(struct hd_worker *w)
 	if (w->begun)
 		hd_recorder_step_end(w->spec.recorder, (uint64_t)w->step, false);
 	w->begun = false;
-}
-
-static bool computed_here(const struct hd_worker *w, uint32_t vn)
-{
-	bool is = w->share->work.computed && w->share->work.has[vn];
-
-	for (uint32_t i = 0; i < w->nrepairs; i++)
-		is |= w->repair[i].has[vn];
-	return is;
-}
-
-static enum hd_err compute(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
-{
-	hd_step_work(w, work);
-	w->section = HD_SECTION_COMPUTE;
-	hd_final_begin(w, work);
-	hd_aside_computing(w, true);
-	enum hd_err err = hd_worker_all(w, hd_interp_run, diag);
-	for (uint32_t v = 0; v < w->task->job->nvns && !err; v++)
-		if (work->has[v]) {
-			w->nknown += !w->known[v];
-			w->known[v] = 1;
-		}
-	work->computed = !err;
-	if (!err)
-		hd_final_end(w, work);
-	hd_aside_computing(w, false);
-	return err;
-}
-
-enum hd_err hd_share_compute(struct hd_worker *w, struct hd_diag *diag)
-{
-	assert(w->begun && !w->share->work.computed);
-	for (uint32_t v = 0; v < w->task->job->nvns; v++)
-		if (w->share->work.has[v] && computed_here(w, v))
-			return hd_fail(diag, HD_E_INVAL, "step %lld: virtual node %u was computed already, as a repair", (long long)w->step, v);
-	return compute(w, &w->share->work, diag);
-}
-
-/* As a plan of the devices and of one more, which stands for everybody else. */
-static enum hd_err plan_repair(struct hd_worker *w, struct hd_plan *plan, const uint32_t *vn, uint32_t n, struct hd_diag *diag)
-{
-	uint32_t nvns = w->task->job->nvns, d = w->spec.ndevices, *map = hd_arena_take(&w->repair_arena, nvns, sizeof *map);
-	const struct hd_plan_job job = { .nvns = nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true, .wave = w->train.max_parts };
-
-	if (!map)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);
-	for (uint32_t v = 0; v < nvns; v++)
-		map[v] = d;
-	for (uint32_t i = 0; i < n; i++) {
-		if (vn[i] >= nvns || (i && vn[i] <= vn[i - 1]) || computed_here(w, vn[i]))
-			return hd_fail(diag, HD_E_INVAL, "step %lld: virtual node %u cannot be repaired here: there are %u, they ascend, and none is "
-				"computed twice", (long long)w->step, vn[i], nvns);
-		map[vn[i]] = (uint32_t)((uint64_t)i * d / n);
-	}
-	return hd_plan_of_map(plan, &job, d + 1, map, &w->repair_arena, diag);
-}
-
-/* Behind the buffers of all passes so far. */
-static enum hd_err give_place(struct hd_worker *w, struct hd_work *work, struct hd_diag *diag)
-{
-	uint32_t *first = hd_arena_take(&w->repair_arena, w->spec.ndevices, sizeof *first);
-
-	if (!first)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for the work of %u devices", w->spec.ndevices);
-	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
-		struct hd_rank_need *need = &w->rank[r].need;
-		first[r] = w->share->work.rank[r].script.nbuffers ? w->share->work.rank[r].script.nbuffers : 1;
-		for (uint32_t i = 0; i < w->nrepairs; i++)
-			first[r] += w->repair[i].rank[r].script.nbuffers;
-		uint32_t end = first[r] + work->rank[r].script.nbuffers;
-		need->nbuffers = end > need->nbuffers ? end : need->nbuffers;
-		need->ntemps = work->rank[r].script.ntemps > need->ntemps ? work->rank[r].script.ntemps : need->ntemps;
-	}
-	enum hd_err err = hd_worker_fits(w, diag);
-	if (!err)
-		err = hd_work_take(w, diag);
-	return err ? err : hd_work_place(w, work, first, &w->repair_arena, diag);
-}
-
-enum hd_err hd_share_repair(struct hd_worker *w, const uint32_t *vn, uint32_t n, uint32_t *pass, struct hd_diag *diag)
-{
-	struct hd_work *work = &w->repair[w->nrepairs];
-	struct hd_plan *plan = hd_arena_take(&w->repair_arena, 1, sizeof *plan);
-	uint32_t *rank = hd_arena_take(&w->repair_arena, w->spec.ndevices, sizeof *rank);
-
-	assert(w->begun);
-	if (w->share->work.whole || hd_lockstep_needed(&w->lockstep))
-		return hd_fail(diag, HD_E_INVAL, "step %lld: one worker alone has nothing to repair", (long long)w->step);
-	if (w->nrepairs + 1 == HD_SHARE_PASSES)
-		return hd_fail(diag, HD_E_REFUSED, "step %lld: %u passes are the most in one step", (long long)w->step, HD_SHARE_PASSES);
-	if (!plan || !rank)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan");
-	enum hd_err err = plan_repair(w, plan, vn, n, diag);
-	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		rank[r] = r;
-	if (!err)
-		err = hd_work_make(w, work, plan, rank, &w->repair_arena, diag);
-	if (!err)
-		err = give_place(w, work, diag);
-	if (err)
-		return err;
-	uint32_t number = atomic_fetch_add(&w->nrepairs, 1) + 1;
-	err = compute(w, work, diag);
-	if (err)
-		atomic_fetch_sub(&w->nrepairs, 1);
-	else
-		*pass = number;
-	return err;
 }
 
 /* ---- roots ---- */

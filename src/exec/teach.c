@@ -4,8 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
+#include "sys/failpoint.h"
 
-enum { HD_RECORD_SNAP = 1, HD_RECORD_SUM, HD_RECORD_STEP, HD_RECORD_REST, HD_RECORD_EVEN };
+enum { HD_RECORD_SNAP = 1, HD_RECORD_SUM, HD_RECORD_STEP, HD_RECORD_REST, HD_RECORD_EVEN, HD_RECORD_PROBE };
 enum { HD_PIECE_MORE = 1, HD_PIECE_OVER };
 
 static uint64_t sum_bytes(const struct hd_layout *layout, uint32_t bucket)
@@ -159,10 +160,25 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 			spent += hd_share_snap_bytes(t->worker, t->given);
 		}
 	}
-	if (t->given == t->nsnaps && !t->over) {
+	if (t->even && !t->over)
 		put_head(t, HD_RECORD_EVEN, 0, step, 0);
-		t->even = true;
-	}
+}
+
+/* All is handed over for the first time. Computed while the wire may take what is queued. */
+static void prove(struct hd_teacher *t, uint64_t step)
+{
+	uint32_t vn = hd_share_probed(t->worker, step);
+	struct hd_hash bits;
+
+	t->unprobed = hd_share_probe(t->worker, vn, &bits, NULL);
+	hd_lock_take(&t->lock);
+	put_head(t, HD_RECORD_PROBE, vn, step, t->unprobed ? 0 : sizeof bits);
+	put(t, &bits, t->unprobed ? 0 : sizeof bits);
+	put_head(t, HD_RECORD_EVEN, 0, step, 0);
+	t->even = true;
+	if (t->over)
+		drop_all(t);
+	hd_lock_give(&t->lock);
 }
 
 void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
@@ -183,7 +199,10 @@ void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 		t->over = true;
 	if (t->over)                      /* a half record is of no use */
 		drop_all(t);
+	bool whole = t->given == t->nsnaps && !t->even && !t->over;
 	hd_lock_give(&t->lock);
+	if (whole)
+		prove(t, step);
 }
 
 bool hd_teacher_wait(struct hd_teacher *t, int64_t until_ns)
@@ -243,6 +262,15 @@ static struct record record_of(const struct hd_pupil *p)
 	return (struct record){ hd_get32(p->head), hd_get32(p->head + 4), hd_get64(p->head + 8), hd_get64(p->head + 16) };
 }
 
+static bool has_all(const struct hd_pupil *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nsnaps; i++)
+		n += p->has[i];
+	return n == p->nsnaps;
+}
+
 /* What a record must be like, known from its head; so nothing is ever received into too little room. */
 static bool expected(const struct hd_pupil *p, const struct record *r)
 {
@@ -257,8 +285,11 @@ static bool expected(const struct hd_pupil *p, const struct record *r)
 		return p->begun && r->step == p->step && r->index == 0 && r->len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(p->worker);
 	case HD_RECORD_REST:
 		return !p->begun && r->index == 0 && r->len == hd_share_rest_bytes(p->worker);
+	case HD_RECORD_PROBE:
+		return p->begun && r->step == p->step && p->nsums == 0 && !p->asked && r->index == hd_share_probed(p->worker, p->step)
+			&& (r->len == 0 || r->len == sizeof(struct hd_hash)) && has_all(p);
 	case HD_RECORD_EVEN:
-		return p->begun && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
+		return p->asked && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
 	default:
 		return false;
 	}
@@ -280,6 +311,28 @@ static enum hd_err take_step(struct hd_pupil *p, struct hd_diag *diag)
 	return err;
 }
 
+/* The same virtual node, from what was learned. */
+static enum hd_err compare(struct hd_pupil *p, const struct record *r, struct hd_diag *diag)
+{
+	struct hd_hash theirs, mine;
+	struct hd_diag why = { "" };
+	size_t len = sizeof mine;
+
+	p->asked = true;
+	p->unprobed = r->len == 0;
+	if (p->unprobed)
+		return HD_OK;
+	memcpy(&theirs, p->room, sizeof theirs);
+	enum hd_err err = hd_share_probe(p->worker, r->index, &mine, &why);
+	p->unprobed = err == HD_E_REFUSED || err == HD_E_NOMEM;
+	if (err)
+		return p->unprobed ? HD_OK : hd_fail(diag, err, "%s", why.text);
+	(void)HD_FAILPOINT_BYTES(LEARN_PROBE, &mine, &len);
+	return hd_hash_same(mine, theirs) ? HD_OK : hd_fail(diag, HD_E_INTEGRITY, "virtual node %u of step %llu has other bits here than at the member "
+		"that this worker learned from, with the same state: its memory or its processor gives wrong bits, or its data are others. It is refused; "
+		"have the machine looked at", r->index, (unsigned long long)p->step);
+}
+
 static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -294,6 +347,9 @@ static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, 
 		break;
 	case HD_RECORD_STEP:
 		err = take_step(p, diag);
+		break;
+	case HD_RECORD_PROBE:
+		err = compare(p, r, diag);
 		break;
 	case HD_RECORD_REST:
 		err = hd_share_rest_put(p->worker, p->room, r->len, diag);

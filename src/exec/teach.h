@@ -10,15 +10,18 @@
  *
  *	u32 kind, u32 index, u64 step, u64 len, then len bytes     little endian
  *	SNAP index = snap, of X_step     SUM index = bucket, of step     STEP scalars and rest after step
- *	REST of X_step                   EVEN all of X_step is handed over
+ *	REST of X_step                   PROBE index = virtual node: its bits in step, on X_step; no bytes: the teacher had no room to compute it
+ *	EVEN all of X_step is handed over
  *
  * 1. Order: at the boundary of X_s: SUM of s-1 of every bucket handed over before, STEP s-1 (or, if there was none
- *    before, REST); then SNAPs of X_s; EVEN once all are handed over.
+ *    before, REST); then SNAPs of X_s; once all are handed over EVEN, the first time after PROBE.
  * 2. A boundary copies at most `budget` bytes of snaps, at least one group that changes together; nothing while the
  *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then the teacher gives up.
  *    Before that whoever teaches waits at each boundary, ere more is put in, for as long as a step took and T/8 at least: who is
  *    slower than the steps are comes to an end too, at the members' cost.
  * 3. The pupil takes nothing that it does not expect: another order, length or index is HD_E_PROTOCOL.
+ * 4. The pupil computes the virtual node of PROBE too: with the same program, on the same samples, from what it was taught. Other bits are
+ *    HD_E_INTEGRITY: with them its steps would be others than the members'. Each lesson asks for another virtual node.
  *
  * Ownership: teacher and pupil are the caller's; a piece taken is freed by hd_teacher_free().
  * Threads: boundary(), wait() and the pupil the hand's; take() and free() the wire's. */
@@ -36,7 +39,7 @@ struct hd_teacher {
 	struct hd_worker *worker;         /* borrowed */
 	const struct hd_layout *layout;   /* borrowed */
 	uint32_t nsnaps, nbuckets, given; /* snaps 0..given-1 are handed over */
-	bool even, begun;
+	bool even, begun, unprobed;      /* unprobed: there was no room for it */
 	uint64_t at;                      /* the last boundary */
 	struct hd_lock lock;              /* of what follows */
 	struct hd_cond less;              /* a piece was taken */
@@ -65,7 +68,8 @@ struct hd_pupil {
 	uint64_t room_cap, got;           /* bytes of the record, its head included */
 	uint8_t head[HD_TEACH_HEAD];
 	uint64_t step;                    /* of the state, once something was learned */
-	bool begun, over;
+	bool begun, over, asked;          /* asked: PROBE came */
+	bool unprobed;                    /* nobody knows whether its bits are those of the members: there was no room here or there */
 };
 
 HD_MUST_USE enum hd_err hd_pupil_init(struct hd_pupil *pupil, struct hd_worker *worker, const struct hd_layout *layout, struct hd_diag *diag);

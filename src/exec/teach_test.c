@@ -109,6 +109,10 @@ static void a_pupil_comes_to_the_state_and_follows(void **state)
 		learn_all(&s);
 		assert_true(s.evens > 0);
 		assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+		uint32_t before = s.evens;
+		step(&s, 0);
+		learn_all(&s);
+		assert_int_equal(s.evens, before + 1);        /* it hears so at each boundary: a newcomer seals the step before its first */
 		close_school(&s);
 	}
 }
@@ -158,6 +162,50 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 	assert_int_equal(refused, 1 + HD_TEACH_HEAD);         /* also another step: what follows is not of it */
 	hd_teacher_free(piece);
 	close_school(&s);
+}
+
+/* A bit of some weights on their way: the pupil computes other bits than its teacher. */
+static void a_pupil_of_other_bits_is_refused(void **state)
+{
+	struct school s;
+	enum hd_err err = HD_OK;
+	struct hd_diag diag = { "" };
+	struct hd_handout *piece;
+	bool even = false, first = true;
+
+	(void)state;
+	open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
+	step(&s, 1 << 24);
+	while (!err && (piece = hd_teacher_take(&s.teacher))) {
+		size_t snap = 1 + HD_TEACH_HEAD + (size_t)hd_share_rest_bytes(s.a.worker) + HD_TEACH_HEAD;
+		for (uint32_t i = 0; i < 10000 && first; i += 100)        /* of several units: one may be off for all samples */
+			piece->bytes[snap + 4 * i + 2] ^= 0x40;
+		first = false;
+		err = hd_pupil_take(&s.pupil, piece->bytes, piece->len, &even, &diag);
+		hd_teacher_free(piece);
+	}
+	assert_int_equal(err, HD_E_INTEGRITY);
+	assert_false(even);
+	CHECK(strstr(diag.text, "has other bits here than at the member"), "%s", diag.text);
+	close_school(&s);
+}
+
+/* Without room nobody is refused, but it is said. */
+static void without_room_for_a_probe_it_is_said(void **state)
+{
+	struct school s;
+
+	(void)state;
+	for (uint32_t who = 0; who < 3; who++) {
+		open_school(&s, hd_rig_mlp, "optim: {kind: adamw, lr: 1e-2}");
+		if (who)                          /* what a test may do to have it refused */
+			(who == 1 ? s.a : s.b).worker->spec.memory_limit_bytes = 1;
+		step(&s, 1 << 24);
+		learn_all(&s);
+		assert_int_equal(s.evens, 1);
+		assert_int_equal(s.pupil.unprobed, who > 0);
+		close_school(&s);
+	}
 }
 
 static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
@@ -219,6 +267,8 @@ int main(void)
 		cmocka_unit_test(a_pupil_comes_to_the_state_and_follows),
 		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
 		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
+		cmocka_unit_test(a_pupil_of_other_bits_is_refused),
+		cmocka_unit_test(without_room_for_a_probe_it_is_said),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
 		cmocka_unit_test(a_teacher_waits_for_who_lags),
 	};

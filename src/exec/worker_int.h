@@ -216,7 +216,7 @@ struct hd_room {
 };
 HD_MUST_USE enum hd_err hd_memory_fits(const struct hd_memory_terms *terms, const struct hd_room *room, uint32_t ndevices, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_worker_fits(const struct hd_worker *worker, struct hd_diag *diag);      /* of the machine, for the scripts at hand */
-/* work.c: what the ranks `rank[]` of a plan run, one for each device, into buffers of their pools from `first` on. NULL: a list
+/* pass.c computes these. work.c: what the ranks `rank[]` of a plan run, one for each device, into buffers of their pools from `first` on. NULL: a list
  * without virtual nodes. Nothing is taken yet. */
 HD_MUST_USE enum hd_err hd_work_make(struct hd_worker *worker, struct hd_work *work, const struct hd_plan *plan, const uint32_t *rank,
 	struct hd_arena *arena, struct hd_diag *diag);

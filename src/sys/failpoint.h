@@ -77,6 +77,7 @@
 	X(TEACH_BEGIN,          "teach.begin",           false, WORKER,      TEACH,       "when a member begins to teach a learner") \
 	X(TEACH_PIECE,          "teach.piece",           false, WORKER,      TEACH,       "before a piece of the state goes to a learner") \
 	X(LEARN_PIECE,          "learn.piece",           false, WORKER,      TEACH,       "before a learner takes up a piece of the state") \
+	X(LEARN_PROBE,          "learn.probe",           true,  WORKER,      TEACH,       "when a learner has computed the virtual node that it is asked for; holds the digest of its bits") \
 	X(LEARN_DONE,           "learn.done",            false, WORKER,      TEACH,       "when a learner holds the state, before it says so") \
 	X(STORE_BEFORE,         "store.before",          false, COORDINATOR, COORDINATOR, "before the coordinator writes down a decision; an error is that of the write") \
 	X(STORE_AFTER,          "store.after",           false, COORDINATOR, COORDINATOR, "when it is written, before anybody hears of it") \
