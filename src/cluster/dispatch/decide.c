@@ -98,9 +98,10 @@ static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, 
 	return err;
 }
 
-/* The shares that there are stay; asked again at the next boundary. */
+/* The shares that there are stay, or, before there were any, the leases; asked again at the next boundary. */
 static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why, struct hd_diag *diag)
 {
+	d->asked.waits = !d->shared;
 	hd_rounds_stale(d->rounds);
 	d->state = (struct hd_sched_state){ 0 };
 	d->shares = (struct hd_shares){ 0 };

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "tests/check.h"
+#include "cluster/dispatch/int.h"
 
 /* A world without processes: devices on which a worker is or is not, runs that compute, leave, die; a disk that keeps what was stored. The
  * machine can be dropped at any record or order and is built anew from that disk. Nothing here looks at how the machine decides. */
@@ -906,6 +907,38 @@ static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void 
 	finish(&w);
 }
 
+/* Nor does one whose answer is an error. */
+static void an_error_in_place_of_the_first_answer_takes_nothing_away(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 2);
+	submit(&w, 1000000, 1);
+	for (int i = 0; i < 60; i++)
+		pass(&w, 1);
+	CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
+	crash(&w);
+	for (int errors = 0, i = 0; i < 200; i++) {
+		struct hd_dispatch_question *q;
+		compute(&w, 1);
+		w.now_s += 1;
+		look(&w);
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+		if (errors < 3 && (q = hd_dispatch_asks(w.d))) {
+			hd_dispatch_solve(q);
+			q->err = hd_fail(&q->why, HD_E_BUG, "no answer");
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
+			errors++;
+		} else if (hd_dispatch_asks(w.d)) {
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
+		}
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "after %d s and %d errors it lost its devices: %d", i, errors, w.lease[1].state);
+	}
+	CHECK(w.run[1].times_done == 0, "it was run again");
+	finish(&w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -927,6 +960,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away, set_apart, set_within),
 		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
 		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },
 		{ "apart: whatever_happens_no_device_is_in_two_leases_and_every_job_ends", whatever_happens_no_device_is_in_two_leases_and_every_job_ends, set_apart, set_within, NULL },
