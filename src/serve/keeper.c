@@ -22,7 +22,7 @@ struct hd_keeper {
 	struct hd_lock lock;              /* of all below */
 	struct hd_cond changed;
 	bool deciding, quit;
-	int64_t next_ns;                  /* when it speaks */
+	int64_t next_ns;                  /* when it speaks, if a decision is under way: a quarter of a lease after they were asked last */
 	double for_s;
 	struct run *run;                  /* owned */
 	uint32_t nruns, cap;
@@ -107,6 +107,7 @@ void hd_keeper_set(struct hd_keeper *k, double for_s)
 	hd_lock_take(&k->lock);
 	k->for_s = for_s;
 	k->nruns = 0;
+	k->next_ns = hd_clock_now_ns(k->clock) + every_ns(k);
 	hd_lock_give(&k->lock);
 }
 
@@ -124,8 +125,6 @@ static void decide(struct hd_keeper *k, bool begins)
 {
 	hd_lock_take(&k->lock);
 	k->deciding = begins;
-	if (begins)
-		k->next_ns = hd_clock_now_ns(k->clock) + every_ns(k);
 	hd_lock_give(&k->lock);
 	if (begins)
 		hd_cond_wake(&k->changed);        /* at the end it looks by itself */

@@ -4,6 +4,8 @@
  * takes as long as the policy takes. A decision on many jobs must not look like a scheduler that died, so a second thread asks meanwhile.
  *
  * 1. It speaks only between begin and end, and then each quarter of a lease: a daemon that hangs anywhere else is given up by its runs as before.
+ *    The quarter counts from when the runs were asked, by it or, before hd_keeper_set(), by the daemon: many short decisions one after the
+ *    other are as one that is long.
  * 2. It asks the runs of the last hd_keeper_set(); what they answer is not used. It touches nothing else of the daemon.
  *
  * Ownership: create/destroy; texts are copied. Threads: the daemon's. */

@@ -106,11 +106,26 @@ static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
 	hd_keeper_end(keeper);
 }
 
+/* As forty users who ask at once what would be. */
+static void many_short_decisions_are_as_one_that_is_long(void **state)
+{
+	(void)state;
+	hd_keeper_set(keeper, 0.8);
+	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
+	for (int i = 0; i < 2000 && !asked; i++) {
+		hd_keeper_begin(keeper);
+		(void)hears(1, 20000000);
+		hd_keeper_end(keeper);
+	}
+	assert_true(asked > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer, open_all, close_all),
 		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all, close_all),
+		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all, close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
