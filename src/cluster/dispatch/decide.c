@@ -333,6 +333,23 @@ static void set_boundary(struct hd_dispatch *d, bool anybody)
 	while (d->boundary_s <= d->now_s);
 }
 
+/* While nobody says who gets what, all goes on as it is, but for who has a device that is out of service: it is to be left, answer or not. */
+static void leave_what_is_out_of_service(struct hd_dispatch *d)
+{
+	for (uint32_t i = 0; i < d->njobs; i++) {
+		struct live *j = d->job[i];
+		bool out = false;
+		for (uint32_t k = 0; k < j->ntarget; k++)
+			out |= !d->device[j->target[k]].usable;
+		if (!out)
+			continue;
+		dispatch_charge(d, d->now_s);
+		j->run.nmembers = 0;
+		j->ntarget = 0;
+		d->decided = true;
+	}
+}
+
 enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 {
 	bool anybody = count_here(d) > 0;
@@ -354,13 +371,15 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
 			err = d->set.apart ? lay_by(d, diag) : solve(d, diag);
 		d->asked.waits |= d->asked.open && !d->shared;    /* who has a lease keeps it until there are shares that say otherwise */
-		if (d->asked.waits) {             /* all goes on as it is until then */
+		if (d->asked.waits) {
+			leave_what_is_out_of_service(d);
 			set_boundary(d, anybody);
 			return err;
 		}
 		if (!err)
 			err = hd_rounds_next(d->rounds, &round, diag);
 	} else if (d->asked.waits && anybody) {
+		leave_what_is_out_of_service(d);
 		return HD_OK;
 	} else if ((d->came || d->freed) && anybody) {
 		dispatch_charge(d, d->now_s);

@@ -907,6 +907,40 @@ static void who_runs_runs_on_while_a_new_scheduler_asks_its_first_question(void 
 	finish(&w);
 }
 
+/* Nor does it keep anybody on a device that is out of service: so a scheduler that ends, and drains, does end. */
+static void a_device_out_of_service_is_left_while_nobody_answers(void **state)
+{
+	struct world w;
+
+	(void)state;
+	for (int given_up = 0; given_up < 2; given_up++) {
+		begin(&w, "fifo", 2);
+		submit(&w, 1000000, 1);
+		for (int i = 0; i < 60; i++)
+			pass(&w, 1);
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "the job has no devices: %d", w.lease[1].state);
+		crash(&w);
+		for (int i = 0; i < 200; i++) {
+			compute(&w, 1);
+			w.now_s += 1;
+			look(&w);
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
+			if (i == 10 && given_up)
+				give_up(&w);
+			for (uint32_t v = 0; v < DEVICES && i == 50; v++)
+				(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v });
+			CHECK(i >= 50 || w.lease[1].state == HD_LEASE_HELD, "after %d s it lost its devices: %d", i, w.lease[1].state);
+		}
+		CHECK(w.lease[1].state == HD_LEASE_RELEASED, "it stays on a device that is out of service: %d", w.lease[1].state);
+		for (uint32_t v = 0; v < DEVICES; v++)
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE, .device = v, .ok = true });
+		for (int i = 0; i < 100; i++)
+			pass(&w, 1);
+		CHECK(w.lease[1].state == HD_LEASE_HELD, "it did not go on: %d", w.lease[1].state);
+		finish(&w);
+	}
+}
+
 /* Nor does one whose answer is an error. */
 static void an_error_in_place_of_the_first_answer_takes_nothing_away(void **state)
 {
@@ -960,6 +994,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
+		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away, set_apart, set_within),
 		{ "apart: jobs_are_started_run_and_end", jobs_are_started_run_and_end, set_apart, set_within, NULL },
 		{ "apart: a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice", a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice, set_apart, set_within, NULL },
