@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tests/check.h"
 #include "cluster/dispatch/int.h"
+#include "tests/check.h"
 
 /* A world without processes: devices on which a worker is or is not, runs that compute, leave, die; a disk that keeps what was stored. The
  * machine can be dropped at any record or order and is built anew from that disk. Nothing here looks at how the machine decides. */
