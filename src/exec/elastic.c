@@ -211,7 +211,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!e)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
 	*e = (struct hd_elastic){ .spec = spec, .run = spec->run, .worker = hd_run_worker(spec->run), .task = hd_run_task(spec->run),
-		.self = HD_NOBODY, .readmit = HD_NOBODY, .donor = HD_NOBODY };
+		.self = HD_NOBODY, .readmit = HD_NOBODY, .donor = HD_NOBODY, .between = true };
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);

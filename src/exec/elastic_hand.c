@@ -207,6 +207,7 @@ DUTY(finish)
 		return err;
 	(void)HD_FAILPOINT(UPDATE_DONE);
 	e->touched = true;
+	e->between = true;
 	if (done->record.has_digest)
 		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
 	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
@@ -239,7 +240,7 @@ static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t
 static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
 {
 	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
-	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + ((int64_t)e->step_ns > most_ns ? (int64_t)e->step_ns : most_ns);
+	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns : most_ns);
 
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
 		if (learns(&e->taught[i], view))
@@ -250,13 +251,15 @@ DUTY(boundary)
 {
 	if (!d->gathered)
 		(void)HD_FAILPOINT(GATE_BOUNDARY);
-	e->between = true;
 	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) && hd_run_saves(e->run, d->final)) {
 		done->lacks = true;
 		return HD_OK;
 	}
-	wait_for_laggards(e, &e->adopted);
-	teach_all(e, &e->adopted, d->step, teaching_budget(e));
+	if (e->between) {                 /* whoever becomes the scribe in a step has its boundary again, in the midst of it */
+		if (!d->final)            /* what is left is to be saved before the machine goes */
+			wait_for_laggards(e, &e->adopted);
+		teach_all(e, &e->adopted, d->step, teaching_budget(e));
+	}
 	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
 	if (d->gathered)
 		hd_share_drop_slots(e->worker, d->own);

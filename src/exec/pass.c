@@ -206,7 +206,9 @@ enum hd_err hd_share_probe(struct hd_worker *w, uint32_t vn, struct hd_hash *bit
 	struct hd_work work;
 	struct aside aside = { 0 };
 
-	assert(!w->begun && w->share && vn < w->task->job->nvns);
+	assert(w->share && vn < w->task->job->nvns);
+	if (w->begun)
+		return hd_fail(diag, HD_E_REFUSED, "step %lld is under way: its gradients are where a probe would be computed", (long long)w->step);
 	if (hd_lockstep_needed(&w->lockstep))
 		return hd_fail(diag, HD_E_REFUSED, "virtual nodes of this job meet in a step: none can be computed alone");
 	hd_arena_init(&arena, 0);

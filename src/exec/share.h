@@ -89,7 +89,8 @@ HD_MUST_USE enum hd_err hd_share_repair(struct hd_worker *worker, const uint32_t
 
 /* Between two steps: the bits of virtual node vn in step hd_worker_at(), on the state that is here: its gradients and what it says besides.
  * It belongs to no step, and changes nothing that anybody may still ask for; takes as long as the virtual node, and memory as a repair of it
- * would. HD_E_REFUSED: there is not so much memory, or lockstep. */
+ * would. HD_E_REFUSED: there is not so much memory, or lockstep, or a step is
+ * under way. */
 uint32_t hd_share_probed(const struct hd_worker *worker, uint64_t step);        /* which one to ask for: it has samples, and another each step */
 HD_MUST_USE enum hd_err hd_share_probe(struct hd_worker *worker, uint32_t vn, struct hd_hash *bits, struct hd_diag *diag);
 

@@ -836,6 +836,8 @@ static void a_step_that_is_not_finished_leaves_the_state_of_its_beginning(void *
 	exchange_leaves(&c);
 	finish(&c, "begun again");
 	begin(&c);
+	struct hd_hash bits;
+	assert_int_equal(hd_share_probe(c.at[0].worker, 0, &bits, &diag), HD_E_REFUSED);
 	for (uint32_t m = 0; m < 2; m++) {        /* a scribe may save before a step that was begun and given up */
 		float *first = hd_worker_state(c.at[m].worker)->entry[0].at, was = *first;
 		CHECK(hd_worker_is_as_told(c.at[m].worker), "member %u, in the step", m);

@@ -3,7 +3,7 @@
  * The *teacher* is a member. At boundaries alone (nobody writes the state then) it copies some buckets of its state into
  * a queue; of buckets that it has handed over it adds, boundary by boundary, the sums of the step that was finished.
  * The *pupil* puts snaps where they belong and lets the ordinary update run over the sums, bucket by bucket, with the
- * scalars of the step. When every bucket was handed over, the pupil holds X_step and follows. No member waits for it.
+ * scalars of the step. When every bucket was handed over, the pupil holds X_step and follows. Members wait for it no longer than rule 2 says.
  *
  * What goes over the wire is one stream of records, in pieces of at most HD_TEACH_PIECE bytes that the pupil asks for. A piece begins with a
  * byte: more of the stream, or the word that the teacher gives up, which may come in the middle of a record. A record is
@@ -17,7 +17,7 @@
  *    before, REST); then SNAPs of X_s; once all are handed over EVEN, the first time after PROBE.
  * 2. A boundary copies at most `budget` bytes of snaps, at least one group that changes together; nothing while the
  *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then the teacher gives up.
- *    Before that whoever teaches waits at each boundary, ere more is put in, for as long as a step took and T/8 at least: who is
+ *    Before that whoever teaches waits at each boundary, ere more is put in, for as long as its part of a step took to compute and T/8 at least: who is
  *    slower than the steps are comes to an end too, at the members' cost.
  * 3. The pupil takes nothing that it does not expect: another order, length or index is HD_E_PROTOCOL.
  * 4. The pupil computes the virtual node of PROBE too: with the same program, on the same samples, from what it was taught. Other bits are
