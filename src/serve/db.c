@@ -91,14 +91,18 @@ static enum hd_err check_pages(struct hd_db *db, struct hd_diag *diag)
 	return err;
 }
 
+enum { PATIENCE_MS = 5000 };
+
 enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind, struct hd_diag *diag)
 {
 	*db = (struct hd_db){ .kind = kind };
 	int code = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
 	enum hd_err err = code ? hd_db_fail(db, code, "open", diag) : HD_OK;
 
-	if (!err)
+	if (!err) {
 		sqlite3_db_config(db->at, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_busy_timeout(db->at, PATIENCE_MS);
+	}
 	if (!err)
 		err = recognise(db, diag);
 	if (!err)

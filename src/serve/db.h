@@ -1,7 +1,8 @@
 /* db.h -- an SQLite file that is one process's: opened, known as ours, locked, sound. For store.h and jobs.h.
  *
  * 1. A file of another program is refused before anything is written to it, not even by a pragma; so is one of a later version.
- * 2. The lock is held from open to close or the end of the process (locking_mode EXCLUSIVE): a second opener gets HD_E_AGAIN at once.
+ * 2. The lock is held from open to close or the end of the process (locking_mode EXCLUSIVE): a second opener waits 5 s and gets HD_E_AGAIN. It
+ *    waits because who was killed holds its lock until its last write is on the disk.
  * 3. A commit is on the disk when it returns (WAL, synchronous = FULL).
  *
  * Ownership: open/close; the kind is borrowed. Threads: one. May block for an fsync. */

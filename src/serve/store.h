@@ -6,7 +6,7 @@
  *
  * 1. hd_store_put() returns after the record is on the disk (WAL, synchronous = FULL).
  * 2. One process at a time: the file is locked while it is open, and the system frees the lock when the
- *    process dies, whichever way. A second opener gets HD_E_AGAIN at once. That lock is the
+ *    process dies, whichever way. A second opener waits as db.h says and gets HD_E_AGAIN. That lock is the
  *    coordinator's role; no lease and no timer decides it.
  * 3. Each open raises the *term*, a number that rises with every coordinator of the run.
  * 4. Membership, plan and decision records only: never one a step.
