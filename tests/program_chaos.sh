@@ -119,6 +119,28 @@ if ! $points; then
 	echo "skip: this build has no failpoints"
 fi
 
+# a job whose steps are over at once is slowed down: who only says how many kills gets them all, and folders of their own
+cat >short.yaml <<END
+job: {name: short, seed: 5, steps: 90}
+model: {use: "builtin:mlp", args: {input: [1, 4, 4], hidden: [16], classes: 3}}
+data: {kind: synthetic, count: 100}
+batch: {global: 16, virtual_nodes: 4}
+optim: {kind: sgd, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+eval: {every: 0}
+workers: {detect: 250 ms}
+END
+for n in '' -2; do
+	expect 0 heddle chaos run short.yaml --seed 3 --kills 10 --json
+	says '"steps":90'                # as many as the job has
+	says '"identical":true'
+	[ "$(number pace_ms)" -gt 0 ] || failed "a run that would be over at once is not slowed down: $(cat out)"
+	[ "$(number kills)" -ge 10 ] || failed "$(number kills) of 10 kills: $(cat out)"
+	expect 0 heddle ckpt diff runs/chaos$n/chaos runs/chaos$n/undisturbed
+done
+expect 0 heddle run short.yaml -s workers.pace=50ms --workers 2 --devices 1 --steps 20 --out paced -q
+tail -n 1 paced/metrics.ndjson | grep -o '"t":[0-9.]*' | awk -F: '{ exit !($2 >= 20 * 0.05) }' || failed "20 steps of at least 50 ms: $(tail -n 1 paced/metrics.ndjson)"
+passed "each kill has its turn in a job whose steps are over at once"
+
 # three steps are over before so many have had their turn
 expect 1 heddle chaos run job.yaml --seed 1 --kills 4000 --faults scale=0 --steps 3 --workers 1 --out brief
 says 'of 4000 that were planned ('

@@ -13,6 +13,7 @@
  * part of a step's time), whom (any process, the coordinator too), what. */
 
 enum { HD_CHAOS_WORKERS = 3, HD_CHAOS_KILLS = 20, HD_CHAOS_STEPS = 200, HD_CHAOS_MOST = 4096 };
+enum { HD_CHAOS_PACE_MS = 1000 };
 
 struct chaos {
 	struct hd_trial trial;
@@ -25,6 +26,7 @@ struct chaos {
 	struct hd_job *job;
 	struct hd_samples_found samples;
 	bool exact;                       /* each data epoch took each sample once */
+	bool named;                       /* the user said how many of the other kinds */
 };
 
 /* ---- what is to happen ---- */
@@ -37,10 +39,9 @@ static int by_step(const void *a, const void *b)
 }
 
 /* "pause=3,net=5": how many of each kind, in place of a tenth of the kills. */
-static enum hd_err count_kinds(struct chaos *c, const char *text, uint32_t kills)
+static enum hd_err count_kinds(struct chaos *c, const char *text, uint32_t kills, struct hd_diag *diag)
 {
-	struct hd_diag *diag = &c->trial.cmd->diag;
-
+	c->named = text;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		c->count[k] = text || (hd_fault_orders(k) && !hd_failpoint_built()) ? 0 : kills / 10;
 	c->count[HD_FAULT_KILL] = kills;
@@ -67,7 +68,16 @@ static void draw(const struct chaos *c, uint32_t i, enum hd_fault_kind kind, str
 	const struct hd_philox v = hd_philox((const uint32_t[4]){ i, 1, 0, 0 }, hd_philox_key(c->seed, HD_RNG_USER));
 
 	hd_fault_draw(fault, kind, (const uint32_t[4]){ w.word[2], w.word[1], v.word[0], v.word[1] }, c->nworkers + 1, c->npoints, c->detect_ns);
-	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2);
+	fault->step = 1 + w.word[0] % (c->trial.nsteps - 2 - c->trial.nsteps / 8);        /* the last steps are for who comes late */
+}
+
+/* Steps that would be over before their faults are made longer, so that each fault has 1.5 T on average: what a loss is noticed and mended
+ * in, and somebody new has come. */
+static uint64_t pace_ms(const struct chaos *c)
+{
+	double ms = 1.5e-6 * (double)c->detect_ns * c->nfaults / (double)c->trial.nsteps;
+
+	return ms < HD_CHAOS_PACE_MS ? (uint64_t)ms : HD_CHAOS_PACE_MS;
 }
 
 /* With --points N each named place comes N times, in an order that is drawn; in the first half of the run, for some are met late. */
@@ -92,6 +102,7 @@ static enum hd_err plan(struct chaos *c)
 			}
 		}
 	qsort(c->fault, c->nfaults, sizeof *c->fault, by_step);
+	c->trial.pace_ms = pace_ms(c);
 	return HD_OK;
 }
 
@@ -186,6 +197,7 @@ static void print_json(const struct chaos *c, const struct hd_trial_end *end)
 
 	hd_json_put_u64(w, "seed", c->seed);
 	hd_json_put_i64(w, "steps", (int64_t)t->nsteps);
+	hd_json_put_i64(w, "pace_ms", (int64_t)t->pace_ms);
 	hd_json_put_i64(w, "kills", c->faults.done[HD_FAULT_KILL] + c->faults.done[HD_FAULT_POINT]);
 	hd_json_put_i64(w, "coordinators", c->faults.coordinators);
 	for (uint32_t k = HD_FAULT_POINT; k < HD_FAULTS; k++) {
@@ -300,46 +312,59 @@ static enum hd_err count_samples(struct chaos *c)
 	return err;
 }
 
-/* Equal states after fewer faults than were asked for: not what was asked for. */
+/* Equal states after fewer faults than were asked for: not what was asked for. Kinds that nobody named are told, no more. */
 static enum hd_err all_planned(const struct chaos *c)
 {
-	return !missed_all(c) ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_AGAIN, "%u of %u planned faults did not happen, though the states are equal: "
-		"give it more --steps", missed_all(c), c->nfaults);
+	uint32_t n = c->named || c->each_point ? missed_all(c) : missed(c, HD_FAULT_KILL);
+
+	return !n ? HD_OK : hd_fail(&c->trial.cmd->diag, HD_E_AGAIN, "%u of %u planned faults did not happen, though the states are equal: "
+		"give it more --steps", n, c->nfaults);
+}
+
+/* Steps: 200, or as many as the job has, where nobody says. */
+static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd, uint64_t *nsteps)
+{
+	const struct hd_args *args = &cmd->args;
+	const uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
+	const uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
+	const uint64_t most = c->job->value[HD_JOB_STEPS].is_none ? UINT64_MAX : (uint64_t)hd_job_int(c->job, HD_JOB_STEPS);
+
+	c->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
+	c->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
+	*nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS < most ? HD_CHAOS_STEPS : most;
+	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_OF_RUNS || *nsteps < 3)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least 3 steps",
+			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_OF_RUNS);
+	if (*nsteps > most)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--steps %llu: the job has %llu (job.steps)", (unsigned long long)*nsteps, (unsigned long long)most);
+	c->detect_ns = hd_job_int(c->job, HD_JOB_DETECT);
+	c->each_point = (uint32_t)points;
+	c->npoints = hd_job_int(c->job, HD_JOB_SYNC) == HD_SYNC_SHARDED ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
+	return count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills, &cmd->diag);
 }
 
 static enum hd_err prepare(struct chaos *c, struct hd_cmd *cmd)
 {
 	const struct hd_args *args = &cmd->args;
-	const char *parent = args->has[HD_OPT_OUT] ? args->text[HD_OPT_OUT] : "runs/chaos";
-	uint64_t kills = args->has[HD_OPT_KILLS] ? args->count[HD_OPT_KILLS] : HD_CHAOS_KILLS;
-	uint64_t points = args->has[HD_OPT_POINTS] ? args->count[HD_OPT_POINTS] : 0;
-	uint64_t nsteps = args->has[HD_OPT_STEPS] ? args->count[HD_OPT_STEPS] : HD_CHAOS_STEPS;
-	struct hd_job *job = c->job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	bool needs = points > 0;
+	char parent[HD_RUN_PATH];
+	uint64_t nsteps = 0;
 
-	c->seed = args->has[HD_OPT_SEED] ? args->count[HD_OPT_SEED] : 1;
-	c->nworkers = args->has[HD_OPT_WORKERS] ? (uint32_t)args->count[HD_OPT_WORKERS] : HD_CHAOS_WORKERS;
-	if (!job)
+	c->job = hd_arena_take(&cmd->arena, 1, sizeof *c->job);
+	if (!c->job)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the job");
-	if (c->nworkers < 1 || c->nworkers > HD_LIVE_WORKERS / 2 || kills > HD_CHAOS_MOST || points > HD_CHAOS_MOST / HD_FP_OF_RUNS || nsteps < 3)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "from 1 to %d workers, at most %d kills, at most %d deaths at each place, at least 3 steps",
-			HD_LIVE_WORKERS / 2, HD_CHAOS_MOST, HD_CHAOS_MOST / HD_FP_OF_RUNS);
-	c->trial.cmd = cmd;
-	enum hd_err err = count_kinds(c, args->has[HD_OPT_FAULTS] ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills);
-	c->trial.cmd = NULL;
+	enum hd_err err = hd_session_job(cmd, args->pos[0], c->job, NULL, NULL);
 	if (!err)
-		err = hd_session_job(cmd, args->pos[0], job, NULL, NULL);
-	if (!err && !job->value[HD_JOB_STEPS].is_none && (uint64_t)hd_job_int(job, HD_JOB_STEPS) < nsteps)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--steps %llu: the job has %lld (job.steps)", (unsigned long long)nsteps,
-			(long long)hd_job_int(job, HD_JOB_STEPS));
+		err = how_much(c, cmd, &nsteps);
+	if (args->has[HD_OPT_OUT])
+		snprintf(parent, sizeof parent, "%.400s", args->text[HD_OPT_OUT]);
+	else
+		hd_trial_folder(cmd, "chaos", parent);
 	if (!err)
 		err = hd_trial_init(&c->trial, cmd, args->pos[0], parent, nsteps);
 	if (err)
 		return err;
 	c->trial.samples = true;
-	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
-	c->each_point = (uint32_t)points;
-	c->npoints = hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_SHARDED ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
+	bool needs = c->each_point > 0;
 	for (uint32_t k = 0; k < HD_FAULTS; k++)
 		needs |= hd_fault_orders(k) && c->count[k];
 	err = hd_fault_init(&c->faults, &c->trial, c->detect_ns, needs);

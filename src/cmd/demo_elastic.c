@@ -194,18 +194,9 @@ static void print_end(const struct story *s, const struct hd_trial_end *end)
 
 static enum hd_err prepare(struct story *s, struct hd_cmd *cmd)
 {
-	const char *parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
 	char dir[HD_RUN_PATH];
-	struct hd_stat stat;
 
-	for (uint32_t n = 1;; n++) {
-		char number[16] = "";
-		if (n > 1)
-			snprintf(number, sizeof number, "-%u", n);
-		snprintf(dir, sizeof dir, "%.400s/runs/demo-elastic%s", parent, number);
-		if (hd_fs_stat(&cmd->fs, dir, &stat, NULL))
-			break;
-	}
+	hd_trial_folder(cmd, "demo-elastic", dir);
 	snprintf(s->path, sizeof s->path, "%.480s/demo.yaml", dir);
 	enum hd_err err = hd_trial_init(&s->trial, cmd, s->path, dir, HD_DEMO_STEPS);
 	return err ? err : hd_file_write_atomic(&cmd->fs, s->path, job, strlen(job), &cmd->diag);

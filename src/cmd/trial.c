@@ -5,7 +5,7 @@
 #include "sys/signal.h"
 #include "exec/ckpt.h"
 
-enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 10 };
+enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 12 };
 #define HD_TRIAL_ANSWER_NS INT64_C(1000000000)
 #define HD_TRIAL_GAP_NS INT64_C(1000000000)
 #define HD_TRIAL_RUIN_NS INT64_C(5000000000)
@@ -23,6 +23,17 @@ enum hd_err hd_trial_init(struct hd_trial *t, struct hd_cmd *cmd, const char *jo
 	snprintf(t->dir, sizeof t->dir, "%.400s/chaos", parent);
 	snprintf(t->twin_dir, sizeof t->twin_dir, "%.400s/undisturbed", parent);
 	return hd_fs_mkdirs(&cmd->fs, parent, &cmd->diag);
+}
+
+void hd_trial_folder(struct hd_cmd *cmd, const char *name, char dir[HD_RUN_PATH])
+{
+	const char *parent = cmd->args.has[HD_OPT_DIR] ? cmd->args.text[HD_OPT_DIR] : ".";
+	struct hd_stat stat;
+	uint32_t n = 1;
+
+	snprintf(dir, HD_RUN_PATH, "%.400s/runs/%s", parent, name);
+	while (!hd_fs_stat(&cmd->fs, dir, &stat, NULL))
+		snprintf(dir, HD_RUN_PATH, "%.400s/runs/%s-%u", parent, name, ++n);
 }
 
 enum hd_err hd_trial_visit(struct hd_trial *t, struct hd_cmd *cmd, const char *dir)
@@ -48,7 +59,7 @@ static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, 
 {
 	const bool again = !strcmp(verb, "resume");
 	const char *argv[HD_TRIAL_ARGS] = { "/proc/self/exe", verb, again ? out : t->job, "-q", "--devices", devices };
-	char steps[24];
+	char steps[24], pace[48];
 	uint32_t n = 6;
 
 	if (!again) {
@@ -61,6 +72,11 @@ static enum hd_err start(struct hd_trial *t, const char *verb, const char *out, 
 	if (workers) {
 		argv[n++] = "--workers";
 		argv[n++] = workers;
+	}
+	if (t->pace_ms && workers && !again) {
+		snprintf(pace, sizeof pace, "workers.pace=%llu ms", (unsigned long long)t->pace_ms);
+		argv[n++] = "-s";
+		argv[n++] = pace;
 	}
 	for (uint32_t i = 0; i < t->cmd->args.nsets && !again; i++) {
 		argv[n++] = "-s";

@@ -27,6 +27,7 @@ struct hd_trial {
 	bool heard;                       /* at the last look */
 	bool ours;                        /* it was started here: it ends with the trial, and is started again when all of it died */
 	bool samples;                     /* it keeps a record of its samples (exec/samples.h) */
+	uint64_t pace_ms;                 /* of its workers (workers.pace), unless the user says another */
 	uint32_t workers, resumed;
 	const char *devices;
 	int64_t coordinator;              /* its process; 0: not known */
@@ -37,6 +38,8 @@ struct hd_trial {
 
 /* Folders PARENT/chaos and PARENT/undisturbed; PARENT must not be there yet. */
 HD_MUST_USE enum hd_err hd_trial_init(struct hd_trial *trial, struct hd_cmd *cmd, const char *job, const char *parent, uint64_t nsteps);
+/* The first of runs/NAME, runs/NAME-2, ... under the parent of runs that is not there yet. */
+void hd_trial_folder(struct hd_cmd *cmd, const char *name, char dir[HD_RUN_PATH]);
 /* A run of somebody's, that goes on: looked at, never ended. */
 HD_MUST_USE enum hd_err hd_trial_visit(struct hd_trial *trial, struct hd_cmd *cmd, const char *dir);
 void hd_trial_finish(struct hd_trial *trial);             /* ends the run if it goes on; takes zeroed ones */

@@ -63,8 +63,9 @@ const struct hd_verb hd_verbs[] = {
 	  "(SIGSTOP, SIGCONT), processes slowed, links cut, dumb or late, disks full, failing or slow, deaths at named places, other\n"
 	  "numbers of workers. What, when and whom is drawn from --seed. Exit 0 only if both runs end with the same bits, and the run\n"
 	  "recorded each sample once in each data epoch (heddle data verify); 5 if not, if no step is committed for a minute, or if --points\n"
-	  "was asked for and a place had fewer deaths. If all processes died, the run is resumed. The run directories stay: --out DIR (default\n"
-	  "runs/chaos) holds chaos and undisturbed.",
+	  "was asked for and a place had fewer deaths; 1 if kills, or faults of a kind that --faults names, had no turn. Steps that would be\n"
+	  "over before their faults are made longer (workers.pace). If all processes died, the run is resumed. The run directories stay:\n"
+	  "--out DIR (default runs/chaos, chaos-2, ...) holds chaos and undisturbed.",
 	  OPTS(HD_OPT_SEED, HD_OPT_KILLS, HD_OPT_POINTS, HD_OPT_FAULTS, HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_DEVICES, HD_OPT_OUT, HD_OPT_SET),
 	  hd_cmd_chaos_run, "program_chaos.sh" },
 	{ "chaos kill", "RUN", 1, 1, "kill processes of a run that goes on with workers",

@@ -215,6 +215,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	e->nbuckets = hd_layout_nbuckets(&e->task->layout);
 	e->copies = hd_job_copies(e->task->job);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);
+	e->pace_ns = hd_job_int(e->task->job, HD_JOB_PACE);
 	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
 		e->taught[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);

@@ -146,6 +146,8 @@ DUTY(compute)
 		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
 	if (err)
 		return err;
+	if (own)
+		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
 	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
 	hd_relay_leaves(&e->relay, d->pass);
 	(void)HD_FAILPOINT(COMPUTE_AFTER);

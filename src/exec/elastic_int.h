@@ -79,6 +79,7 @@ struct hd_elastic {
 	const struct hd_task *task;
 	uint32_t nbuckets, copies;        /* copies: of sharded state; 0: replicated */
 	int64_t detect_ns;                /* T */
+	int64_t pace_ns;                  /* workers.pace */
 
 	/* the wire's */
 	struct hd_loop loop;
