@@ -30,6 +30,30 @@ expect 0 heddle resume other -s optim.lr=0.5 --new-semantics -q
 expect 5 heddle ckpt diff other whole-mlp
 passed "a changed result key is refused, and taken with --new-semantics"
 
+# killed before its first checkpoint, as one process and as several
+sed 's/steps: [0-9]*/steps: 100000000/' mlp.yaml >early.yaml
+train run early.yaml --steps 50 --out undisturbed
+some_steps() { [ "$(wc -l <early/metrics.ndjson)" -ge 5 ]; } 2>/dev/null
+for workers in '' '--workers 2 --devices 1'; do
+	rm -rf early
+	"$HEDDLE_BIN" run early.yaml $workers -s checkpoint.every=3600s -s workers.detect=250ms --out early -q 2>log &
+	await some_steps || failed "no steps: $(cat log)"
+	kill -9 $! $(heddle status early --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2) 2>/dev/null || true
+	await not answers_now early || failed "somebody coordinates what was killed"
+	sleep 1                           # who is left has ended
+	[ -z "$(ls early/ckpt)" ] || failed "a checkpoint so early: $(ls early/ckpt)"
+	expect 3 heddle resume early --from 3
+	expect 0 heddle resume early $workers --steps 50
+	says 'ended before its first checkpoint'
+	same "$(heddle ckpt digest early)" "$digest" "a run that was killed before its first checkpoint, $workers"
+done
+rm -rf early
+train run early.yaml --steps 3 --out early
+rm -rf early/ckpt
+expect 3 heddle resume early
+says 'is gone: bring it back'
+passed "a run that was killed before its first checkpoint goes on at step 0; one whose checkpoints are gone is refused"
+
 expect 3 heddle resume nowhere
 says 'not a run directory'
 passed "what is no run is refused"

@@ -129,12 +129,6 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	return err;
 }
 
-static void bad_checkpoint(void *user, const char *folder, const char *why)
-{
-	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
-	hd_rundir_event(user, "checkpoint_bad", 0, "");
-}
-
 enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
@@ -161,7 +155,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	if (!err) {
 		hd_ui_init(&ui, cmd);
 		options.watch = hd_ui_watch(&ui);
-		err = hd_ckpt_find(&cmd->fs, cmd->args.pos[0], from, &info, bad_checkpoint, &dir, &cmd->diag);
+		err = hd_session_newest(cmd, &dir, job, from, &info);
 	}
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
@@ -169,12 +163,12 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 		return conduct(cmd, job, &dir, info.step);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
-	if (!err)
+	if (!err && *info.folder)
 		err = hd_run_restore(run, info.folder, cmd->args.has[HD_OPT_NEW_SEMANTICS], &cmd->diag);
-	if (!err) {
+	if (!err && *info.folder)
 		hd_ui_say(&ui, ">> resumed at step %llu from %s", (unsigned long long)info.step, info.folder);
+	if (!err)
 		err = hd_session_train(cmd, &ui, run, &dir);
-	}
 	hd_run_destroy(run);
 	hd_rundir_close(&dir);
 	return err;

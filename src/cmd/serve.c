@@ -24,12 +24,6 @@ static enum hd_err new_key(struct hd_cmd *cmd)
 
 /* ---- one run ---- */
 
-static void bad_checkpoint(void *user, const char *folder, const char *why)
-{
-	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
-	hd_rundir_event(user, "checkpoint_bad", 0, "");
-}
-
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken over as it stands. */
 static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held, struct hd_team_end *end)
 {
@@ -48,8 +42,8 @@ static enum hd_err conduct(struct hd_cmd *cmd, struct hd_rundir *dir, const stru
 		err = hd_signal_install(&cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_WORKERS]) {
 		order.target = (uint32_t)cmd->args.count[HD_OPT_WORKERS];
-		if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, bad_checkpoint, dir, NULL))
-			order.step = info.step;
+		err = hd_session_newest(cmd, dir, job, UINT64_MAX, &info);
+		order.step = info.step;
 	}
 	return err ? err : hd_team_conduct(cmd, job, dir, &order, end);
 }

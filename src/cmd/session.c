@@ -380,6 +380,33 @@ enum hd_err hd_session_job_of(struct hd_cmd *cmd, const char *path, struct hd_jo
 	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s is no run: neither it nor what holds it has a job.resolved.json", path);
 }
 
+static void bad_checkpoint(void *user, const char *folder, const char *why)
+{
+	fprintf(stderr, "!! %s is refused: %s; trying the next older one\n", folder, why);
+	hd_rundir_event(user, "checkpoint_bad", 0, "");
+}
+
+enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job, uint64_t from, struct hd_ckpt_info *info)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_ckpt_find(&cmd->fs, dir->path, from, info, bad_checkpoint, dir, &diag);
+	char parent[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	if (err != HD_E_NOTFOUND || from != UINT64_MAX)
+		return err ? hd_fail(&cmd->diag, err, "%s", diag.text) : HD_OK;
+	err = hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, &diag);
+	if (!err && hd_fs_stat(&cmd->fs, parent, &stat, NULL))
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s, where the checkpoints of %s were to lie, is gone: bring it back, or begin the job anew "
+			"with `heddle run %s/job.yaml`", parent, dir->path, dir->path);
+	if (err && err != HD_E_NOTFOUND)
+		return hd_fail(&cmd->diag, err, "%s", diag.text);
+	*info = (struct hd_ckpt_info){ .step = 0 };
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> %s ended before its first checkpoint: it goes on at step 0\n", dir->path);
+	return HD_OK;
+}
+
 enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_session *s)
 {
 	struct hd_run_options options = { .quiet_disk = true };

@@ -24,7 +24,7 @@ const struct hd_verb hd_verbs[] = {
 	{ "run", "JOB", 0, 1, "train a job here", run_more,
 	  OPTS(RUN_OPTS, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_SHOW_CONFIG, HD_OPT_NEW), hd_cmd_run, "program_run.sh" },
 	{ "resume", "RUN", 1, 1, "continue a run from its newest whole checkpoint, bit for bit",
-	  "A checkpoint that is damaged is reported and the next older one is taken.",
+	  "A checkpoint that is damaged is reported and the next older one is taken. A run that ended before its first one begins at step 0.",
 	  OPTS(RUN_OPTS, HD_OPT_FROM, HD_OPT_NEW_SEMANTICS), hd_cmd_resume, "program_resume.sh" },
 	{ "eval", "RUN", 1, 1, "loss and accuracy of a run's newest checkpoint on a split",
 	  "RUN is a run directory or a checkpoint folder. The metric has the same bits on any number of devices.",
