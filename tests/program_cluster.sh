@@ -129,6 +129,33 @@ same "$(number digest)" "$(heddle ckpt digest drained)" "digest of a job that co
 ends
 passed "a scheduler that drains leaves checkpoints, and the next one goes on"
 
+# Who drains waits for runs that do not leave; to be told once more is to end at once. A job of at least two devices asks for two.
+serve --policy fifo --round 2
+submit long.yaml pair '"min":2,"scale":1'
+says 'scale is from min to max'
+submit long.yaml pair '"min":2'
+id=$(number id)
+ask "/v1/jobs/$id"
+same "$(number scale)" 2 "devices of a job that takes two at least"
+post "/v1/jobs/$id/cancel" '{}'
+submit long.yaml stands
+id=$(number id)
+reach "$id" running
+read -r _ _ who _ <"$dir/runs/$id-tiny/seat"
+kill -STOP "$who"
+post /v1/stop '{"drain":true}'
+sleep 1
+kill -0 "$pid" 2>/dev/null || failed "the scheduler did not wait for job $id to leave"
+post /v1/stop '{}'
+for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+kill -0 "$pid" 2>/dev/null && failed "a scheduler that drains, and was told to stop once more, goes on"
+kill -CONT "$who"
+serve --policy fifo --round 2
+post "/v1/jobs/$id/cancel" '{}'
+reach "$id" cancelled
+ends
+passed "a drain that takes too long is ended by another stop"
+
 # ---- shares of time, and a scheduler that dies ----
 
 policy=las

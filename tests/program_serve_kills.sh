@@ -132,6 +132,14 @@ after=$(asks job1.yaml)
 await is_in "$after" done || failed "job $after does not end under the policy that was posted: $(cat out)"
 same "$(number digest)" "${want[1]}" "digest of a job that ran under the policy that was posted"
 sed '1,/"open":"sjf"/d' "$dir/decisions.ndjson" | grep -q GIVE_UP && failed "the new policy waited for the old one"
+machines=$(grep -c '"open":' "$dir/decisions.ndjson")
+post /v1/policy '{"policy":"sjf"}'
+same "$(number policy)" sjf "policy after the same was posted again"
+same "$(grep -c '"open":' "$dir/decisions.ndjson")" "$machines" "machines after the policy that decides was posted"
+post /v1/policy '{"policy":"fifo"}'       # its thread is still in the question of before
+ask /v1/status
+number late | grep -q '^policy fifo is still in a question of before' || failed "status says of a policy that is not asked: $(cat out)"
+post /v1/policy '{"policy":"sjf"}'
 kill "$pid"
 await dead || failed "the scheduler waits for a policy that does not come to an end"
 passed "a policy that is posted meanwhile takes over"

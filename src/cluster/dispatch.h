@@ -32,9 +32,10 @@
  *    of those that left are dropped, those that came have none until the next answer, and everything that changed is asked about again. An
  *    answer is a function of its snapshot and of those before it, so rule 9 holds whoever solved it, and when.
  *
- * 11. Whoever solves may give up (GIVE_UP): what runs keeps its devices, waiting jobs wait for the next boundary, where the policy is asked
- *    anew, without memory of its earlier answers. The question lives on by itself, as long as it is held: a thread that is in it is not killed,
- *    and touches nothing of the machine. The log has a line for it, so a replay gives up there and solves nothing.
+ * 11. Whoever solves may give up (GIVE_UP): rounds go on with the shares that there are, or, before there were any, who has a lease keeps it
+ *    but for devices out of service; who has no share waits. At the next boundary the policy is asked anew, of a snapshot of that time, without
+ *    memory of its earlier answers. The question lives on by itself, as long as it is held: a thread that is in it is not killed, and touches
+ *    nothing of the machine. The log has a line for it, so a replay gives up there and solves nothing.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold until the next call; one
  * thread at a time. */
@@ -64,6 +65,7 @@ struct hd_dispatch_setting {
 	const struct hd_dispatch_type *type;      /* sorted by name; devices are numbered through */
 	double began_s;                           /* zero of the boundaries; below 0: the first arrival is */
 	bool apart;                               /* rule 10 */
+	size_t policy_bytes;                      /* of memory for one answer, beyond which the policy refuses; 0: 1 GiB */
 };
 
 /* Stored by name.
@@ -180,7 +182,8 @@ HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const 
 	struct hd_diag *diag);
 /* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is refused would stop the
  * decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
-HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
+	struct hd_diag *diag);
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
 HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);
@@ -225,11 +228,11 @@ struct hd_dispatch_why {
 	struct hd_dispatch_why_type type[HD_DISPATCH_TYPES];
 };
 /* `what_if`: asks the policy again, which takes a while. HD_E_NOTFOUND. */
-HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s, bool what_if, struct hd_dispatch_why *why,
-	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s, bool what_if, const atomic_bool *stop,
+	struct hd_dispatch_why *why, struct hd_diag *diag);
 
-/* What the policy would be asked at the last step, and its setting: for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. */
-HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, struct hd_arena *arena, struct hd_policy_setting *setting,
+/* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
 	struct hd_sched_state *state, struct hd_diag *diag);
 /* The setting of a policy that a live scheduler can have. HD_E_INVAL. */
 HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting, struct hd_diag *diag);

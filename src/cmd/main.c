@@ -80,6 +80,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "heddle: standard output could not be written\n");
 		code = hd_err_exit(HD_E_IO);
 	}
+	if (cmd.leave_at_once) {
+		(void)fflush(stderr);
+		_Exit(code);
+	}
 	hd_arena_finish(&cmd.arena);
 	return code;
 }

@@ -172,7 +172,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	if (!err)
 		say(cmd, "serve", 0, dir);
 	if (!err)
-		err = hd_daemon(&spec, &cmd->diag);
+		err = hd_daemon(&spec, &cmd->leave_at_once, &cmd->diag);
 	hd_pools_close(pools);
 	return err;
 }

@@ -23,6 +23,7 @@ struct hd_cmd {
 	struct hd_clock clock;
 	struct hd_diag  diag;
 	bool rewrite, colour;             /* stderr is a terminal that may be rewritten, coloured */
+	bool leave_at_once;               /* a thread is still at work: the process ends without destructors */
 };
 
 struct hd_verb {

@@ -113,9 +113,9 @@ static bool has_records(const struct hd_dispatch_outs *outs)
 static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *event, const struct hd_jobs_card *card, const char *digest, struct hd_diag *diag)
 {
 	struct hd_dispatch_outs outs;
-	hd_keeper_begin(d->keeper);
+	(void)hd_keeper_begin(d->keeper, INT64_MAX);
 	enum hd_err err = hd_dispatch_step(d->dispatch, event, daemon_now_s(d), &outs, diag);
-	hd_keeper_end(d->keeper);
+	(void)hd_keeper_end(d->keeper);
 
 	if (err == HD_E_INVAL || err == HD_E_NOTFOUND)
 		return err;
@@ -167,7 +167,7 @@ static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *ca
 	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET || r->fits[row->max != 0][row->scale])
 		return HD_OK;
 	r->fits[row->max != 0][row->scale] = true;
-	enum hd_err err = hd_dispatch_fits(r->dispatch, row, r->now_s, &why);
+	enum hd_err err = hd_dispatch_fits(r->dispatch, row, r->now_s, NULL, &why);
 	return err ? hd_fail(diag, err, "job %llu (%s), of %u devices: %s. Serve with another policy until it is over", (unsigned long long)row->id,
 		card->name, row->scale, why.text) : HD_OK;
 }
@@ -414,7 +414,7 @@ static bool is_done(struct hd_daemon *d, bool wished)
 		return true;
 	if (!wished && !d->stopping)
 		return false;
-	if (!d->spec->drain && !d->draining)
+	if (d->at_once || (!d->spec->drain && !d->draining))
 		return true;
 	daemon_drain(d);
 	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++)
@@ -460,11 +460,12 @@ static void serve(struct hd_daemon *d)
 	}
 }
 
-enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
+enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct hd_diag *diag)
 {
 	struct hd_daemon *d = hd_alloc(sizeof *d);
 	uint32_t nopen = 0;
 
+	*lives_on = false;
 	if (!d)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a scheduler");
 	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock };
@@ -508,6 +509,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag)
 	for (uint32_t i = 0; i < nopen; i++)
 		spec->front[i].ops->close(spec->front[i].self);
 	bool alone = daemon_end_policies(d);
+	*lives_on = !alone;
 	if (alone)
 		hd_loop_finish(&d->loop);
 	(void)!hd_file_close(&d->log_file, NULL);

@@ -27,12 +27,14 @@
  *    commits and leaves with exit code 75. Who restarts the scheduler later finds it queued. Each question says how long from now on.
  *    While the scheduler decides, which may take long, another thread puts those questions (keeper.h).
  *
- * 9. A policy that does not answer for as long as a lease lasts (8) is given up: jobs keep what they have, `status`, the events and
+ * 9. A policy that does not answer for as long as a lease lasts (8) is given up: the shares that it gave last stay, by which jobs take turns
+ *    as before, or where it never gave any the leases stay; devices out of service are left either way. `status`, the events and
  *    decisions.ndjson say so, and it is asked anew once its thread has ended; that of another policy (POST /v1/policy) is asked at once. No thread
  *    is killed: it is told to stop, which policies look for (cluster/sched_policy.h). HD_DAEMON_SOLVES of them at most are in questions at once.
  *
  * Threads: one, the keeper's, and one for each policy that is asked for shares (cluster/dispatch.h, rule 10): however long that takes, runs are
- * asked, leases go on, users are answered. To end, the daemon waits HD_DAEMON_LAST_NS for them; to explain, until it is explained. */
+ * asked, leases go on, users are answered. To end, the daemon waits HD_DAEMON_LAST_NS for them. What users ask of a policy (whatif, explain,
+ * whether a job fits) is asked in the daemon's own thread, and told to stop after HD_DAEMON_ANSWER_NS: the user hears that it takes too long. */
 #ifndef HD_SERVE_DAEMON_H
 #define HD_SERVE_DAEMON_H
 
@@ -45,6 +47,7 @@
 #define HD_DAEMON_RETRY_NS  INT64_C(20000000)
 #define HD_DAEMON_ORPHAN_NS INT64_C(15000000000)      /* who takes over has so long to start, after it missed the coordinator */
 #define HD_DAEMON_ALONE_S   30.0
+#define HD_DAEMON_ANSWER_NS INT64_C(5000000000)       /* of a policy, to a user */
 #define HD_DAEMON_LAST_NS   INT64_C(10000000000)      /* of a policy's thread, when the daemon ends */
 enum { HD_DAEMON_PATIENT = 8,             /* each so many questions a silent run has HD_DAEMON_ASK_NS again: it may be slow */
        HD_DAEMON_ROUNDS = 3,              /* the one that the lease is for, and two more */
@@ -63,7 +66,7 @@ struct hd_daemon_spec {
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */
-	bool drain;                       /* at the end jobs commit and leave */
+	bool drain;                       /* at the end jobs commit and leave, unless it is told to stop once more */
 	const struct hd_front *front;
 	uint32_t nfronts;
 	enum hd_err (*wish)(void *user);  /* not HD_OK: end */
@@ -71,8 +74,9 @@ struct hd_daemon_spec {
 	void (*say)(void *user, const char *kind, uint64_t job, const char *text);    /* events, for a log; may be NULL */
 };
 
-/* Serves until it is told to stop. HD_OK: by `stop` or a wish. */
-HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, struct hd_diag *diag);
+/* Serves until it is told to stop. HD_OK: by `stop` or a wish. `lives_on`: the thread of a policy is still at work, so the process must end
+ * without what exit() does to what that thread may use (_Exit). */
+HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct hd_diag *diag);
 
 /* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. for_s: how long without a word of it; 0: without end. */
 struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };

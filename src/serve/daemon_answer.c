@@ -232,9 +232,10 @@ ANSWER(explain)
 	if (!err)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 	if (!err && hd_dispatch_job(d->dispatch, id)) {
-		hd_keeper_begin(d->keeper);
-		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, &why, diag);
-		hd_keeper_end(d->keeper);
+		const atomic_bool *stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
+		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, stop, &why, diag);
+		if (hd_keeper_end(d->keeper))     /* what would help comes from answers that were not waited for */
+			snprintf(why.more, sizeof why.more, "what would help it the policy did not say within %.0f s", 1e-9 * HD_DAEMON_ANSWER_NS);
 	} else if (!err)
 		snprintf(why.text, sizeof why.text, "it is %s%s%s", hd_dispatch_state_name(row.state), *row.why ? ": " : "", row.why);
 	if (err)
@@ -430,7 +431,7 @@ ANSWER(policy)
 
 	if (!err && *policy && d->draining)
 		return hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
-	if (!err && *policy) {
+	if (!err && *policy && strcmp(policy, d->policy) != 0) {
 		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
 		if (!err && (err = daemon_keep_policy(d, policy, diag)))
@@ -442,7 +443,8 @@ ANSWER(policy)
 		daemon_swap_dispatch(d, made, policy);
 		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
 			d->seat[v].there = false;
-			d->seat[v].job = 0;
+			if (!d->seat[v].proc.host)       /* a worker that was just started holds no seat yet that says whose it is */
+				d->seat[v].job = 0;
 		}
 		for (uint32_t i = 0; i < d->nwatches; i++)
 			d->watch[i].told = false;
@@ -491,6 +493,7 @@ ANSWER(stop)
 	(void)w;
 	if (err)
 		return err;
+	d->at_once |= d->draining && !drain;
 	d->stopping = true;
 	if (drain)
 		daemon_drain(d);

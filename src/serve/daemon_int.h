@@ -38,7 +38,8 @@ struct solving {
 	struct hd_loop *loop;
 	char policy[128];
 	double since_s;
-	bool given_up;
+	bool given_up;                    /* nobody waits for it */
+	bool late;                        /* because it took too long, not because another policy was chosen */
 	atomic_bool done;
 };
 
@@ -68,7 +69,7 @@ struct hd_daemon {
 	struct solving *solving[HD_DAEMON_SOLVES];       /* owned, [nsolving], oldest first: the last may be the machine's own, all others were given up */
 	uint32_t nsolving;
 	uint64_t told_event;              /* fronts know of */
-	bool open, feeding, stopping, draining;
+	bool open, feeding, stopping, draining, at_once;         /* at_once: told to stop while it drains */
 	enum hd_err broken;               /* the store or the machine is of no use any more */
 	struct hd_diag why;
 };

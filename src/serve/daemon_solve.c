@@ -86,8 +86,12 @@ static bool begin(struct hd_daemon *d, struct hd_dispatch_question *question)
 
 static void say_given_up(const struct hd_daemon *d, const struct solving *s, char text[HD_DAEMON_LATE])
 {
-	snprintf(text, HD_DAEMON_LATE, "policy %.64s has not answered within %.0f s and was given up: running jobs keep their devices, waiting jobs wait. "
-		"Choose another policy (POST /v1/policy), or serve with longer rounds (--round)", s->policy, daemon_lease_s(d));
+	if (s->late)
+		snprintf(text, HD_DAEMON_LATE, "policy %.64s has not answered within %.0f s and was given up: the shares of before stay, and who has "
+			"none waits. Choose another policy (POST /v1/policy), or serve with longer rounds (--round)", s->policy, daemon_lease_s(d));
+	else
+		snprintf(text, HD_DAEMON_LATE, "policy %.64s is still in a question of before another one was chosen, and is asked anew when that has "
+			"ended: jobs keep their devices, waiting jobs wait", s->policy);
 }
 
 static void give_up(struct hd_daemon *d, struct solving *s)
@@ -95,6 +99,7 @@ static void give_up(struct hd_daemon *d, struct solving *s)
 	struct hd_diag diag = { "" };
 	char text[HD_DAEMON_LATE];
 
+	s->late = true;
 	say_given_up(d, s, text);
 	leave_alone(s);
 	(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_GIVE_UP, .text = text }, NULL, NULL, &diag);
@@ -139,13 +144,13 @@ bool daemon_end_policies(struct hd_daemon *d)
 	(void)end_threads(d);
 	if (!d->nsolving)
 		return true;
-	hd_keeper_begin(d->keeper);
+	(void)hd_keeper_begin(d->keeper, INT64_MAX);
 	for (int64_t now = hd_clock_now_ns(d->clock); d->nsolving && now < until; now = hd_clock_now_ns(d->clock)) {
 		if (hd_loop_poll(&d->loop, now + HD_DAEMON_LAST_LOOK_NS, event, sizeof event / sizeof *event, &n, NULL))
 			break;
 		(void)end_threads(d);
 	}
-	hd_keeper_end(d->keeper);
+	(void)hd_keeper_end(d->keeper);
 	if (d->nsolving)
 		daemon_log(d, "warning", 0, "a policy does not come to an end; it ends with this process");
 	return !d->nsolving;

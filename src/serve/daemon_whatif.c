@@ -4,7 +4,7 @@
 #include "serve/daemon_int.h"
 
 /* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the daemon's thread, while leases are kept:
- * for few jobs only. */
+ * for few jobs only, and for HD_DAEMON_ANSWER_NS. */
 
 enum { HD_WHATIF_JOBS = 500, HD_WHATIF_BYTES = 1 << 30, HD_WHATIF_CHANGES = 3 + 2 * HD_DISPATCH_TYPES };
 
@@ -82,7 +82,7 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 
 static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct question *q, struct hd_diag *diag)
 {
-	enum hd_err err = hd_dispatch_snapshot(d->dispatch, &q->arena, &q->set, &q->state, diag);
+	enum hd_err err = hd_dispatch_snapshot(d->dispatch, daemon_now_s(d), &q->arena, &q->set, &q->state, diag);
 
 	if (!err && q->state.njobs > HD_WHATIF_JOBS)
 		err = hd_fail(diag, HD_E_INVAL, "there are %u jobs, and the scheduler answers this for %d at most; `heddle sched whatif` for any number",
@@ -134,9 +134,13 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	hd_arena_init(&q.arena, HD_WHATIF_BYTES);
 	enum hd_err err = read_question(d, ask, &q, diag);
 	if (!err) {
-		hd_keeper_begin(d->keeper);
+		q.set.stop = q.then.stop = hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS);
 		err = hd_sched_what_if(&q.set, q.policy ? &q.then : NULL, &q.state, q.change, q.nchanges, &q.arena, &rows, &n, diag);
-		hd_keeper_end(d->keeper);
+		if (hd_keeper_end(d->keeper)) {
+			hd_arena_finish(&q.arena);
+			return hd_fail(diag, HD_E_AGAIN, "the policy has not answered that within %.0f s: `heddle sched whatif` waits for as long as it takes",
+				1e-9 * HD_DAEMON_ANSWER_NS);
+		}
 	}
 	if (!err) {
 		hd_json_put_text(w, "policy", d->policy);

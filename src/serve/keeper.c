@@ -1,6 +1,5 @@
 #include "serve/keeper.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +21,8 @@ struct hd_keeper {
 	struct hd_lock lock;              /* of all below */
 	struct hd_cond changed;
 	bool deciding, quit;
+	int64_t until_ns;                 /* of the decision: then `stop` is set */
+	atomic_bool stop;
 	int64_t next_ns;                  /* when it speaks, if a decision is under way: a quarter of a lease after they were asked last */
 	double for_s;
 	struct run *run;                  /* owned */
@@ -43,6 +44,12 @@ static void ask(const struct run *run, double for_s)
 	hd_arena_finish(&arena);
 }
 
+static void look_at_time(struct hd_keeper *k)
+{
+	if (k->deciding && hd_clock_now_ns(k->clock) >= k->until_ns)
+		atomic_store(&k->stop, true);
+}
+
 /* The lock is held, and given back while it asks: the runs may be others after each. */
 static void ask_all(struct hd_keeper *k)
 {
@@ -52,6 +59,7 @@ static void ask_all(struct hd_keeper *k)
 		hd_lock_give(&k->lock);
 		ask(&run, for_s);
 		hd_lock_take(&k->lock);
+		look_at_time(k);
 	}
 }
 
@@ -62,10 +70,13 @@ static void keep(void *user)
 	hd_lock_take(&k->lock);
 	while (!k->quit) {
 		int64_t now = hd_clock_now_ns(k->clock);
-		if (!k->deciding || !k->nruns || every_ns(k) <= 0) {
-			(void)hd_cond_wait(&k->changed, &k->lock, now + HD_KEEPER_IDLE_NS);
-		} else if (now < k->next_ns) {
-			(void)hd_cond_wait(&k->changed, &k->lock, k->next_ns);
+		bool asks = k->deciding && k->nruns && every_ns(k) > 0;
+		int64_t next = now + HD_KEEPER_IDLE_NS;
+		look_at_time(k);
+		if (k->deciding && now < k->until_ns && k->until_ns < next)
+			next = k->until_ns;
+		if (!asks || now < k->next_ns) {
+			(void)hd_cond_wait(&k->changed, &k->lock, asks && k->next_ns < next ? k->next_ns : next);
 		} else {
 			k->next_ns = now + every_ns(k);
 			ask_all(k);
@@ -121,14 +132,24 @@ enum hd_err hd_keeper_add(struct hd_keeper *k, const char *run, struct hd_diag *
 	return err;
 }
 
-static void decide(struct hd_keeper *k, bool begins)
+const atomic_bool *hd_keeper_begin(struct hd_keeper *k, int64_t for_ns)
 {
+	int64_t now = hd_clock_now_ns(k->clock);
+
 	hd_lock_take(&k->lock);
-	k->deciding = begins;
+	k->deciding = true;
+	k->until_ns = for_ns < INT64_MAX - now ? now + for_ns : INT64_MAX;
+	atomic_store(&k->stop, false);
 	hd_lock_give(&k->lock);
-	if (begins)
-		hd_cond_wake(&k->changed);        /* at the end it looks by itself */
+	hd_cond_wake(&k->changed);
+	return &k->stop;
 }
 
-void hd_keeper_begin(struct hd_keeper *k) { decide(k, true); }
-void hd_keeper_end(struct hd_keeper *k) { decide(k, false); }
+/* No wake-up: it looks by itself. */
+bool hd_keeper_end(struct hd_keeper *k)
+{
+	hd_lock_take(&k->lock);
+	k->deciding = false;
+	hd_lock_give(&k->lock);
+	return atomic_load(&k->stop);
+}

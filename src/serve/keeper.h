@@ -8,9 +8,15 @@
  *    other are as one that is long.
  * 2. It asks the runs of the last hd_keeper_set(); what they answer is not used. It touches nothing else of the daemon.
  *
+ * 3. What a user waits for may not take long: begin can be told after how long a flag is to be set, which policies look for
+ *    (cluster/sched_policy.h). Each begin has a flag of its own.
+ *
  * Ownership: create/destroy; texts are copied. Threads: the daemon's. */
 #ifndef HD_SERVE_KEEPER_H
 #define HD_SERVE_KEEPER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "sys/clock.h"
@@ -24,7 +30,8 @@ void hd_keeper_destroy(struct hd_keeper *keeper);         /* takes NULL; waits f
 void hd_keeper_set(struct hd_keeper *keeper, double for_s);
 HD_MUST_USE enum hd_err hd_keeper_add(struct hd_keeper *keeper, const char *run, struct hd_diag *diag);      /* its folder */
 
-void hd_keeper_begin(struct hd_keeper *keeper);           /* a decision begins... */
-void hd_keeper_end(struct hd_keeper *keeper);             /* ...and ends */
+/* A decision begins... After for_ns (INT64_MAX: never) the flag that is returned is set; it is the keeper's, until the end. */
+const atomic_bool *hd_keeper_begin(struct hd_keeper *keeper, int64_t for_ns);
+bool hd_keeper_end(struct hd_keeper *keeper);             /* ...and ends: was the flag set? */
 
 #endif

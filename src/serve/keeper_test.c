@@ -75,10 +75,10 @@ static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void *
 	assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);        /* nobody answers there */
 	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
 	assert_false(hears(1, 300000000));
-	hd_keeper_begin(keeper);
+	(void)hd_keeper_begin(keeper, INT64_MAX);
 	assert_true(hears(4, INT64_C(600000000000)));
 	assert_true(for_s == 0.2);
-	hd_keeper_end(keeper);
+	assert_false(hd_keeper_end(keeper));
 	uint32_t then = asked;
 	assert_false(hears(then + 2, 500000000));         /* but for the question that was on its way */
 }
@@ -87,23 +87,23 @@ static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 100; i++) {           /* a scheduler decides before it has seen a run */
-		hd_keeper_begin(keeper);
+		(void)hd_keeper_begin(keeper, INT64_MAX);
 		assert_false(hears(1, 1000000));
-		hd_keeper_end(keeper);
+		assert_false(hd_keeper_end(keeper));
 	}
 	hd_keeper_set(keeper, 3600);
 	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
 	for (int i = 0; i < 100; i++) {
-		hd_keeper_begin(keeper);
-		hd_keeper_end(keeper);
+		(void)hd_keeper_begin(keeper, INT64_MAX);
+		assert_false(hd_keeper_end(keeper));
 	}
-	hd_keeper_begin(keeper);
+	(void)hd_keeper_begin(keeper, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	hd_keeper_end(keeper);
+	assert_false(hd_keeper_end(keeper));
 	hd_keeper_set(keeper, 0.04);
-	hd_keeper_begin(keeper);
+	(void)hd_keeper_begin(keeper, INT64_MAX);
 	assert_false(hears(1, 200000000));
-	hd_keeper_end(keeper);
+	assert_false(hd_keeper_end(keeper));
 }
 
 /* As forty users who ask at once what would be. */
@@ -113,11 +113,30 @@ static void many_short_decisions_are_as_one_that_is_long(void **state)
 	hd_keeper_set(keeper, 0.8);
 	assert_int_equal(hd_keeper_add(keeper, dir, NULL), HD_OK);
 	for (int i = 0; i < 2000 && !asked; i++) {
-		hd_keeper_begin(keeper);
+		(void)hd_keeper_begin(keeper, INT64_MAX);
 		(void)hears(1, 20000000);
-		hd_keeper_end(keeper);
+		assert_false(hd_keeper_end(keeper));
 	}
 	assert_true(asked > 0);
+}
+
+/* However long runs take to hear of it, or whether there are any. */
+static void who_decides_too_long_is_told_to_stop(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		hd_keeper_set(keeper, i % 2 ? 0.02 : 0);
+		assert_int_equal(hd_keeper_add(keeper, "/tmp/no run of that name", NULL), HD_OK);
+		const atomic_bool *stop = hd_keeper_begin(keeper, 20000000);
+		int64_t began = hd_clock_now_ns(&clock_);
+		while (!atomic_load(stop))
+			hd_clock_wait_until(&clock_, hd_clock_now_ns(&clock_) + 1000000);
+		assert_true(hd_clock_now_ns(&clock_) - began >= 19000000);
+		assert_true(hd_keeper_end(keeper));
+		(void)hd_keeper_begin(keeper, i % 2 ? INT64_MAX : INT64_C(3600000000000));       /* nothing of the one before */
+		assert_false(hears(1, 2000000));
+		assert_false(hd_keeper_end(keeper));
+	}
 }
 
 int main(void)
@@ -126,6 +145,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer, open_all, close_all),
 		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all, close_all),
 		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all, close_all),
+		cmocka_unit_test_setup_teardown(who_decides_too_long_is_told_to_stop, open_all, close_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

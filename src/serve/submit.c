@@ -148,8 +148,11 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 		err = read_count(ask, "min", &row->min, diag);
 	if (!err)
 		err = read_count(ask, "max", &row->max, diag);
-	if (!err && (row->scale < least || row->scale > most || row->min < least || row->max > most || row->min > row->max))
-		err = hd_fail(diag, HD_E_INVAL, "scale %u, min %u, max %u: this job takes %u (workers.min) to %u devices (workers.max, or one a virtual node)",
+	if (row->scale < row->min && !hd_json_find(ask, "scale"))
+		row->scale = row->min;
+	if (!err && (row->min < least || row->max > most || row->scale < row->min || row->scale > row->max))
+		err = hd_fail(diag, HD_E_INVAL, "scale %u, min %u, max %u: scale is from min to max, and this job takes %u (workers.min) to %u devices "
+			"(workers.max, or one a virtual node)",
 			row->scale, row->min, row->max, least, most);
 	if (!err && isfinite(deadline_s))
 		row->deadline_s = daemon_now_s(d) + deadline_s;
@@ -238,6 +241,14 @@ static enum hd_err read_text(const struct hd_json *ask, const char *key, char *t
 	return err;
 }
 
+static enum hd_err fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d), hd_keeper_begin(d->keeper, HD_DAEMON_ANSWER_NS), diag);
+
+	return hd_keeper_end(d->keeper) && !err ? hd_fail(diag, HD_E_AGAIN, "policy %.64s has not said within %.0f s whether it takes such a job: try "
+		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) : err;
+}
+
 enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const char *folder = "", *text = "";
@@ -254,7 +265,7 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err)
 		err = read_row(d, ask, job, row, diag);
 	if (!err)
-		err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d), diag);
+		err = fits(d, row, diag);
 	if (!err)
 		snprintf(card->name, sizeof card->name, "%s", hd_job_text(job, HD_JOB_NAME));
 	if (!err)

@@ -8,6 +8,8 @@
 
 enum { POLICY_BYTES = 1 << 30 };
 
+static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes : POLICY_BYTES; }
+
 static bool is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
 
 enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
@@ -18,7 +20,7 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n, .price_usd_h = d->type[t].price_usd_h };
-	hd_arena_init(&d->call, POLICY_BYTES);
+	hd_arena_init(&d->call, policy_bytes(d));
 	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
 }
 
@@ -57,7 +59,7 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 }
 
 /* What the policy is asked about, in an arena that is empty. */
-static enum hd_err take_state(const struct hd_dispatch *d, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
+static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
 {
 	uint32_t n = 0;
 	struct hd_sched_type *types = hd_arena_take(arena, d->set.ntypes, sizeof *types);
@@ -74,7 +76,7 @@ static enum hd_err take_state(const struct hd_dispatch *d, struct hd_arena *aren
 	}
 	for (uint32_t i = 0; i < d->njobs; i++)
 		if (is_here(d->job[i])) {
-			jobs[n] = seen(d, arena, &d->job[i]->row, d->now_s);
+			jobs[n] = seen(d, arena, &d->job[i]->row, now_s);
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 			n++;
@@ -83,11 +85,11 @@ static enum hd_err take_state(const struct hd_dispatch *d, struct hd_arena *aren
 	return HD_OK;
 }
 
-enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, struct hd_arena *arena, struct hd_policy_setting *setting, struct hd_sched_state *state,
-	struct hd_diag *diag)
+enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
+	struct hd_sched_state *state, struct hd_diag *diag)
 {
 	*setting = d->policy_set;
-	return take_state(d, arena, state, diag);
+	return take_state(d, now_s, arena, state, diag);
 }
 
 static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, struct hd_diag *diag)
@@ -99,13 +101,14 @@ static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, 
 }
 
 /* The shares that there are stay, or, before there were any, the leases; asked again at the next boundary. */
-static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why, struct hd_diag *diag)
+static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why)
 {
 	d->asked.waits = !d->shared;
 	hd_rounds_stale(d->rounds);
 	d->state = (struct hd_sched_state){ 0 };
 	d->shares = (struct hd_shares){ 0 };
-	return err == HD_E_NOMEM ? hd_fail(diag, err, "%s", why->text) : dispatch_note(d, 0, "policy", "%.300s", why->text);
+	return dispatch_note(d, 0, "policy", "%.300s%s", why->text, err == HD_E_NOMEM ? ": the answer takes more memory than there is for it; what was "
+		"decided last stays. Choose another policy (POST /v1/policy)" : "");
 }
 
 static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
@@ -114,11 +117,11 @@ static enum hd_err solve(struct hd_dispatch *d, struct hd_diag *diag)
 
 	hd_arena_reset(&d->call);
 	d->shares = (struct hd_shares){ 0 };
-	enum hd_err err = take_state(d, &d->call, &d->state, diag);
+	enum hd_err err = take_state(d, d->now_s, &d->call, &d->state, diag);
 	if (err)
 		return err;
 	if ((err = hd_policy_allocate(d->question->policy, &d->state, &d->call, &d->shares, &why)))
-		return refused(d, err, &why, diag);
+		return refused(d, err, &why);
 	d->solved = d->newest;
 	return share(d, &d->shares, diag);
 }
@@ -130,7 +133,7 @@ static enum hd_err lay_by(struct hd_dispatch *d, struct hd_diag *diag)
 	struct hd_dispatch_question *q = d->question;
 
 	hd_arena_reset(&q->at);
-	enum hd_err err = take_state(d, &q->at, &q->state, diag);
+	enum hd_err err = take_state(d, d->now_s, &q->at, &q->state, diag);
 	if (err)
 		return err;
 	hd_rounds_ask(d->rounds);
@@ -175,7 +178,7 @@ enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a question");
 	memset(q, 0, sizeof *q);
 	q->nholds = 1;
-	hd_arena_init(&q->at, POLICY_BYTES);
+	hd_arena_init(&q->at, policy_bytes(d));
 	set.stop = &q->stop;
 	enum hd_err err = hd_policy_create(&q->policy, &set, diag);
 	if (err) {
@@ -232,7 +235,7 @@ static enum hd_err take_up(struct hd_dispatch *d, struct hd_diag *diag)
 
 	d->asked.open = d->asked.waits = d->asked.answered = false;
 	if (q->err)
-		return refused(d, q->err, &q->why, diag);
+		return refused(d, q->err, &q->why);
 	enum hd_err err = valid_shares(d, q, &valid, diag);
 	if (err)
 		return err;
@@ -253,21 +256,23 @@ enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 	return hd_policy_allocate(d->question->policy, &nobody, &d->call, &shares, diag);
 }
 
-enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s, struct hd_diag *diag)
+enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop, struct hd_diag *diag)
 {
+	struct hd_policy_setting set = d->policy_set;
 	struct hd_dispatch_job one = *row;
 	struct hd_policy *policy = NULL;
 	struct hd_shares shares = { 0 };
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 
+	set.stop = stop;
 	one.submitted_s = now_s;
 	dispatch_guess(d, &one);
-	hd_arena_init(&arena, POLICY_BYTES);
+	hd_arena_init(&arena, policy_bytes(d));
 	struct hd_sched_job job = seen(d, &arena, &one, now_s);
 	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = d->sched, .jobs = &job };
 	enum hd_err err = !job.rate || (one.max && !job.elastic) ? hd_fail(diag, HD_E_NOMEM, "no memory for the state of a job")
-		: hd_policy_create(&policy, &d->policy_set, diag);
+		: hd_policy_create(&policy, &set, diag);
 	if (!err && (err = hd_policy_allocate(policy, &alone, &arena, &shares, &why)))
 		err = hd_fail(diag, err == HD_E_NOMEM ? err : HD_E_INVAL, "policy %s refuses it: %.300s", d->policy_name, why.text);
 	hd_policy_destroy(policy);

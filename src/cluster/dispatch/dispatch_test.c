@@ -702,7 +702,7 @@ static void a_round_ends_at_its_boundary(void **state)
 		pass(&w, hd_dispatch_boundary_s(w.d) - w.now_s - 0.25);
 		pass(&w, 0.95 + 0.1 * k);
 	}
-	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, &why, NULL), HD_OK);
+	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, NULL, &why, NULL), HD_OK);
 	CHECK(hd_dispatch_boundary_s(w.d) == at_s + 60 && fabs(why.type[0].received_s - 60) < 0.5, "from %g s on, first boundary %g s: received %g s",
 		began_s, at_s, why.type[0].received_s);
 	finish(&w);
@@ -751,7 +751,7 @@ static void why_has_a_code_for_everybody(void **state)
 		for (uint64_t id = 1; id <= w.njobs; id++) {
 			if (!hd_dispatch_job(w.d, id))
 				continue;
-			CHECK(!hd_dispatch_explain(w.d, id, w.now_s, true, &why, &diag), "%s", diag.text);
+			CHECK(!hd_dispatch_explain(w.d, id, w.now_s, true, NULL, &why, &diag), "%s", diag.text);
 			CHECK(*why.code && *why.text, "job %llu has no code", (unsigned long long)id);
 			if (id == 13 && k > 9)
 				assert_string_equal(why.code, "UNRUNNABLE");
@@ -761,7 +761,7 @@ static void why_has_a_code_for_everybody(void **state)
 				assert_string_not_equal(why.code, "RUNS");
 		}
 	}
-	assert_int_equal(hd_dispatch_explain(w.d, 99, 0, true, &why, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_dispatch_explain(w.d, 99, 0, true, NULL, &why, NULL), HD_E_NOTFOUND);
 	finish(&w);
 }
 
@@ -799,7 +799,7 @@ static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
 		if (!strcmp(rows[i].policy, "las") && !hd_policy_has_lp())
 			continue;
 		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "%s: %s", rows[i].policy, diag.text);
-		enum hd_err err = hd_dispatch_fits(d, &job, 5, &diag);
+		enum hd_err err = hd_dispatch_fits(d, &job, 5, NULL, &diag);
 		CHECK(err == (rows[i].fits ? HD_OK : HD_E_INVAL), "%s, %u devices: error %d, %s", rows[i].policy, job.scale, err, diag.text);
 		CHECK(rows[i].fits || strstr(diag.text, rows[i].policy), "%s", diag.text);
 		hd_dispatch_destroy(d);
@@ -832,6 +832,56 @@ static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 		pass(&w, 1);
 	CHECK(w.run[3].times_done == 1, "the job that came while the policy was asked was never asked about");
 	finish(&w);
+}
+
+/* 30 jobs on 6 devices, the first with priority 10. Who was told to stop gives each the same (sched_policy.h, rule 5); who has no memory, nothing. */
+static void who_is_told_to_stop_or_has_no_memory_decides_nothing(void **state)
+{
+	static const struct { const char *policy; size_t bytes; bool stop; double share; } rows[] = {
+		{ "las", 0, false, 5.0 / 29 }, { "las", 0, true, 0.2 }, { "las", 24000, false, 0 }, { "goodput", 0, true, 0.2 },
+		{ "goodput", 0, false, 0 }, { "allox", 0, true, 0.2 }, { "allox", 0, false, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = 1, .type = one, .began_s = -1, .apart = true,
+			.policy_bytes = rows[i].bytes };
+		struct hd_dispatch_job job = { .id = 1, .scale = 1, .weight = 10, .deadline_s = INFINITY, .steps = 100 };
+		struct hd_policy_setting asked;
+		struct hd_sched_state seen;
+		struct hd_dispatch_outs outs;
+		struct hd_dispatch_why why;
+		struct hd_dispatch *d = NULL;
+		struct hd_arena arena;
+		struct hd_diag diag = { "" };
+		uint32_t offered = 0, said = 0;
+		if (!strcmp(rows[i].policy, "las") && !hd_policy_has_lp())
+			continue;
+		for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
+			job.rate[t] = (struct hd_dispatch_rate){ -1, -1, HD_RATE_GUESSED };
+		CHECK(hd_dispatch_create(&d, &set, NULL, &diag) == HD_OK, "row %zu: %s", i, diag.text);
+		for (; job.id <= 30; job.id++, job.weight = 1)
+			CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = &job }, 1, &outs, &diag),
+				"row %zu: %s", i, diag.text);
+		hd_arena_init(&arena, 0);
+		CHECK(!hd_dispatch_snapshot(d, 2, &arena, &asked, &seen, &diag) && seen.njobs == 30, "row %zu: %u jobs", i, seen.njobs);
+		CHECK(seen.jobs[29].age_s >= 0 && seen.jobs[0].age_s <= 2, "before the first step jobs are %g s old", seen.jobs[0].age_s);
+		hd_arena_finish(&arena);
+		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK }, 2, &outs, &diag), "row %zu: %s", i, diag.text);
+		CHECK(hd_dispatch_asks(d), "row %zu", i);
+		if (rows[i].stop)
+			hd_dispatch_stop(hd_dispatch_asks(d));
+		hd_dispatch_solve(hd_dispatch_asks(d));
+		CHECK(!hd_dispatch_step(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES }, 3, &outs, &diag), "row %zu: %s", i, diag.text);
+		for (size_t k = 0; k < outs.n; k++)
+			said += outs.at[k].kind == HD_DISPATCH_DO_NOTE && strstr(outs.at[k].text, "more memory than there is");
+		for (uint64_t id = 1; id <= 30; id++)
+			offered += hd_dispatch_lease(d, id) != NULL;
+		CHECK(!hd_dispatch_explain(d, 30, 3, false, NULL, &why, &diag), "row %zu: %s", i, diag.text);
+		CHECK(fabs(why.type[0].share - rows[i].share) < 1e-6, "row %zu: the last job has %g of a device", i, why.type[0].share);
+		CHECK(offered == (rows[i].bytes ? 0 : 6), "row %zu: %u jobs got devices", i, offered);
+		CHECK(said == (rows[i].bytes > 0), "row %zu: %u notes of the memory", i, said);
+		hd_dispatch_destroy(d);
+	}
 }
 
 static void a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again(void **state)
@@ -993,6 +1043,7 @@ int main(void)
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),
+		cmocka_unit_test(who_is_told_to_stop_or_has_no_memory_decides_nothing),
 		cmocka_unit_test_setup_teardown(who_runs_runs_on_while_a_new_scheduler_asks_its_first_question, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_device_out_of_service_is_left_while_nobody_answers, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(an_error_in_place_of_the_first_answer_takes_nothing_away, set_apart, set_within),

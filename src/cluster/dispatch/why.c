@@ -41,9 +41,11 @@ static void fill_types(const struct hd_dispatch *d, const struct live *j, double
 enum { ASK_JOBS = 500 };                  /* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
 
 /* Shares and walk: the rounds tell. */
-static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if, struct hd_dispatch_why *why, struct hd_diag *diag)
+static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if, const atomic_bool *stop,
+	struct hd_dispatch_why *why, struct hd_diag *diag)
 {
-	const struct hd_explain explain = { &d->policy_set, &d->state, &d->shares, d->rounds, now_s, d->boundary_s,
+	struct hd_policy_setting set = d->policy_set;
+	const struct hd_explain explain = { &set, &d->state, &d->shares, d->rounds, now_s, d->boundary_s,
 		what_if && d->state.njobs <= ASK_JOBS };
 	struct hd_arena arena;
 	struct hd_why said;
@@ -53,6 +55,7 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 		snprintf(why->text, sizeof why->text, "it came after the last shares were made; the next are made at %.1f s", d->boundary_s);
 		return HD_OK;
 	}
+	set.stop = stop;
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_rounds_explain(&explain, j->row.id, &arena, &said, diag);
 	if (!err) {
@@ -68,7 +71,8 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 	return err;
 }
 
-enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if, struct hd_dispatch_why *why, struct hd_diag *diag)
+enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if, const atomic_bool *stop, struct hd_dispatch_why *why,
+	struct hd_diag *diag)
 {
 	const struct live *j = dispatch_find(d, id);
 
@@ -98,5 +102,5 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 		snprintf(why->text, sizeof why->text, "%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
-	return explain_share(d, j, now_s, what_if, why, diag);
+	return explain_share(d, j, now_s, what_if, stop, why, diag);
 }

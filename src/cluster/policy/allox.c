@@ -86,7 +86,7 @@ static enum hd_err assign(struct hd_policy *policy, const struct hd_sched_state 
 	columns(col, free, s->ntypes, m, theirs);
 	for (uint32_t i = 0; i < m; i++)
 		row[i] = turns[i].job;
-	err = hd_assign(m, ncols, cost, &(struct matrix){ s, row, col }, arena, of);
+	err = hd_assign(m, ncols, cost, &(struct matrix){ s, row, col }, &policy->set, arena, of);
 	for (uint32_t d = 0; d < devices; d++)
 		first[d] = HD_SCHED_NONE;
 	for (uint32_t i = 0; !err && i < m; i++) {
@@ -138,5 +138,9 @@ enum hd_err hd_allox_allocate(struct hd_policy *policy, const struct hd_sched_st
 		struct hd_shape shape = hd_way_single(state, hd_sched_find(state, was[k].id), was[k].type);
 		err = hd_collect(&c, &shape, 1);
 	}
+	if (err == HD_E_AGAIN)
+		return hd_fail(diag, err, "an assignment of %u jobs: nobody waits for it any more", state->njobs);
+	if (err == HD_E_INVAL)
+		return hd_fail(diag, err, "an age or a time that is left of one of %u jobs is no number", state->njobs);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }

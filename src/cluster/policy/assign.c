@@ -42,6 +42,8 @@ static uint32_t reach(struct assign *a, uint32_t start, double *far)
 				best = k;
 			}
 		}
+		if (best == HD_SCHED_NONE || !isfinite(lowest))          /* no column has a cost that is a number */
+			return HD_SCHED_NONE;
 		reached = lowest;
 		uint32_t j = a->remaining[best];
 		if (a->row_of[j] == HD_SCHED_NONE)
@@ -75,7 +77,8 @@ static void augment(struct assign *a, uint32_t start, uint32_t sink, double far)
 	}
 }
 
-enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, struct hd_arena *arena, uint32_t *column)
+enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, const struct hd_policy_setting *set,
+	struct hd_arena *arena, uint32_t *column)
 {
 	struct assign a = { .nrows = nrows, .ncols = ncols, .cost = cost, .context = context, .column = column };
 
@@ -94,7 +97,11 @@ enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, cons
 		column[i] = HD_SCHED_NONE;
 	for (uint32_t i = 0; i < nrows; i++) {
 		double far;
+		if (hd_policy_is_stopped(set))
+			return HD_E_AGAIN;
 		uint32_t sink = reach(&a, i, &far);
+		if (sink == HD_SCHED_NONE)
+			return HD_E_INVAL;
 		augment(&a, i, sink, far);
 	}
 	return HD_OK;

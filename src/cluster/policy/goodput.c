@@ -80,6 +80,8 @@ struct given {
 	uint32_t tries;
 };
 
+static bool told_to_stop(const struct given *g) { return hd_policy_is_stopped(&g->policy->set); }
+
 static double worth(const struct hd_sched_job *job, uint32_t type, uint32_t n, uint32_t ntypes)
 {
 	double most = 0, batch;
@@ -151,6 +153,8 @@ static enum hd_err ways(struct given *g, uint32_t present)
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
+		if (told_to_stop(g))
+			return HD_E_AGAIN;
 		const struct hd_sched_job *j = &s->jobs[i];
 		double part = hd_sched_absent(s, i) ? 0 : of_a_part(s, i, present);
 		g->first[i] = g->nways;
@@ -248,7 +252,7 @@ static bool improve(struct given *g)
 	bool any = false;
 	double wait;
 
-	for (uint32_t a = 0; a < g->s->njobs; a++) {
+	for (uint32_t a = 0; a < g->s->njobs && !told_to_stop(g); a++) {
 		uint32_t had = g->has[a];
 		if (g->first[a] == g->first[a + 1])
 			continue;
@@ -289,10 +293,12 @@ static enum hd_err best_of_starts(struct given *g, struct hd_shares *out)
 		g->tries = 0;
 		for (uint32_t i = 0; i < g->s->njobs; i++)
 			give(g, i, HD_SCHED_NONE);
-		while (best_step(g, power[start]))
+		while (!told_to_stop(g) && best_step(g, power[start]))
 			;
-		while (g->tries < HD_TRIES && improve(g))
+		while (!told_to_stop(g) && g->tries < HD_TRIES && improve(g))
 			;
+		if (told_to_stop(g))
+			return HD_E_AGAIN;
 		out->cut |= g->tries >= HD_TRIES;
 		if (sum_of(g) < out->objective * (1 - 1e-9)) {
 			out->objective = sum_of(g);
@@ -342,5 +348,7 @@ enum hd_err hd_goodput_allocate(struct hd_policy *policy, const struct hd_sched_
 	if (!err)
 		err = collect(&g, out);
 	out->work_conserving = false;
+	if (err == HD_E_AGAIN)
+		return hd_fail(diag, err, "devices for %u jobs by goodput: nobody waits for them any more", state->njobs);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;
 }

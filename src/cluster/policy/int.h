@@ -179,8 +179,9 @@ struct hd_queue { struct hd_ledger placed; struct hd_mt mt; };
 struct hd_gandiva { struct hd_ledger partners; struct hd_mt mt; };
 
 /* The cheapest assignment of rows to different columns, nrows <= ncols, by shortest augmenting paths; ties as assign.c says.
- * Column of each row into `column`. */
+ * Column of each row into `column`. HD_E_AGAIN: it was told to stop; HD_E_INVAL: a cost is no number; HD_E_NOMEM. */
 typedef double hd_assign_cost(const void *context, uint32_t row, uint32_t col);
-HD_MUST_USE enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, struct hd_arena *arena, uint32_t *column);
+HD_MUST_USE enum hd_err hd_assign(uint32_t nrows, uint32_t ncols, hd_assign_cost *cost, const void *context, const struct hd_policy_setting *set,
+	struct hd_arena *arena, uint32_t *column);
 
 #endif

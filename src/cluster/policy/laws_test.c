@@ -567,17 +567,43 @@ static double by_permutations(const struct table *t, uint32_t nrows, uint32_t nc
 	return best;
 }
 
+struct told { uint32_t left; atomic_bool stop; };
+
+/* Somebody tells it to stop while it looks at that cost. */
+static double at_last(const void *context, uint32_t row, uint32_t col)
+{
+	struct told *told = (struct told *)context;
+
+	if (told->left && !--told->left)
+		atomic_store(&told->stop, true);
+	return row == 3 && !told->left ? NAN : (double)(row * col % 7);
+}
+
+static void an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number(void **state)
+{
+	struct told told = { .left = 20 * 25 };           /* of 20 rows of 25 columns at least */
+	const struct hd_policy_setting set = { .stop = &told.stop }, nobody = { 0 };
+	uint32_t of[20];
+
+	(void)state;
+	assert_int_equal(hd_assign(20, 25, at_last, &told, &set, &arena, of), HD_E_AGAIN);
+	told.left = 0;
+	assert_int_equal(hd_assign(4, 4, at_last, &told, &nobody, &arena, of), HD_E_INVAL);
+	hd_arena_reset(&arena);
+}
+
 static void assignments_are_the_best_permutation(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 300; seed++) {
 		struct table t;
+		const struct hd_policy_setting set = { 0 };
 		uint32_t nrows = 1 + seed % 6, ncols = nrows + seed / 6 % 3, of[6], used = 0;
 		double sum = 0;
 		for (uint32_t r = 0; r < 6; r++)
 			for (uint32_t c = 0; c < 8; c++)
 				t.at[r][c] = seed % 2 ? floor(4 * draw(seed, 1, r, c)) : draw(seed, 1, r, c);        /* with ties, without */
-		assert_int_equal(hd_assign(nrows, ncols, at, &t, &arena, of), HD_OK);
+		assert_int_equal(hd_assign(nrows, ncols, at, &t, &set, &arena, of), HD_OK);
 		for (uint32_t r = 0; r < nrows; r++) {
 			CHECK(of[r] < ncols && !(used >> of[r] & 1), "seed %u", seed);
 			used |= 1u << of[r];
@@ -700,6 +726,7 @@ int main(void)
 		cmocka_unit_test(parts_are_nearly_as_good_as_the_whole),
 		cmocka_unit_test(max_min_of_three_jobs_is_the_best_vertex),
 		cmocka_unit_test(assignments_are_the_best_permutation),
+		cmocka_unit_test(an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number),
 		cmocka_unit_test(allox_begins_as_the_least_sum_of_completions_does),
 		cmocka_unit_test(bad_names_and_variants_are_refused),
 	};

@@ -188,6 +188,16 @@ static void who_is_told_to_stop_gives_up(void **state)
 		CHECK(out.kept && out.nlps == 0, "%s solved %u programs", programs[p], out.nlps);
 		hd_arena_reset(&arena);
 	}
+	for (int p = 0; p < 2; p++) {                     /* no programs, and as long an answer */
+		struct hd_sched_state s;
+		struct hd_shares out;
+		random_state(&s, 3, 12, 3, &arena);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			((struct hd_sched_job *)s.jobs)[i].scale = 1;
+		ask(p ? "allox" : "goodput", (struct hd_policy_setting){ .stop = &stop }, &s, &arena, &out);
+		CHECK(out.kept, "%s", p ? "allox" : "goodput");
+		hd_arena_reset(&arena);
+	}
 }
 
 int main(void)
