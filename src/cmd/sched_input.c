@@ -351,6 +351,39 @@ static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *we
 
 static enum hd_err read_entities(struct hd_cmd *cmd, struct hd_sched_input *in) { return hd_sched_each(cmd, HD_OPT_ENTITIES, ":=", put_entity, in); }
 
+enum { MIX = 2000 };                      /* jobs that are drawn to know what the mix is */
+
+/* Devices' worth of work that comes in a second, over the devices that there are: each type gets a part of the mix through in its own time. Above
+ * 1 the queue of an endless list grows without end, unless jobs get the types that suit them; who waits may wait as long as it grows. */
+static void tell_overload(const struct hd_cmd *cmd, const struct hd_sched_input *in)
+{
+	const struct hd_job_generator_setting how = in->generator.setting;
+	double took_s[HD_SCHED_TYPES] = { 0 }, per_s = 0;
+	uint32_t n[HD_SCHED_TYPES] = { 0 };
+	struct hd_job_generator mix;
+	struct hd_listed_job job;
+
+	if (!in->generates || in->left != UINT64_MAX || !(how.per_hour > 0) || in->setting.stop_s > 0 || has(cmd, HD_OPT_QUIET)
+	    || hd_job_generator_init(&mix, &how, &in->all, NULL))
+		return;
+	for (int i = 0; i < MIX; i++) {
+		hd_job_generator_next(&mix, &job);
+		uint32_t kind = hd_rates_kind(&in->rates, job.kind, job.scale);
+		for (uint32_t t = 0; t < in->ntypes && kind != HD_RATES_NONE; t++) {
+			double rate = hd_rates_alone(&in->rates, kind, t);
+			took_s[t] += rate > 0 ? job.scale * job.steps / rate : 0;
+			n[t] += rate > 0;
+		}
+	}
+	for (uint32_t t = 0; t < in->ntypes; t++)
+		per_s += took_s[t] > 0 ? in->type[t].n * n[t] / took_s[t] : 0;
+	double load = how.per_hour / 3600 / per_s;
+	if (load > 1)
+		fprintf(stderr, "heddle: rate=%g is about %.1f times what this cluster gets done of jobs as they come: unless the policy knows which "
+			"devices suit them, the queue grows without end, and jobs %llu to %llu may never all be over. --tune stop=SECONDS ends it; "
+			"jobs=J ends the list\n", how.per_hour, load, (unsigned long long)in->first, (unsigned long long)in->end - 1);
+}
+
 enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	struct hd_sched_sim_setting *set = &in->setting;
@@ -397,6 +430,7 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	set->trace = !in->generates;
 	set->first = in->first;
 	set->end = in->end;
+	tell_overload(cmd, in);
 	return HD_OK;
 }
 
