@@ -90,6 +90,7 @@ struct hd_policy_setting {
 	uint32_t npops;                           /* above 1: jobs and devices are dealt into so many problems (POP) */
 	double pack_threshold;                    /* pairs worth less are left out; 0: 1.0 */
 	double beta, phi;                         /* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
+	double patience;                          /* cost: jobs that can be over in so much of the time to their deadline wait for cheaper hours; 0: nobody */
 	double delay_usd_h;                       /* heddle: what an hour less until one job ends is worth; 0: prices decide between equals alone */
 	double alpha;                             /* allox: how many of the oldest jobs are looked at; 0: 1 */
 	bool published;                           /* sum, cost: the published objective, in steps, instead of ours */

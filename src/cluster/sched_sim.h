@@ -15,7 +15,8 @@
  *	3. Steps are not whole. A job that loses a device stops, and does its last `lost_s` seconds again.
  *	4. Revocations are exponential per device with the type's rate, or come from a log; a device is away for `away_s`. Failures are
  *	   exponential per device held and cost `lost_s`. Draws are keyed by (seed, device or job, number): a job more shifts none.
- *	5. A price in force is read when it is charged; shares are made anew for a price that moved by a tenth, an hour after the last.
+ *	5. A price in force is read when it is charged; shares are made anew for a price that moved by a tenth, an hour
+ *	   after the last; with patience every hour.
  *
  * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or else on its fastest.
  *

@@ -170,7 +170,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ENTITIES,    0,   "entities",      TEXT,   "NAME:WEIGHT,...", "who shares the cluster; a job is of its user, without one of number id mod count") \
 	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \
 	X(DEADLINE_FACTOR, 0, "deadline-factor", TEXT, "X",    "deadlines for jobs without one, so many times their duration") \
-	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, delay, alpha, pack, published, backfill, preempt") \
+	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, patience, delay, alpha, pack, published, backfill, preempt") \
 	X(ESTIMATE,    0,   "estimate",      TEXT,   "K=X,...", "packed policies see estimated pairs: q (part measured, 0.2), r (reference kinds, 16; 0: all), seed, published") \
 	X(HTML,        0,   "html",          TEXT,   "FILE",    "write a page about it: distributions, devices of each job, cost; needs nothing else") \
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \

@@ -239,6 +239,7 @@ static enum hd_err put_tune(struct hd_cmd *cmd, void *to, char *key, char *value
 		{ .key = "stop", .number = &s->stop_s, .most = 1e12 }, { .key = "failures", .number = &s->failures_per_s, .most = 1 },
 		{ .key = "free-switching", .flag = &s->free_switching },
 		{ .key = "beta", .number = &p->beta, .least = -1, .most = 1e6 }, { .key = "phi", .number = &p->phi, .least = -1, .most = 1 },
+		{ .key = "patience", .number = &p->patience, .most = 1 },
 		{ .key = "delay", .number = &p->delay_usd_h, .most = 1e9 }, { .key = "alpha", .number = &p->alpha, .most = 1 }, { .key = "pack", .number = &p->pack_threshold, .most = 2 },
 		{ .key = "published", .flag = &p->published }, { .key = "backfill", .flag = &p->backfill }, { .key = "preempt", .flag = &p->preempt },
 	};

@@ -5,16 +5,19 @@
  *
  * Ours, in money a second: a step is worth v = (1 + beta) of what it costs where it is cheapest, or what its owner says. Maximise
  * worth less price of the devices, less penalties of missed deadlines (20 times the cheapest step, a step) and of a floor of phi
- * times the isolated share (5 times). A share whose steps cost more than they are worth stays 0: devices are left idle. */
+ * times the isolated share (5 times). A share whose steps cost more than they are worth stays 0: devices are left idle.
+ *
+ * With patience h: to a job that could be over in less than h of the time to its deadline a step is worth the price that the past says will do for that
+ * (cost_patience.h), if it is less; until then its deadline is no row. */
 #include <math.h>
 #include <string.h>
 
-#include "cluster/policy/int.h"
+#include "cluster/policy/cost_patience.h"
 
 enum hd_err hd_cost_init(struct hd_policy *policy, struct hd_diag *diag) { (void)policy, (void)diag; return HD_OK; }
-void hd_cost_finish(struct hd_policy *policy) { (void)policy; }
+void hd_cost_finish(struct hd_policy *policy) { hd_patience_finish(policy->memory); }
 
-struct worth { const struct hd_sched_state *state; double *step_usd, *cheapest_usd; };      /* [njobs] */
+struct worth { const struct hd_sched_state *state; double *step_usd, *cheapest_usd; bool *waits; };      /* [njobs] */
 
 static double per_price(const struct hd_program *pg, uint32_t k, const void *context)
 {
@@ -88,6 +91,24 @@ static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, st
 	return policy->set.fidelity == HD_FIDELITY_GAVEL ? hd_program_shares(pg, out) : hd_program_row(pg, per_price, NULL, out->objective * (1 - 1e-9));
 }
 
+enum { ASKED_S = 7200 };                          /* prices are looked at once an hour (sched_sim.h); one hour more to start */
+
+/* Whether the job may wait for cheaper hours, and what it pays for a step while it does. */
+static bool patient(const struct hd_policy *policy, const struct hd_seen *seen, uint32_t i, double *usd)
+{
+	const struct hd_sched_state *s = seen->state;
+	const double deadline = deadline_of(policy, seen, i);
+	double need, price;
+
+	if (!(policy->set.patience > 0) || !policy->set.deadlines || !isfinite(deadline) || deadline <= 0 || s->jobs[i].usd_per_step > 0 || seen->absent[i])
+		return false;
+	need = s->jobs[i].steps_left / fmax(policy->set.patience * deadline - ASKED_S, 1e-9);
+	price = need < hd_seen_best(seen, i) ? hd_patience_price(policy->memory, &seen->rate[(size_t)i * s->ntypes], s->jobs[i].scale, need) : INFINITY;
+	if (isfinite(price))
+		*usd = price;
+	return isfinite(price);
+}
+
 static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *seen, struct worth *w, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_sched_state *s = seen->state;
@@ -96,7 +117,8 @@ static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *
 	w->state = s;
 	w->step_usd = hd_arena_take(arena, s->njobs, sizeof *w->step_usd);
 	w->cheapest_usd = hd_arena_take(arena, s->njobs, sizeof *w->cheapest_usd);
-	if (!w->step_usd || !w->cheapest_usd)
+	w->waits = hd_arena_take(arena, s->njobs, sizeof *w->waits);
+	if (!w->step_usd || !w->cheapest_usd || !w->waits)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", s->njobs);
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		double least = INFINITY;
@@ -105,6 +127,7 @@ static enum hd_err worths(const struct hd_policy *policy, const struct hd_seen *
 				least = fmin(least, s->types[j].price_usd_h / 3600 * s->jobs[i].scale / hd_seen_rate(seen, i, j));
 		w->cheapest_usd[i] = isfinite(least) ? least : 0;
 		w->step_usd[i] = s->jobs[i].usd_per_step > 0 ? s->jobs[i].usd_per_step : (1 + beta) * w->cheapest_usd[i];
+		w->waits[i] = patient(policy, seen, i, &w->step_usd[i]);
 	}
 	return HD_OK;
 }
@@ -149,11 +172,11 @@ static enum hd_err soften(struct hd_program *pg, struct hd_policy *policy, const
 		need = s->jobs[i].steps_left / deadline;
 		if (policy->set.deadlines && isfinite(deadline) && (deadline <= 0 || need > best)) {
 			miss->shortage[i] = deadline > 0 ? need - best : INFINITY;       /* lost whatever it gets: no row, so it eats no capacity */
-		} else if (policy->set.deadlines && isfinite(deadline)) {
+		} else if (policy->set.deadlines && isfinite(deadline) && !w->waits[i]) {
 			hd_program_promise(pg, i, fmin(1.05 * need, best) / pg->seen->p[i]);
 			err = soft(pg, i, pg->promise_row[i], 20 * w->cheapest_usd[i], &miss->deadline[i]);
 		}
-		if (!err && phi > 0 && pg->seen->iso[i] > 0) {
+		if (!err && phi > 0 && pg->seen->iso[i] > 0 && !w->waits[i]) {
 			err = floor_row(pg, i, phi * pg->seen->iso[i] / pg->seen->p[i], &row);
 			if (!err)
 				err = soft(pg, i, row, 5 * w->cheapest_usd[i], &miss->floor[i]);
@@ -212,6 +235,8 @@ enum hd_err hd_cost_allocate(struct hd_policy *policy, const struct hd_sched_sta
 	bool theirs = policy->set.published || policy->set.fidelity == HD_FIDELITY_GAVEL;
 	enum hd_err err = prices_known(state, diag);
 
+	if (!err && policy->set.patience > 0 && !theirs)
+		err = hd_patience_see(policy->memory, state, diag);
 	if (!err)
 		err = hd_see(&seen, policy, state, HD_FLAT_ONE, arena, diag);
 	if (!err)

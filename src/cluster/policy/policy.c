@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cluster/policy/int.h"
+#include "cluster/policy/cost_patience.h"
 
 enum {
 	H = 1 << HD_VARIANT_HETERO, P = 1 << HD_VARIANT_PLAIN, K = 1 << HD_VARIANT_PACKED, B = 1 << HD_VARIANT_KINDS,
@@ -22,7 +22,8 @@ const struct hd_sched_policy hd_sched_policies[] = {
 		CALLS(ftf) },
 	{ "makespan", "the earliest end of all jobs", "seconds", LP | PUB | MAX, H | P | K, 0, CALLS(makespan) },
 	{ "sum", "most normalised throughput by weight", "sum w z", LP | PUB, H | K, 0, CALLS(sum) },
-	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K, 0, CALLS(cost) },
+	{ "cost", "steps worth their price, deadlines as far as they can be met", "money/s gained", LP | PUB | STEADY, H | K,
+		sizeof(struct hd_patience), CALLS(cost) },
 	{ "hierarchy", "entities share by weight, their jobs by weight or in queue order", "least z s/w", LP | MIN, H | P | K, 0, CALLS(hierarchy) },
 	{ "nash", "largest product of throughputs, less what each takes from the others: lying about speeds does not pay", "sum w log z before the discount",
 		LP | PUB, H | P, 0, CALLS(nash) },
@@ -62,6 +63,8 @@ static enum hd_err check(const struct hd_policy_setting *set, struct hd_diag *di
 	if (!(set->pack_threshold >= 0) || isnan(set->beta) || isnan(set->phi) || !(set->alpha >= 0) || !(set->slo_factor >= 0))
 		return hd_fail(diag, HD_E_INVAL, "policy %s: pack_threshold %g, alpha %g, slo_factor %g are 0 or more; beta %g, phi %g are numbers", row->name,
 			set->pack_threshold, set->alpha, set->slo_factor, set->beta, set->phi);
+	if (!(set->patience >= 0 && set->patience <= 1))
+		return hd_fail(diag, HD_E_INVAL, "policy %s: patience %g is a part of the time to a deadline, 0 to 1", row->name, set->patience);
 	return HD_OK;
 }
 

@@ -4,34 +4,34 @@
 
 #include "base/json_writer.h"
 
-#define SETTING(name, kind) { #name, kind, offsetof(struct hd_sched_sim_setting, name) }
+#define SETTING(name, kind) { #name, kind, offsetof(struct hd_sched_sim_setting, name), false }
 const struct log_field log_setting_fields[] = {
 	SETTING(round_s, LOG_F64), SETTING(min_reset_s, LOG_F64), SETTING(kappa, LOG_F64), SETTING(seed, LOG_U32), SETTING(trace, LOG_BOOL),
 	SETTING(first, LOG_U64), SETTING(end, LOG_U64), SETTING(stop_s, LOG_F64), SETTING(deadline_factor, LOG_F64), SETTING(free_switching, LOG_BOOL),
 	SETTING(lost_s, LOG_F64), SETTING(away_s, LOG_F64), SETTING(failures_per_s, LOG_F64), SETTING(prices_from_s, LOG_F64),
-	{ "start_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.start_s) },
-	{ "resize_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.resize_s) },
-	{ "move_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.move_s) },
-	{ "preempt_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.preempt_s) },
-	{ NULL, LOG_F64, 0 },
+	{ "start_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.start_s), false },
+	{ "resize_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.resize_s), false },
+	{ "move_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.move_s), false },
+	{ "preempt_s", LOG_F64, offsetof(struct hd_sched_sim_setting, costs.preempt_s), false },
+	{ NULL, LOG_F64, 0, false },
 };
 
-#define POLICY(name, kind) { #name, kind, offsetof(struct hd_policy_setting, name) }
+#define POLICY(name, kind) { #name, kind, offsetof(struct hd_policy_setting, name), false }
 const struct log_field log_policy_fields[] = {
 	POLICY(seed, LOG_U32), POLICY(npops, LOG_U32), POLICY(pack_threshold, LOG_F64), POLICY(beta, LOG_F64), POLICY(phi, LOG_F64),
-	POLICY(delay_usd_h, LOG_F64),
+	{ "patience", LOG_F64, offsetof(struct hd_policy_setting, patience), true }, POLICY(delay_usd_h, LOG_F64),
 	POLICY(alpha, LOG_F64), POLICY(published, LOG_BOOL), POLICY(deadlines, LOG_BOOL), POLICY(slo_factor, LOG_F64), POLICY(backfill, LOG_BOOL),
-	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT), { NULL, LOG_F64, 0 },
+	POLICY(preempt, LOG_BOOL), POLICY(entity_kind, LOG_INT), { NULL, LOG_F64, 0, false },
 };
 
-#define ELASTIC(name, kind) { #name, kind, offsetof(struct hd_sched_elastic, name) }
+#define ELASTIC(name, kind) { #name, kind, offsetof(struct hd_sched_elastic, name), false }
 const struct log_field log_elastic_fields[] = {
-	ELASTIC(min, LOG_U32), ELASTIC(max, LOG_U32), ELASTIC(nvns, LOG_U32), ELASTIC(resize_s, LOG_F64), ELASTIC(mixed, LOG_BOOL), { NULL, LOG_F64, 0 },
+	ELASTIC(min, LOG_U32), ELASTIC(max, LOG_U32), ELASTIC(nvns, LOG_U32), ELASTIC(resize_s, LOG_F64), ELASTIC(mixed, LOG_BOOL), { NULL, LOG_F64, 0, false },
 };
 
-#define ESTIMATE(name, kind) { #name, kind, offsetof(struct hd_estimate_setting, name) }
+#define ESTIMATE(name, kind) { #name, kind, offsetof(struct hd_estimate_setting, name), false }
 const struct log_field log_estimate_fields[] = {
-	ESTIMATE(q, LOG_F64), ESTIMATE(references, LOG_U32), ESTIMATE(seed, LOG_U32), ESTIMATE(published, LOG_BOOL), { NULL, LOG_F64, 0 },
+	ESTIMATE(q, LOG_F64), ESTIMATE(references, LOG_U32), ESTIMATE(seed, LOG_U32), ESTIMATE(published, LOG_BOOL), { NULL, LOG_F64, 0, false },
 };
 
 static void put_fields(struct hd_json_writer *w, const struct log_field *field, const void *from)

@@ -6,7 +6,7 @@
 #include "cluster/schedsim/int.h"
 
 enum log_kind { LOG_F64, LOG_U32, LOG_U64, LOG_INT, LOG_BOOL };
-struct log_field { const char *key; enum log_kind kind; size_t at; };
+struct log_field { const char *key; enum log_kind kind; size_t at; bool later; };        /* later: older logs lack it, and it was 0 */
 
 /* One row a number: written and read by it. */
 extern const struct log_field log_setting_fields[], log_policy_fields[], log_elastic_fields[], log_estimate_fields[];          /* end with key NULL */

@@ -35,6 +35,8 @@ static enum hd_err get_fields(const struct hd_json *from, const struct log_field
 		void *at = (char *)to + field->at;
 		uint64_t u = 0;
 		int64_t i = 0;
+		if (field->later && !hd_json_find(from, field->key))
+			continue;
 		switch (field->kind) {
 		case LOG_F64:  err = hd_json_get_f64(from, field->key, at, diag); break;
 		case LOG_BOOL: err = hd_json_get_bool(from, field->key, at, diag); break;

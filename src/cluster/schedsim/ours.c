@@ -422,6 +422,8 @@ static enum hd_err assign(struct events *e, const struct hd_round *round, const 
 
 static bool prices_moved(const struct events *e)
 {
+	if (e->sim->set->policy->patience > 0 && e->sim->now_s - e->solved_s >= 3600)
+		return true;                              /* who waits has an hour less */
 	for (uint32_t t = 0; t < e->sim->set->ntypes; t++)
 		if (fabs(e->sim->price[t] - e->solved_price[t]) >= 0.1 * e->solved_price[t] && e->solved_price[t] > 0)
 			return e->sim->now_s - e->solved_s >= 3600;
@@ -520,6 +522,17 @@ static enum hd_err open_events(struct events *e, struct sim *sim)
 	return HD_OK;
 }
 
+/* With patience a job may wait on purpose, but never beyond its deadline. */
+static bool waits(const struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->njobs && sim->set->policy->patience > 0; i++) {
+		double deadline = schedsim_row(sim, sim->job[i]->id)->deadline_s;
+		if (isfinite(deadline) && deadline > sim->now_s)
+			return true;
+	}
+	return false;
+}
+
 enum hd_err schedsim_ours(struct sim *sim)
 {
 	struct events e;
@@ -531,7 +544,7 @@ enum hd_err schedsim_ours(struct sim *sim)
 			break;
 		}
 		err = step(&e);
-		e.patience = e.nlive || sim->more || (sim->set->events && e.event < sim->set->events->n) || e.next_s ? 0 : e.patience + 1;
+		e.patience = e.nlive || sim->more || (sim->set->events && e.event < sim->set->events->n) || e.next_s || waits(sim) ? 0 : e.patience + 1;
 		if (!err && e.patience > PATIENCE) {
 			sim->result->ended = "jobs are left that the policy never gives devices";
 			break;
