@@ -37,3 +37,29 @@ for name in metrics.write events.write; do
 	same "$(heddle ckpt digest killed)" "$whole" "$name fails"
 done
 passed "lines that cannot be written cost a warning and no bit"
+
+# a learner that takes up 2.5 MiB/s of what a step adds 11 MiB to: its donor gives up, time and again
+cat >wide.yaml <<JOB
+job: {name: wide, seed: 3, steps: 1000000}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [1500, 1500], classes: 4}}
+data: {kind: synthetic, count: 1000}
+batch: {global: 32, virtual_nodes: 4}
+optim: {kind: sgd, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+eval: {every: 0}
+workers: {detect: 400 ms}
+JOB
+"$HEDDLE_BIN" run wide.yaml --out wide --workers 1 --devices 1 -q 2>log &
+run=$!
+reach wide 10
+HD_FAIL=learn.piece:delay=400 "$HEDDLE_BIN" worker --join wide --devices 1 -q 2>slow.log &
+here() { heddle status wide | grep -Eq "$1"; }
+await here ' (standby|learning) ' || failed "the slow learner did not come"
+expect 0 heddle scale wide 2
+twice() { [ "$(grep -c '"kind":"aside"' wide/events.ndjson)" -ge 2 ]; }
+await twice || failed "nobody says that it learns too slowly"
+await here ' aside ' || failed "it is learning all the time"
+"$HEDDLE_BIN" worker --join wide --devices 1 -q 2>quick.log &
+await here '2 of 2 workers' || failed "it keeps another one from its place"
+expect 0 heddle stop wide --now
+wait $run || true
+passed "a learner that is too slow is put aside, is said to be, and another takes its place"

@@ -502,8 +502,10 @@ static void lose_what_it_learned(struct hd_coordinator *co, struct hd_co_worker 
 	hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 }
 
-static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
+static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_warm *msg)
 {
+	bool slow = msg->given_up && msg->given_up == w->lesson && (w->state == HD_W_LEARNING || w->state == HD_W_READY);
+
 	w->warm = true;
 	if (w->state == HD_W_LEARNING || w->state == HD_W_READY)
 		hd_co_unlearn(co, w);
@@ -513,6 +515,8 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w)
 		lose_what_it_learned(co, w);
 	if (w->state != HD_W_MEMBER)
 		w->answer.said = false;   /* whatever it answered before, it holds nothing any more */
+	if (slow)
+		hd_co_aside(co, w);
 	hd_co_unasked(co, w);
 }
 
@@ -594,7 +598,7 @@ static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd
 	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !announces)
 		hd_co_switched(co);
 	switch ((int)msg->kind) {
-	case HD_MSG_WARM:     on_warm(co, w); break;
+	case HD_MSG_WARM:     on_warm(co, w, &msg->warm); break;
 	case HD_MSG_LEARNED:  on_learned(w, &msg->learned); break;
 	case HD_MSG_PREPARED: hd_co_on_prepared(co, w, msg->decided.next); break;
 	case HD_MSG_SEAL:     hd_co_on_seal(co, w, msg); break;
@@ -616,6 +620,7 @@ static void on_scale(struct hd_coordinator *co, uint32_t n)
 
 	co->record.target = n > max ? max : n < min ? min : n;
 	co->spawned = 0;
+	hd_co_recall(co);
 	hd_co_store(co);
 	co->told = 0;
 }

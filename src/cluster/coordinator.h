@@ -31,6 +31,8 @@
  *    with exit code 5; all others begin again from disk, as in 7, DISTRUST being said before: from the newest step whose state was the same at
  *    all (*verified*), or one before. Without such a half the job ends, with exit code 5; so it does at the third time without a
  *    verified state that is newer than all that were disputed, whichever coordinators counted: so it ends whatever a bad memory does.
+ * 13. A learner whose donor gave up (teach.h) is put aside for 2 T, twice as long each further time, at most 1,024 T; and is wanted again
+ *    at once with the next view, whose steps may be slower, and when a number is asked for. Others are taught meanwhile. Not stored.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -156,6 +158,7 @@ struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct
 	X(LEARNING,  "learning")                                                                                 \
 	X(READY,     "ready")             /* holds the state, follows */                                         \
 	X(MEMBER,    "member")                                                                                   \
+	X(ASIDE,     "aside")             /* steps are made faster than it learns: rule 13 */                    \
 	X(LEFT,      "left")              /* said that it goes, or was told to */                                \
 	X(OUT,       "out")               /* dead to the job */
 

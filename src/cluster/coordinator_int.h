@@ -5,6 +5,8 @@
 #include "exec/seal.h"
 #include "cluster/coordinator.h"
 
+enum { HD_CO_PAUSES = 9 };                /* doublings of a pause (rule 13) */
+
 struct hd_co_worker_answer {              /* its STATUS in the present epoch */
 	bool said, member, begun, halted, prev, table, updated;
 	uint64_t at;
@@ -25,6 +27,8 @@ struct hd_co_worker {
 	uint64_t nonce, memory, vn_ps;
 	uint32_t ndevices, donor;
 	uint64_t lesson;                  /* what it learns, as LEARN names it */
+	uint32_t given_up;                /* lessons of the present members that their donors gave up */
+	int64_t aside_ns;                 /* ASIDE: until then */
 	uint64_t sealed;
 	uint32_t spoke;                   /* the newest epoch in which it said something */
 	int64_t lost_ns, suspect_ns, joined_ns;
@@ -156,6 +160,8 @@ void hd_co_void(struct hd_coordinator *co);               /* the planned change 
 void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
 void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
 void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
+void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
+void hd_co_recall(struct hd_coordinator *co);             /* whoever is aside */
 void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);  /* it learns no more: its donor, if it has one, may forget it */
 
 #endif

@@ -113,6 +113,32 @@ static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
 		say_donate(co, donor->worker, w->worker, true);
 }
 
+void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	int64_t pause = HD_PATIENCE_NS(ASIDE, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ? w->given_up : HD_CO_PAUSES);
+
+	w->given_up++;
+	w->state = HD_W_ASIDE;
+	w->aside_ns = co->now_ns + pause;
+	hd_co_note(co, "aside", w->worker, "it learns more slowly than steps are made, and its donor gave up, %u times now: it is to learn again "
+		"in %.1f s, or with the next view, or when a number of workers is asked for. Its link or its machine is too slow", w->given_up,
+		(double)pause / 1e9);
+}
+
+static void recall(struct hd_co_worker *w)
+{
+	if (w->state == HD_W_ASIDE)
+		w->state = HD_W_STANDBY;
+}
+
+void hd_co_recall(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		recall(&co->worker[i]);
+		co->worker[i].given_up = 0;
+	}
+}
+
 static bool is_or_will_be(const struct hd_co_worker *w)
 {
 	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
@@ -137,6 +163,8 @@ static void teach_all(struct hd_coordinator *co)
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		bool remote = hd_is_remote(w->worker);
+		if (co->now_ns >= w->aside_ns)
+			recall(w);
 		if (w->state == HD_W_STANDBY && w->up && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1]) &&
 		    (co->record.started || !remote)) {        /* what is on disk is not remote ones' to read */
 			teach(co, w);
@@ -385,6 +413,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
 	hd_co_store(co);
 	co->phase = HD_CO_IDLE;
+	hd_co_recall(co);
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];

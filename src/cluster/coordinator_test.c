@@ -157,6 +157,80 @@ static void who_is_to_stay_after_all_stays(void **state)
 	hd_coordinator_destroy(co);
 }
 
+static struct hd_co_actions hear(struct hd_coordinator *co, uint32_t from, struct hd_msg msg)
+{
+	msg.term = co->record.term;
+	return hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = from, .msg = &msg }, co->now_ns + 1);
+}
+
+/* T is a second; a standby is taught as soon as it may be. */
+static void a_learner_that_is_too_slow_is_put_aside(void **state)
+{
+	const uint32_t member[] = { 0 };
+	struct hd_coordinator *co = at_rest(8, 2, member, 1);
+	struct hd_co_worker *w = &co->worker[1];
+
+	(void)state;
+	*w = co->worker[0];
+	w->worker = 5;
+	w->state = HD_W_STANDBY;
+	w->donor = w->guest = HD_NOBODY;
+	w->warm = true;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	for (uint32_t i = 0; i < 12; i++) {
+		const int64_t pause = INT64_C(2000000000) << (i < 9 ? i : 9);
+		assert_int_equal(w->state, HD_W_LEARNING);
+		uint64_t lesson = w->lesson;
+		struct hd_co_actions done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM });         /* its donor is gone, or any other reason */
+		CHECK(w->state == HD_W_LEARNING && w->lesson != lesson && !*note_of(done, "aside"), "it learns anew at once");
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { lesson } });           /* of the lesson before */
+		CHECK(w->state == HD_W_LEARNING && !*note_of(done, "aside"), "what is past is past");
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
+		assert_int_equal(w->state, HD_W_ASIDE);
+		CHECK(strstr(note_of(done, "aside"), "slowly"), "%s", note_of(done, "aside"));
+		int64_t until = co->now_ns + pause;
+		done = hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });        /* told again: its link was down */
+		CHECK(w->state == HD_W_ASIDE && !*note_of(done, "aside"), "it is aside once");
+		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until - 1);
+		CHECK(w->state == HD_W_ASIDE, "pause %u ended early", i);
+		hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, until);
+	}
+	for (uint32_t i = 0; i < 2; i++) {                /* a number is asked for; another view */
+		hear(co, 5, (struct hd_msg){ .kind = HD_MSG_WARM, .warm = { w->lesson } });
+		assert_int_equal(w->state, HD_W_ASIDE);
+		if (i == 0) {
+			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = 2 }, co->now_ns);
+		} else {
+			co->next = co->view;
+			hd_co_switched(co);
+			hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, co->now_ns);
+		}
+		CHECK(w->state == HD_W_LEARNING && w->given_up == 0, "row %u: %s", i, hd_co_worker_state_name(w->state));
+	}
+	hd_coordinator_destroy(co);
+}
+
+/* One who is aside takes nobody's place. */
+static void another_one_is_taught_while_one_is_aside(void **state)
+{
+	const uint32_t member[] = { 0 };
+	struct hd_coordinator *co = at_rest(8, 2, member, 1);
+
+	(void)state;
+	for (uint32_t i = 1; i < 3; i++) {
+		co->worker[i] = co->worker[0];
+		co->worker[i].worker = 4 + i;
+		co->worker[i].donor = co->worker[i].guest = HD_NOBODY;
+		co->worker[i].warm = true;
+		co->worker[i].state = i == 1 ? HD_W_ASIDE : HD_W_STANDBY;
+		co->worker[i].aside_ns = INT64_MAX;
+	}
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	assert_int_equal(co->worker[1].state, HD_W_ASIDE);
+	assert_int_equal(co->worker[2].state, HD_W_LEARNING);
+	hd_coordinator_destroy(co);
+}
+
 /* One heard that the step is begun afresh, and shares it out anew; the other still holds what it computed before. */
 static void what_was_computed_twice_is_begun_afresh(void **state)
 {
@@ -251,6 +325,8 @@ int main(void)
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
 		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
+		cmocka_unit_test(a_learner_that_is_too_slow_is_put_aside),
+		cmocka_unit_test(another_one_is_taught_while_one_is_aside),
 		cmocka_unit_test(what_was_computed_twice_is_begun_afresh),
 		cmocka_unit_test(it_is_no_accident_when_nothing_newer_was_the_same_at_all),
 		cmocka_unit_test(tries_are_counted_whichever_coordinators_do),

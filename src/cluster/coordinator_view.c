@@ -326,6 +326,7 @@ static void start_over(struct hd_coordinator *co)
 {
 	co->has_view = false;
 	co->holding = false;
+	hd_co_recall(co);
 	if (!co->record.started) {
 		co->phase = HD_CO_START;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* who holds another step loads this one */
@@ -463,6 +464,7 @@ static void in_force(struct hd_coordinator *co)
 		co->hold_ns = co->now_ns;
 	co->holding = o->hold;
 	co->phase = HD_CO_IDLE;
+	hd_co_recall(co);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
 		uint32_t m = hd_view_index(&co->view, w->worker);

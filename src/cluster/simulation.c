@@ -623,6 +623,8 @@ static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
 			mute(s, slot, i, length);
 }
 
+static void ask_again(struct sim *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = s->target }); }
+
 static void fault(struct sim *s, enum hd_sim_fault kind)
 {
 	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };       /* ms, around the limits T and 8 T */
@@ -653,7 +655,7 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 	case HD_SIM_SLOW:     s->slow_until = s->now + length; break;
 	case HD_SIM_SCALE:
 		s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = s->target });
+		ask_again(s);
 		break;
 	case HD_SIM_DRAIN:
 		if (s->proc[slot].paused)
@@ -818,6 +820,7 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_START:    start(s, false); break;
 	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
 	case EV_CORRUPT:  corrupt(s); break;
+	case EV_ASK:      ask_again(s); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
 		if (s->co && ev->gen == s->co_gen)
@@ -885,6 +888,7 @@ static void draw(struct sim *s, uint32_t only)
 		s->nsteps += sim_rnd(s, 8) ? 0 : 400;             /* some are long enough to see it end well */
 		int64_t until = between(s, 0, span);
 		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+		sim_push(s, (struct sim_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
 	}
 }
 

@@ -38,7 +38,7 @@ struct sim_packet {
 	const uint8_t *bytes;
 };
 
-enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT,
+enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT, EV_ASK,
 	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
 struct sim_event {
 	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */

@@ -746,7 +746,7 @@ static void over(struct sim *s, uint32_t slot, const struct sim_packet *k)
 	p->learns_from = HD_NOBODY - 1;
 	s->result->unheard += !p->unheard;
 	p->unheard = true;
-	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED });
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .slow = true });
 }
 
 static void take(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)

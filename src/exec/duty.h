@@ -69,6 +69,7 @@ struct hd_duty_done {
 	bool halt;                        /* BOUNDARY: the target is reached */
 	bool lacks;                       /* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
 	bool learned;                     /* LESSON: all of X_step is here */
+	bool over;                        /* LESSON: its teacher gave up */
 	uint64_t step;                    /* LESSON, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
 	struct hd_step_record record;     /* FINISH */

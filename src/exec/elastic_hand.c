@@ -337,7 +337,8 @@ DUTY(lesson)
 	e->touched = true;
 	if (!err)
 		err = hd_pupil_take(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
-	if (!err && e->pupil.over)
+	done->over = !err && e->pupil.over;
+	if (done->over)
 		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow", d->worker);
 	if (!err && done->learned && e->pupil.unprobed)
 		hd_elastic_note(e, "unprobed", "there was no memory to compute a virtual node here and at the teacher: nobody compared the bits of this "

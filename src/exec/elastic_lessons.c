@@ -286,11 +286,11 @@ void hd_elastic_graduate(struct hd_elastic *e)
 	e->lessons++;
 }
 
-static void unlearned(struct hd_elastic *e)
+static void unlearned(struct hd_elastic *e, bool slow)
 {
 	e->donor = HD_NOBODY;
 	e->lessons++;
-	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = e->whole });
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UNLEARNED, .whole = e->whole, .slow = slow });
 }
 
 /* The next piece in order, if it is here, to the hand. */
@@ -341,7 +341,7 @@ void hd_elastic_learned(struct hd_elastic *e, const struct hd_duty_done *done)
 			return;
 		}
 		if (done->err) {
-			unlearned(e);
+			unlearned(e, done->over);
 			return;
 		}
 		e->next_lesson++;
@@ -364,5 +364,5 @@ void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker)
 		if (e->lesson[i].worker == worker)
 			e->lesson[i].open = e->lesson[i].here = false;
 	if (worker == e->donor && worker != HD_NOBODY)
-		unlearned(e);
+		unlearned(e, false);
 }

@@ -327,6 +327,15 @@ void hd_member_left(struct hd_member *m)
 	hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
 }
 
+static void say_warm(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_WARM);
+
+	if (msg)
+		msg->warm.given_up = m->given_up;
+	hd_member_say(m, msg);
+}
+
 /* A link that closed lost what was on it: everything that awaits an answer is said again. */
 static void on_coordinator(struct hd_member *m)
 {
@@ -336,7 +345,7 @@ static void on_coordinator(struct hd_member *m)
 	if (m->state == HD_OUTSIDE)
 		return;
 	if (m->warmed && !m->learning)
-		hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
+		say_warm(m);
 	if (m->state == HD_LEARNING && m->learned)
 		hd_member_say_learned(m);
 	m->next.said = false;
@@ -501,7 +510,7 @@ static void on_other_coordinator(struct hd_member *m)
 	if (m->state != HD_LEARNING || m->learned || !m->learning || m->from.donor == HD_NOBODY)
 		return;
 	m->learning = false;
-	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
+	say_warm(m);
 }
 
 static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg)
@@ -676,13 +685,13 @@ static void on_tell(struct hd_member *m, const struct hd_member_event *event)
 static void on_warmed(struct hd_member *m)
 {
 	m->warmed = true;
-	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));
+	say_warm(m);
 }
 
 void hd_member_unlearn(struct hd_member *m)
 {
 	m->learning = m->learned = m->held = m->next.open = m->cut = false;
-	hd_member_say(m, hd_member_msg(m, HD_MSG_WARM));         /* ready to learn, from somebody else */
+	say_warm(m);         /* ready to learn, from somebody else */
 }
 
 /* What was announced others count on: rule 2. */
@@ -690,6 +699,7 @@ static void on_unlearned(struct hd_member *m, const struct hd_member_event *even
 {
 	if (m->state != HD_LEARNING)
 		return;
+	m->given_up = event->slow ? m->from.lesson : 0;
 	m->cut = event->whole && m->joined_step && m->next.open && m->switch_step == m->at;
 	if (!m->cut)
 		hd_member_unlearn(m);

@@ -69,7 +69,7 @@ struct hd_member_config {
 	X(LOST,      "worker, why, text",            "it is lost (HD_CLOSED), or silent for T (HD_SILENT), or heard again")     \
 	X(WARMED,    "",                             "WARM is done")                                                            \
 	X(LEARNED,   "step",                         "X_step is here, and is being followed")                                   \
-	X(UNLEARNED, "whole",                        "the donor's stream ended; whole: what LEARNED told last is untouched")  \
+	X(UNLEARNED, "whole, slow",                  "the donor's stream ended; whole: what LEARNED told last is untouched; slow: the donor gave up") \
 	X(FINAL,     "step, pass, bucket",           "all roots of the pass of that bucket are final")                          \
 	X(COMPUTED,  "step, pass",                   "the pass is done: all its buckets are final, its table entries there")    \
 	X(ROOT,      "epoch, worker, ordinal, bucket", "a root came")                                                           \
@@ -107,7 +107,7 @@ struct hd_member_event {
 	uint64_t done, longest_ns;
 	uint32_t code;                            /* exit code */
 	const char *name, *text;                  /* of TELL: kind, JSON */
-	bool halt, busy, whole;
+	bool halt, busy, whole, slow;
 };
 
 /*        id        payload                     what the runtime does                                                           */

@@ -47,6 +47,7 @@ struct hd_member {
 	bool warmed, learning, learned;   /* learning: a donor's stream is there */
 	bool cut;                         /* not any more, but X_at is, and was announced */
 	struct hd_msg_learn from;
+	uint64_t given_up;                /* the lesson whose donor gave up; 0: none */
 
 	bool has_view, held, status_said;
 	bool hold;                        /* too few members: no step is begun in this view */

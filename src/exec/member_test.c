@@ -122,12 +122,43 @@ static void slots_that_come_after_a_status_are_told(void **state)
 	hd_member_destroy(w.m);
 }
 
+static uint64_t given_up_in(struct hd_member_actions done)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_DO_SEND && done.at[i].msg->kind == HD_MSG_WARM)
+			return done.at[i].msg->warm.given_up;
+	return UINT64_MAX;
+}
+
+/* Also to a coordinator that comes back; not once it learns anew. */
+static void the_lesson_that_its_donor_gave_up_is_named(void **state)
+{
+	const struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1, .nonce = 7 };
+	const struct hd_member_event up = { .kind = HD_IN_UP, .worker = HD_COORDINATOR }, lost = { .kind = HD_IN_LOST, .worker = HD_COORDINATOR,
+		.why = HD_CLOSED, .text = "" };
+	struct at_work w = { 0 };
+
+	(void)state;
+	assert_int_equal(hd_member_create(&w.m, &config, NULL), HD_OK);
+	feed(&w, up);
+	hear(&w, (struct hd_msg){ .kind = HD_MSG_ADMIT, .admit = { 5, 7 } });
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_WARMED })), 0);
+	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 12 } });
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED, .slow = true })), 12);
+	feed(&w, lost);
+	assert_int_equal(given_up_in(feed(&w, up)), 12);
+	hear(&w, (struct hd_msg){ .kind = HD_MSG_LEARN, .learn = { 0, 13 } });
+	assert_int_equal(given_up_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_UNLEARNED })), 0);
+	hd_member_destroy(w.m);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_root_of_an_earlier_epoch_counts_for_nothing),
 		cmocka_unit_test(what_was_computed_for_a_cancelled_step_counts_for_nothing),
 		cmocka_unit_test(slots_that_come_after_a_status_are_told),
+		cmocka_unit_test(the_lesson_that_its_donor_gave_up_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ enum {
 	X(ADMIT,    17, admit,    "C>W", "you have this id: connect under it")                                     \
 	X(REFUSE,   18, refuse,   "C>W", "you cannot take part, and why")                                          \
 	X(PEER,     19, peer,     "C>W", "that worker listens at that address")                                    \
-	X(WARM,     20, none,     "L>C", "I can begin to learn")                                                   \
+	X(WARM,     46, warm,     "L>C", "I can begin to learn")                                                   \
 	X(LEARN,    21, learn,    "C>L", "take the state from that donor, or from disk")                           \
 	X(DONATE,   22, donate,   "C>M", "give your state to that learner, or stop it")                            \
 	X(LEARNED,  23, learned,  "L>C", "I hold the state, from that donor, and follow it")                                               \
@@ -75,7 +75,7 @@ enum hd_msg_kind {
 #define X(id, no, fields, who, text) HD_MSG_##id = (no),
 	HD_MSGS(X)
 #undef X
-	HD_MSG_NKINDS = 46
+	HD_MSG_NKINDS = 47
 };
 
 /* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends does not. */
@@ -102,6 +102,8 @@ struct hd_step_news {
 #define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
 /* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another one means anew. LEARNED names it */
 #define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, lesson)
+/* given_up: the lesson whose donor gave up, because this learner was too slow; 0: none */
+#define HD_FIELDS_warm(F, A) F(u64, given_up)
 #define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
 #define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, lesson)
 /* old: members of the view in force, whose seals tell when to switch */
@@ -151,6 +153,7 @@ struct hd_step_news {
 #define F(type, name) HD_MSG_C_##type name;
 #define A(type, name, cap) uint32_t n##name; const HD_MSG_C_##type *name;
 struct hd_msg_none { uint32_t nothing; };
+struct hd_msg_warm { HD_FIELDS_warm(F, A) };
 struct hd_msg_join { HD_FIELDS_join(F, A) };
 struct hd_msg_admit { HD_FIELDS_admit(F, A) };
 struct hd_msg_refuse { HD_FIELDS_refuse(F, A) };
@@ -181,6 +184,7 @@ struct hd_msg {
 	uint32_t term, epoch;
 	union {
 		struct hd_msg_none none;
+		struct hd_msg_warm warm;
 		struct hd_msg_join join;
 		struct hd_msg_admit admit;
 		struct hd_msg_refuse refuse;

@@ -17,7 +17,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_ADMIT, 1, 2, .admit = { 7, 8 } },
 	{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "no" } },
 	{ HD_MSG_PEER, 1, 2, .peer = { .worker = 3, .naddress = 1, .address = "x" } },
-	{ HD_MSG_WARM, 1, 2, .none = { 0 } },
+	{ HD_MSG_WARM, 1, 2, .warm = { 12 } },
 	{ HD_MSG_LEARN, 1, 2, .learn = { 3, 12 } },
 	{ HD_MSG_DONATE, 1, 2, .donate = { 3, true } },
 	{ HD_MSG_LEARNED, 1, 2, .learned = { 3, 12 } },

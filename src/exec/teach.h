@@ -18,7 +18,8 @@
  * 2. A boundary copies at most `budget` bytes of snaps, at least one group that changes together; nothing while the
  *    queue holds HD_TEACH_QUEUE. What must be added (sums) may grow it to HD_TEACH_MOST; then the teacher gives up.
  *    Before that whoever teaches waits at each boundary, ere more is put in, for as long as its part of a step took to compute and T/8 at least: who is
- *    slower than the steps are comes to an end too, at the members' cost.
+ *    slower than the steps are comes to an end too, at the members' cost, unless that is more than twice as slow. Of such a learner the teacher gives
+ *    up, again and again; the coordinator puts it aside between (rule 13 of coordinator.h).
  * 3. The pupil takes nothing that it does not expect: another order, length or index is HD_E_PROTOCOL.
  * 4. The pupil computes the virtual node of PROBE too: with the same program, on the same samples, from what it was taught. Other bits are
  *    HD_E_INTEGRITY: with them its steps would be others than the members'. Each lesson asks for another virtual node.

@@ -15,6 +15,7 @@
 	X(STAGGER,          1, "between members that would take the coordinator's place", "one comes first and the others find it") \
 	X(LAGGARD,          1, "a boundary, for a learner far behind",      "at least; as long as a step where that is more") \
 	X(HEARTBEAT,        2, "between two signs of life",                 "four may be missed before silence counts") \
+	X(ASIDE,           16, "a learner that was too slow to learn again",    "it slows members down; twice as long each further time") \
 	X(SILENT,           8, "silence until a peer counts as lost",       "the knob itself") \
 	X(PROGRESS,        16, "no progress, the heart beating",            "at least; 8 times its longest instruction where that is more") \
 	X(TAKE_OVER,       16, "no coordinator until a member starts one",  "a restart by whoever started it comes first") \
