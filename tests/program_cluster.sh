@@ -151,8 +151,12 @@ for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
 kill -0 "$pid" 2>/dev/null && failed "a scheduler that drains, and was told to stop once more, goes on"
 kill -CONT "$who"
 serve --policy fifo --round 2
+truncate -s 65M "$dir/decisions.ndjson"           # as if it had been long there
 post "/v1/jobs/$id/cancel" '{}'
 reach "$id" cancelled
+[ "$(stat -c %s "$dir/decisions.1.ndjson")" -ge 68157440 ] || failed "the log of decisions grows without end: $(ls -l "$dir")"
+[ "$(stat -c %s "$dir/decisions.ndjson")" -lt 100000 ] || failed "the log of decisions does not begin anew"
+grep -q '"CANCEL"' "$dir/decisions.ndjson" || failed "what was decided after the log was full is not in the next one"
 ends
 passed "a drain that takes too long is ended by another stop"
 
@@ -173,7 +177,7 @@ for k in $(seq "$kills"); do
 	kill -9 "$pid" 2>/dev/null
 	sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
 	serve --policy "$policy" --round 1
-	if [ "$(ask '/v1/jobs?state=done&after=3' && grep -o '"id"' out | wc -l)" -ge 5 ]; then      # all are over: five others
+	if [ "$(ask '/v1/jobs?state=done&after=5' && grep -o '"id"' out | wc -l)" -ge 5 ]; then      # all are over: five others
 		for i in 1 2 3 4 5; do
 			submit job$i.yaml "again$k-$i"
 			seen="$seen $(number id)"
@@ -190,7 +194,7 @@ for id in $seen; do
 	[ "$(starts "$id")" -le "$(number leases)" ] || failed "job $id was started $(starts "$id") times for $(number leases) leases"
 	n=$((n + 1))
 done
-same "$(ask '/v1/jobs?limit=1000' && grep -o '"id"' out | wc -l)" $((3 + n)) "jobs that the scheduler knows"
+same "$(ask '/v1/jobs?limit=1000' && grep -o '"id"' out | wc -l)" $((5 + n)) "jobs that the scheduler knows"
 ask /v1/status
 same "$(number done)" $((2 + n)) "jobs that are done"
 ask '/v1/events/past?limit=1000'

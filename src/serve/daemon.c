@@ -93,9 +93,28 @@ static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *out
 	return err;
 }
 
+/* One part is kept besides: who wants all of a machine's life copies parts as they come. */
+static void open_log(struct hd_daemon *d)
+{
+	char path[HD_PATH_CAP], old[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	snprintf(path, sizeof path, "%s/decisions.ndjson", d->spec->dir);
+	snprintf(old, sizeof old, "%s/decisions.1.ndjson", d->spec->dir);
+	bool full = !hd_fs_stat(d->fs, path, &stat, NULL) && stat.size_bytes > HD_DAEMON_LOG_BYTES;
+	if (d->log_file.fs && !full)
+		return;
+	(void)!hd_file_close(&d->log_file, NULL);
+	if (full)
+		(void)!hd_fs_rename(d->fs, path, old, NULL);
+	(void)!hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &d->log_file, NULL);
+}
+
 /* The log of decisions is for reading: a line that cannot be written is lost, not awaited. */
 static void write_log(struct hd_daemon *d)
 {
+	if (d->log.len && d->log_file.fs)
+		open_log(d);
 	if (d->log.len && d->log_file.fs)
 		(void)!hd_file_write(&d->log_file, d->log.at, d->log.len, NULL);
 	if (d->log.cap > 1 << 20) {
@@ -281,18 +300,6 @@ static enum hd_err open_folder(struct hd_daemon *d, struct hd_diag *diag)
 		err = hd_fs_mkdirs(d->fs, path, diag);
 	}
 	return err;
-}
-
-static void open_log(struct hd_daemon *d)
-{
-	char path[HD_PATH_CAP], old[HD_PATH_CAP];
-	struct hd_stat stat;
-
-	snprintf(path, sizeof path, "%s/decisions.ndjson", d->spec->dir);
-	snprintf(old, sizeof old, "%s/decisions.1.ndjson", d->spec->dir);
-	if (!hd_fs_stat(d->fs, path, &stat, NULL) && stat.size_bytes > HD_DAEMON_LOG_BYTES)
-		(void)!hd_fs_rename(d->fs, path, old, NULL);
-	(void)!hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &d->log_file, NULL);
 }
 
 /* Behind the store's lock, and named by the folder itself: however it is written, it has one set of groups. */

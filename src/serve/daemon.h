@@ -6,7 +6,8 @@
  *	DIR/jobs.sqlite           jobs, leases, events; who holds it schedules
  *	DIR/runs/<id>-<name>/     one run a job, as of `heddle run`; besides: lease (whose it is), seat (its coordinator's), end.json
  *	DIR/devices/<name>        seats of workers (serve/seat.h)
- *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay)
+ *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay, from a line with "open" on); beyond
+ *	                          64 MiB it becomes decisions.1.ndjson, in place of the one of before, and a new one goes on
  *
  * 1. A second daemon of the same folder ends at once with HD_E_AGAIN and changes nothing.
  * 2. What is decided, and what is answered to a user, is on the disk before anybody hears of it. If the disk takes no more, the daemon ends
