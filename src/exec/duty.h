@@ -6,7 +6,7 @@
  * 1. Duties are done in the order given. Neighbouring folds, and neighbouring sums that arrived, are handed to
  *    the hand as one run, so that the devices share them.
  * 2. Neither end waits for the other: giving fails with HD_E_AGAIN only when HD_DUTIES are open, which is
- *    more than a step can have.
+ *    more than a step can have. Only at a BOUNDARY may the hand wait, for who learns from it (teach.h, rule 2).
  * 3. A result is put before the wire's thread is woken (`wake`).
  *
  * Ownership: plain values are copied; what a duty points to is the giver's until its result.

@@ -158,9 +158,12 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 static enum hd_err take_rooms(struct hd_elastic *e, struct hd_diag *diag)
 {
 	e->room = hd_alloc(HD_TELL_MAX);
-	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++)
+	bool all = e->room != NULL;
+	for (uint32_t i = 0; i < HD_ELASTIC_LESSONS; i++) {
 		e->lesson[i].bytes = hd_alloc(HD_TEACH_PIECE);
-	if (!e->room || !e->lesson[HD_ELASTIC_LESSONS - 1].bytes)
+		all &= e->lesson[i].bytes != NULL;
+	}
+	if (!all)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the messages of a worker");
 	enum hd_err err = hd_elastic_slots_init(e, diag);
 	return err ? err : hd_relay_init(&e->relay, &e->hub, e->worker, &e->task->layout, e->task->job->nvns, diag);
