@@ -34,11 +34,13 @@ passed "a changed result key is refused, and taken with --new-semantics"
 sed 's/steps: [0-9]*/steps: 100000000/' mlp.yaml >early.yaml
 train run early.yaml --steps 50 --out undisturbed
 some_steps() { [ "$(wc -l <early/metrics.ndjson)" -ge 5 ]; } 2>/dev/null
+hands() { heddle status early --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+all_here() { some_steps && { [ -z "$workers" ] || [ "$(hands | wc -l)" -eq 2 ]; }; }
 for workers in '' '--workers 2 --devices 1'; do
 	rm -rf early
 	"$HEDDLE_BIN" run early.yaml $workers -s checkpoint.every=3600s -s workers.detect=250ms --out early -q 2>log &
-	await some_steps || failed "no steps: $(cat log)"
-	kill -9 $! $(heddle status early --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2) 2>/dev/null || true
+	await all_here || failed "no steps of all: $(cat log)"
+	kill -9 $! $(hands) 2>/dev/null || true
 	await not answers_now early || failed "somebody coordinates what was killed"
 	sleep 1                           # who is left has ended
 	[ -z "$(ls early/ckpt)" ] || failed "a checkpoint so early: $(ls early/ckpt)"
