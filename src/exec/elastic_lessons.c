@@ -43,6 +43,8 @@ static void let_go_of(struct hd_lesson_out *out)
 
 static void end(struct hd_elastic *e, struct hd_taught *t)
 {
+	if (t->made && !t->ended)
+		hd_teacher_leave(&t->teacher);
 	t->ended = true;
 	for (uint32_t k = 0; k < HD_ELASTIC_ASKED; k++) {
 		t->out[k].asked = false;

@@ -185,7 +185,7 @@ void hd_teacher_boundary(struct hd_teacher *t, uint64_t step, uint64_t budget)
 {
 	bool again = t->begun && step == t->at;
 
-	if (again && (t->even || t->over || !budget))
+	if (again && (t->even || !budget))
 		return;
 	t->begun = true;
 	t->at = step;
@@ -214,6 +214,15 @@ bool hd_teacher_wait(struct hd_teacher *t, int64_t until_ns)
 		in_time = hd_cond_wait(&t->less, &t->lock, until_ns);
 	hd_lock_give(&t->lock);
 	return in_time;
+}
+
+void hd_teacher_leave(struct hd_teacher *t)
+{
+	hd_lock_take(&t->lock);
+	t->over = true;
+	drop_all(t);
+	hd_cond_wake(&t->less);
+	hd_lock_give(&t->lock);
 }
 
 struct hd_handout *hd_teacher_take(struct hd_teacher *t)

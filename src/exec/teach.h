@@ -25,7 +25,7 @@
  *    HD_E_INTEGRITY: with them its steps would be others than the members'. Each lesson asks for another virtual node.
  *
  * Ownership: teacher and pupil are the caller's; a piece taken is freed by hd_teacher_free().
- * Threads: boundary(), wait() and the pupil the hand's; take() and free() the wire's. */
+ * Threads: boundary(), wait() and the pupil the hand's; take(), leave() and free() the wire's. */
 #ifndef HD_EXEC_TEACH_H
 #define HD_EXEC_TEACH_H
 
@@ -54,8 +54,9 @@ void hd_teacher_finish(struct hd_teacher *teacher);       /* takes zeroed ones *
 /* Between steps: the state is X_step, and step - 1 was just finished (or nothing yet). Of the same step again: more snaps, for a
  * learner of those who stand and wait for it. */
 void hd_teacher_boundary(struct hd_teacher *teacher, uint64_t step, uint64_t budget);
-/* Until less than HD_TEACH_QUEUE is queued; false: the deadline, on the clock of hd_clock_real(), has passed. */
+/* Until less than HD_TEACH_QUEUE is queued, or nobody learns any more; false: the deadline, on the clock of hd_clock_real(), has passed. */
 bool hd_teacher_wait(struct hd_teacher *teacher, int64_t until_ns);
+void hd_teacher_leave(struct hd_teacher *teacher);        /* nobody learns any more: it gives up, and whoever waits for the learner goes on */
 struct hd_handout *hd_teacher_take(struct hd_teacher *teacher);         /* the oldest; NULL: none */
 void hd_teacher_free(struct hd_handout *piece);
 

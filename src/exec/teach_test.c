@@ -234,30 +234,70 @@ static void a_teacher_that_nobody_hears_gives_up(void **state)
 	close_school(&s);
 }
 
+/* So that somebody waits by then. */
+static void a_while(void)
+{
+	struct hd_clock clock;
+
+	hd_clock_real(&clock);
+	hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 50000000);
+}
+
 static void take_all(void *user)
 {
 	struct school *s = user;
 	struct hd_handout *piece;
 
+	a_while();
 	while ((piece = hd_teacher_take(&s->teacher)))
 		hd_teacher_free(piece);
+}
+
+static void leave(void *user)
+{
+	struct school *s = user;
+
+	a_while();
+	hd_teacher_leave(&s->teacher);
+}
+
+/* Of a learner that has taken nothing, until the other thread does that; a minute is too long. */
+static void wait_until(void (*does)(void *user), struct school *s)
+{
+	struct hd_thread thread;
+	struct hd_clock clock;
+	struct hd_diag diag = { "" };
+
+	hd_clock_real(&clock);
+	open_school(s, wide, "optim: {kind: sgd, lr: 1e-2}");
+	assert_true(hd_teacher_wait(&s->teacher, 0));
+	while (s->teacher.queued < HD_TEACH_QUEUE)
+		step(s, 1 << 24);
+	assert_false(hd_teacher_wait(&s->teacher, 0));
+	CHECK(hd_thread_start(&thread, "pupil", -1, does, s, &diag) == HD_OK, "%s", diag.text);
+	assert_true(hd_teacher_wait(&s->teacher, hd_clock_now_ns(&clock) + INT64_C(60000000000)));
+	hd_thread_join(&thread);
 }
 
 static void a_teacher_waits_for_who_lags(void **state)
 {
 	struct school s;
-	struct hd_thread thread;
-	struct hd_diag diag = { "" };
 
 	(void)state;
-	open_school(&s, wide, "optim: {kind: sgd, lr: 1e-2}");
-	assert_true(hd_teacher_wait(&s.teacher, 0));
-	while (s.teacher.queued < HD_TEACH_QUEUE)
-		step(&s, 1 << 24);
-	assert_false(hd_teacher_wait(&s.teacher, 0));
-	CHECK(hd_thread_start(&thread, "pupil", -1, take_all, &s, &diag) == HD_OK, "%s", diag.text);
-	assert_true(hd_teacher_wait(&s.teacher, INT64_MAX));
-	hd_thread_join(&thread);
+	wait_until(take_all, &s);
+	assert_false(s.teacher.over);
+	close_school(&s);
+}
+
+/* Its link was lost, or it is a learner no more: members go on at once, and nothing is put in for it. */
+static void nobody_waits_for_who_is_gone(void **state)
+{
+	struct school s;
+
+	(void)state;
+	wait_until(leave, &s);
+	step(&s, 1 << 24);
+	assert_true(s.teacher.over && s.teacher.queued == 0);
 	close_school(&s);
 }
 
@@ -271,6 +311,7 @@ int main(void)
 		cmocka_unit_test(without_room_for_a_probe_it_is_said),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
 		cmocka_unit_test(a_teacher_waits_for_who_lags),
+		cmocka_unit_test(nobody_waits_for_who_is_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
