@@ -136,7 +136,6 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
 	hd_co_distrust(co);
 	co->distrusts = true;                             /* `disputed` stays: seals may come yet, and commit nothing */
-	co->record.disputes = 0;                          /* who resumes the run has had the machines looked at */
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
 }

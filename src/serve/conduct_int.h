@@ -72,8 +72,10 @@ HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *
 /* The record as it lies in the store, little endian; get() also takes one of before disputes were counted. HD_E_INTEGRITY: another length or value. */
 void conduct_record_put(const struct hd_co_record *record, uint8_t bytes[CONDUCT_RECORD_BYTES]);
 HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len, struct hd_diag *diag);
-/* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
+/* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */
+void conduct_record_resume(struct hd_co_record *record);
 void conduct_keep_paces(struct conduct *c);
+/* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
 HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
 
 #endif

@@ -47,6 +47,15 @@ enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, siz
 	return HD_OK;
 }
 
+void conduct_record_resume(struct hd_co_record *r)
+{
+	r->disputes = 0;
+	if (!r->halting)
+		return;
+	r->halting = r->started = false;
+	r->nmembers = 0;
+}
+
 static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 {
 	uint8_t bytes[CONDUCT_RECORD_BYTES];
@@ -165,10 +174,8 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 		err = set_scaler(c, diag);
 	if (!err)
 		err = set_straggler(c, diag);
-	if (c->config.record.halting && c->spec->target) {       /* that run was stopped, with a checkpoint: this one begins there */
-		c->config.record.halting = c->config.record.started = false;
-		c->config.record.nmembers = 0;
-	}
+	if (c->spec->target)
+		conduct_record_resume(&c->config.record);
 	if (!err && (c->config.target < c->config.min || c->config.target > c->config.max))
 		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
 			c->config.min, c->config.max);

@@ -79,12 +79,27 @@ static void what_cannot_be_a_record_is_refused(void **state)
 	}
 }
 
+/* The step that was disputed last stays: only a state that is newer than that is progress. */
+static void who_resumes_has_had_the_machines_looked_at(void **state)
+{
+	struct hd_co_record stopped = full(3), cut = full(3);
+
+	(void)state;
+	conduct_record_resume(&stopped);
+	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.disputes == 0);
+	assert_int_equal(stopped.disputed, UINT64_C(0x100000005));
+	cut.halting = false;
+	conduct_record_resume(&cut);
+	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.disputes == 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_comes_back_as_it_was),
 		cmocka_unit_test(a_record_of_before_is_read),
 		cmocka_unit_test(what_cannot_be_a_record_is_refused),
+		cmocka_unit_test(who_resumes_has_had_the_machines_looked_at),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
