@@ -43,6 +43,7 @@ static const struct hd_db_kind file = {
 	X(UNLEASE,  "DELETE FROM lease WHERE job = ?") \
 	X(DIGEST,   "UPDATE job SET digest = ? WHERE id = ?") \
 	X(EVENT,    "INSERT INTO event (at_s, t_ms, kind, job, text) VALUES (?, ?, ?, ?, ?)") \
+	X(OLD,      "DELETE FROM event WHERE number <= ?") \
 	X(NUMBER,   "INSERT INTO number (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
 	X(NUMBER_OF, "SELECT value FROM number WHERE name = ?") \
 	X(WORD,     "INSERT INTO word (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
@@ -57,6 +58,8 @@ static const struct hd_db_kind file = {
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
 	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ? ORDER BY number LIMIT ?") \
 	X(EVENTS_OF, "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE job = ?3 AND number > ?1 ORDER BY number LIMIT ?2")
+
+enum { DROP_EACH = 256 };                 /* old events go so many at a time */
 
 enum {
 #define X(id, text) ASK_##id,
@@ -73,6 +76,21 @@ struct hd_jobs {
 	uint64_t last, last_event;
 };
 
+static enum hd_err put(struct hd_jobs *s, int which, struct hd_diag *diag)
+{
+	int code = sqlite3_step(s->ask[which]);
+
+	sqlite3_reset(s->ask[which]);
+	sqlite3_clear_bindings(s->ask[which]);
+	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write", diag);
+}
+
+static enum hd_err drop_old_events(struct hd_jobs *s, struct hd_diag *diag)
+{
+	sqlite3_bind_int64(s->ask[ASK_OLD], 1, (int64_t)s->last_event - HD_JOBS_EVENTS);
+	return put(s, ASK_OLD, diag);
+}
+
 /* ---- opening ---- */
 
 static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
@@ -82,7 +100,6 @@ static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 		ASKS(X)
 #undef X
 	};
-	char old[120];
 
 	for (int i = 0; i < NASKS; i++) {
 		int code = sqlite3_prepare_v3(s->db.at, text[i], -1, SQLITE_PREPARE_PERSISTENT, &s->ask[i], NULL);
@@ -95,8 +112,7 @@ static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)
 	if (!err)
 		err = hd_db_number(&s->db, "SELECT coalesce(max(number), 0) FROM event", &n, diag);
 	s->last_event = (uint64_t)n;
-	snprintf(old, sizeof old, "DELETE FROM event WHERE number <= %lld", (long long)n - HD_JOBS_EVENTS);
-	return err ? err : hd_db_run(&s->db, old, diag);
+	return err ? err : drop_old_events(s, diag);
 }
 
 enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct hd_dispatch_type *type, uint32_t ntypes, struct hd_diag *diag)
@@ -150,15 +166,6 @@ uint64_t hd_jobs_last(const struct hd_jobs *s) { return s->last; }
 uint64_t hd_jobs_last_event(const struct hd_jobs *s) { return s->last_event; }
 
 /* ---- writing ---- */
-
-static enum hd_err put(struct hd_jobs *s, int which, struct hd_diag *diag)
-{
-	int code = sqlite3_step(s->ask[which]);
-
-	sqlite3_reset(s->ask[which]);
-	sqlite3_clear_bindings(s->ask[which]);
-	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write", diag);
-}
 
 static void bind_text(sqlite3_stmt *ask, int at, const char *text) { sqlite3_bind_text(ask, at, text, -1, SQLITE_TRANSIENT); }
 
@@ -251,7 +258,7 @@ enum hd_err hd_jobs_put_event(struct hd_jobs *s, const struct hd_jobs_event *e, 
 	enum hd_err err = put(s, ASK_EVENT, diag);
 	if (!err)
 		*number = s->last_event = (uint64_t)sqlite3_last_insert_rowid(s->db.at);
-	return err;
+	return err || s->last_event % DROP_EACH ? err : drop_old_events(s, diag);
 }
 
 enum hd_err hd_jobs_put_number(struct hd_jobs *s, const char *name, double value, struct hd_diag *diag)

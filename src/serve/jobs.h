@@ -8,7 +8,7 @@
  * 3. A file that is not ours, newer, or damaged is HD_E_INTEGRITY and stays as it is.
  * 4. Devices and types are stored by name, so pools may grow or be listed otherwise at the next start. A lease of a device that is no more
  *    is HD_E_INVAL.
- * 5. Events are kept up to HD_JOBS_EVENTS; jobs that are over stay.
+ * 5. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
  *
  * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for an fsync at commit. */
 #ifndef HD_SERVE_JOBS_H

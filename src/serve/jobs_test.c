@@ -258,6 +258,32 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 	hd_jobs_close(jobs);
 }
 
+/* While the store is open, not when it is opened alone: a scheduler lives for months. */
+static void old_events_go(void **state)
+{
+	uint64_t number = 0;
+	struct seen s = { 0 };
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	put(jobs, 1, "");
+	for (uint32_t i = 0; i < HD_JOBS_EVENTS + 1000; i++) {
+		const struct hd_jobs_event event = { .job = 1, .at_s = i, .kind = "lease", .text = "x" };
+		assert_int_equal(hd_jobs_put_event(jobs, &event, &number, NULL), HD_OK);
+	}
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	assert_int_equal(hd_jobs_events(jobs, 0, HD_JOBS_EVENTS + 1000, 0, count_event, &s, NULL), HD_OK);
+	CHECK(s.n >= HD_JOBS_EVENTS && s.n < HD_JOBS_EVENTS + 256 && s.last == HD_JOBS_EVENTS + 1000 && s.first == s.last - s.n + 1,
+		"%u events, %llu to %llu", s.n, (unsigned long long)s.first, (unsigned long long)s.last);
+	hd_jobs_close(jobs);
+	jobs = open_jobs(types, 2);
+	s = (struct seen){ 0 };
+	assert_int_equal(hd_jobs_events(jobs, 0, HD_JOBS_EVENTS + 1000, 0, count_event, &s, NULL), HD_OK);
+	assert_int_equal(s.n, HD_JOBS_EVENTS);
+	hd_jobs_close(jobs);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -267,6 +293,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh, gone),
+		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
