@@ -35,7 +35,7 @@ says 'profile   lenet.json: measured'
 says 'devices   4: cluster.yaml'
 says 'rival     data: '
 says 'rival     pipedream: '
-[ "$(grep -c '^why  *stage\|^why  *rank' out)" = 0 ] || failed "the tables of stages and ranks are printed twice"
+[ "$(grep -c '^why  *stage  *cuts\|^why  *rank  *device' out)" = 0 ] || failed "the tables of stages and ranks are printed twice"
 expect 0 heddle plan lenet.yaml --workers 2 --explain --planner ptdp
 says 'rival     data: the plan of ptdp'
 expect 0 heddle plan lenet.yaml --profile lenet.json --cluster cluster.yaml --draw --explain
