@@ -14,12 +14,23 @@ void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, s
 	snprintf(path, cap, "%s/%s", dir->path, name);
 }
 
-static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd_file *file, struct hd_diag *diag)
+static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd_lines *lines, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 
 	hd_rundir_path(dir, name, path, sizeof path);
-	return hd_file_open(dir->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, file, diag);
+	return hd_lines_open(lines, dir->fs, path, diag);
+}
+
+static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+
+	hd_rundir_path(dir, "lock", path, sizeof path);
+	enum hd_err err = hd_file_open(dir->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &dir->lock, diag);
+	if (!err && hd_file_lock(&dir->lock, NULL))
+		err = hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
+	return err;
 }
 
 enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag)
@@ -42,12 +53,7 @@ enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, struct hd_cl
 	enum hd_err err = hd_rundir_visit(dir, fs, clock, path, diag);
 
 	if (!err)
-		err = open_lines(dir, "lock", &dir->lock, diag);
-	if (!err) {
-		err = hd_file_lock(&dir->lock, NULL);
-		if (err)
-			err = hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", path);
-	}
+		err = take_lock(dir, diag);
 	if (!err)
 		err = open_lines(dir, "metrics.ndjson", &dir->metrics, diag);
 	if (!err)
@@ -118,16 +124,30 @@ enum hd_err hd_rundir_create(struct hd_rundir *dir, struct hd_fs *fs, struct hd_
 	return err;
 }
 
+/* How many lines of metrics were lost is an event; it may not fit either, and is then tried with the next line and at the end. */
+static void report_lost(struct hd_rundir *dir)
+{
+	uint64_t lost = dir->metrics.lost;
+	uint64_t before = dir->events.lost;
+	char body[160];
+
+	if (!lost)
+		return;
+	snprintf(body, sizeof body, "\"text\":\"%llu steps have no line in metrics.ndjson: it could not be written, look at the space of this disk\"",
+		(unsigned long long)lost);
+	hd_rundir_event(dir, "unrecorded", dir->step, body);
+	if (dir->events.lost == before)
+		dir->metrics.lost = 0;
+}
+
 void hd_rundir_close(struct hd_rundir *dir)
 {
-	enum hd_err err = HD_OK;
-
 	if (!dir->fs)
 		return;
-	struct hd_file *files[] = { &dir->metrics, &dir->events, &dir->lock };
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		err = hd_file_close(files[i], NULL) ? HD_E_IO : err;
-	dir->lines_lost |= err != HD_OK;
+	report_lost(dir);
+	dir->lines_lost |= hd_lines_close(&dir->metrics, NULL) != HD_OK;
+	dir->lines_lost |= hd_lines_close(&dir->events, NULL) != HD_OK;
+	dir->lines_lost |= hd_file_close(&dir->lock, NULL) != HD_OK;
 }
 
 void hd_rundir_discard(struct hd_rundir *dir)
@@ -153,13 +173,14 @@ static double seconds(const struct hd_rundir *dir)
 }
 
 /* A lost line is not worth a lost run: the checkpoint, not the log, is the result. */
-static void append(struct hd_rundir *dir, struct hd_file *file, struct hd_text *line, int error)
+static bool append(struct hd_rundir *dir, struct hd_lines *lines, struct hd_text *line, int error)
 {
-	if (!file->fs)
-		return;                   /* a visitor */
 	hd_text_add(line, "\n");
-	if (error || line->full || hd_file_write(file, line->at, line->len, NULL))
-		dir->lines_lost = true;
+	bool put = !error && !line->full && !hd_lines_add(lines, line->at, line->len, NULL);
+
+	lines->lost += error || line->full;
+	dir->lines_lost |= !put;
+	return put;
 }
 
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, const struct hd_step_times *times, uint32_t plan)
@@ -198,7 +219,9 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 	size_t len = line.len;
 	int error = HD_FAILPOINT_BYTES(METRICS_WRITE, line.at, &len);
 	line.len = len;
-	append(dir, &dir->metrics, &line, error);
+	dir->step = r->step;
+	if (append(dir, &dir->metrics, &line, error))
+		report_lost(dir);
 }
 
 /* Of the last whole line in `room` that has `with`: its step and 1; 0: there is none. */
@@ -264,7 +287,7 @@ static void event_end(struct hd_rundir *dir, struct event *e)
 	size_t len = e->line.len;
 	int error = HD_FAILPOINT_BYTES(EVENTS_WRITE, e->line.at, &len);
 	e->line.len = len;
-	append(dir, &dir->events, &e->line, error);
+	(void)append(dir, &dir->events, &e->line, error);
 }
 
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body)

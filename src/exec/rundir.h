@@ -8,14 +8,15 @@
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
  *    `resume` line to type.
- * 4. A disk that fills up stops neither the run nor the checkpoint logic: a lost
- *    line of metrics is a warning, said once. */
+ * 4. A disk that fills up stops neither the run nor the checkpoint logic. Lines that could not be written are
+ *    reported at the end of the run and, once there is space, by an event `unrecorded` with their number. */
 #ifndef HD_EXEC_RUNDIR_H
 #define HD_EXEC_RUNDIR_H
 
 #include "base/json_writer.h"
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "sys/lines.h"
 #include "exec/forward.h"
 #include "exec/worker.h"
 
@@ -23,10 +24,12 @@ struct hd_rundir {
 	struct hd_fs *fs;                 /* borrowed */
 	struct hd_clock *clock;           /* borrowed */
 	char path[512];
-	struct hd_file lock, metrics, events;
+	struct hd_file lock;
+	struct hd_lines metrics, events;
 	int64_t began_ns;                 /* zero of "t"; the holder's to set */
 	uint32_t membership;              /* epoch, in each event; the holder's to set */
-	bool lines_lost;                  /* said once */
+	uint64_t step;                    /* of the newest line of metrics, written or lost */
+	bool lines_lost;                  /* some, ever; reported at the end */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 };
 

@@ -1,5 +1,6 @@
 #include "exec/rundir.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,11 +62,88 @@ static void the_last_whole_line_says_up_to_where_steps_are_recorded(void **state
 	assert_int_equal(recorded(many), 1000);
 }
 
+static const char *text_of(struct hd_fs_sim *sim, const char *path, struct hd_arena *arena)
+{
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(hd_file_read_all(&sim->fs, path, arena, 1 << 20, &bytes, &len, NULL), HD_OK);
+	return (const char *)bytes;
+}
+
+static void steps_that_a_full_disk_took_are_named_once_there_is_space(void **state)
+{
+	struct hd_rundir dir;
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_arena arena;
+	struct hd_step_times times = { 0 };
+	(void)state;
+
+	hd_fs_sim_init(&sim);
+	hd_clock_sim(&clock, 0, 0);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	for (uint64_t step = 0; step < 10; step++) {
+		if (step == 3)
+			hd_fs_sim_fail(&sim, 1, ENOSPC, true);
+		if (step == 7)
+			hd_fs_sim_fail(&sim, 0, 0, false);
+		hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 1 }, &times, 0);
+	}
+	assert_true(dir.lines_lost);
+	assert_int_equal(dir.metrics.lost, 0);
+	hd_fs_sim_fail(&sim, 1, ENOSPC, true);
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 10, .weight = 1 }, &times, 0);
+	hd_fs_sim_fail(&sim, 0, 0, false);
+	hd_rundir_close(&dir);
+	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena);
+	for (uint64_t step = 0; step < 10; step++) {
+		char head[40];
+		snprintf(head, sizeof head, "{\"v\":1,\"step\":%d,", (int)step);
+		assert_int_equal(strstr(metrics, head) != NULL, step < 3 || step >= 7);
+	}
+	const char *events = text_of(&sim, "/run/events.ndjson", &arena);
+	assert_non_null(strstr(events, "\"kind\":\"unrecorded\",\"step\":7,\"membership\":0,\"text\":\"4 steps have no line"));
+	assert_non_null(strstr(events, "\"step\":10,\"membership\":0,\"text\":\"1 steps have no line"));
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
+/* A line that a death tore is no part of the next record. */
+static void a_torn_line_is_cut_off_when_the_run_goes_on(void **state)
+{
+	static const char torn[] = "{\"v\":1,\"step\":0,\"t\":1}\n{\"v\":1,\"step\":1,\"t\":";
+	struct hd_rundir dir;
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_arena arena;
+	struct hd_step_times times = { 0 };
+	(void)state;
+
+	hd_fs_sim_init(&sim);
+	hd_clock_sim(&clock, 0, 0);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	hd_rundir_close(&dir);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/run/metrics.ndjson", torn, strlen(torn), NULL), HD_OK);
+	assert_int_equal(hd_rundir_open(&dir, &sim.fs, &clock.clock, "/run", NULL), HD_OK);
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
+	hd_rundir_close(&dir);
+	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena);
+	assert_non_null(strstr(metrics, "\"t\":1}\n{\"v\":1,\"step\":1,\"t\":0,\"loss\""));
+	assert_int_equal(metrics[strlen(metrics) - 1], '\n');
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_whole_line_says_up_to_where_steps_are_recorded),
 		cmocka_unit_test(the_last_line_with_a_digest_says_which_state_was_verified),
+		cmocka_unit_test(steps_that_a_full_disk_took_are_named_once_there_is_space),
+		cmocka_unit_test(a_torn_line_is_cut_off_when_the_run_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

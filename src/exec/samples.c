@@ -8,7 +8,6 @@
 
 enum { LINE_BYTES = 100, EPOCH_BYTES = 26, NUMBER_BYTES = 21 };   /* most of a line without samples; of a data epoch's beginning; of a number */
 
-/* Whoever wrote last may have been killed in the middle of a line: an empty one ends it. */
 enum hd_err hd_samples_open(struct hd_samples *s, struct hd_fs *fs, const char *dir, uint32_t worker, uint32_t nvns, uint64_t rows, struct hd_diag *diag)
 {
 	const size_t cap = (size_t)nvns * LINE_BYTES + rows * (NUMBER_BYTES + EPOCH_BYTES) + 1;
@@ -22,9 +21,7 @@ enum hd_err hd_samples_open(struct hd_samples *s, struct hd_fs *fs, const char *
 		return hd_fail(diag, HD_E_INVAL, "the path of %s is too long", dir);
 	enum hd_err err = hd_fs_mkdirs(fs, path, diag);
 	snprintf(path, sizeof path, "%s/" HD_SAMPLES_FOLDER "/%u.ndjson", dir, worker);
-	if (!err)
-		err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &s->file, diag);
-	return err ? err : hd_file_write(&s->file, "\n", 1, diag);
+	return err ? err : hd_lines_open(&s->lines, fs, path, diag);
 }
 
 void hd_samples_put(struct hd_samples *s, uint64_t step, uint32_t vn, const struct hd_sample *sample, uint64_t n)
@@ -58,13 +55,12 @@ enum hd_err hd_samples_write(struct hd_samples *s, struct hd_diag *diag)
 
 	s->text.len = 0;
 	s->text.full = false;
-	return full ? hd_fail(diag, HD_E_BUG, "the record of a step's samples is longer than it can be") : hd_file_write(&s->file, s->room, len, diag);
+	return full ? hd_fail(diag, HD_E_BUG, "the record of a step's samples is longer than it can be") : hd_lines_add(&s->lines, s->room, len, diag);
 }
 
 void hd_samples_close(struct hd_samples *s)
 {
-	if (s->file.fs)
-		(void)!hd_file_close(&s->file, NULL);
+	(void)!hd_lines_close(&s->lines, NULL);
 	hd_free(s->room);
 	*s = (struct hd_samples){ 0 };
 }

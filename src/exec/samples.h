@@ -20,13 +20,13 @@
 #define HD_EXEC_SAMPLES_H
 
 #include "base/text.h"
-#include "sys/file.h"
+#include "sys/lines.h"
 #include "data/prefetch.h"
 
 #define HD_SAMPLES_FOLDER "samples"       /* in a run's folder */
 
 struct hd_samples {
-	struct hd_file file;
+	struct hd_lines lines;
 	struct hd_text text;              /* lines not yet written */
 	char *room;                       /* owned: of a whole step */
 };

@@ -102,21 +102,21 @@ static void open_log(struct hd_daemon *d)
 	snprintf(path, sizeof path, "%s/decisions.ndjson", d->spec->dir);
 	snprintf(old, sizeof old, "%s/decisions.1.ndjson", d->spec->dir);
 	bool full = !hd_fs_stat(d->fs, path, &stat, NULL) && stat.size_bytes > HD_DAEMON_LOG_BYTES;
-	if (d->log_file.fs && !full)
+	if (d->log_lines.file.fs && !full)
 		return;
-	(void)!hd_file_close(&d->log_file, NULL);
+	(void)!hd_lines_close(&d->log_lines, NULL);
 	if (full)
 		(void)!hd_fs_rename(d->fs, path, old, NULL);
-	(void)!hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &d->log_file, NULL);
+	(void)!hd_lines_open(&d->log_lines, d->fs, path, NULL);
 }
 
 /* The log of decisions is for reading: a line that cannot be written is lost, not awaited. */
 static void write_log(struct hd_daemon *d)
 {
-	if (d->log.len && d->log_file.fs)
+	if (d->log.len && d->log_lines.file.fs)
 		open_log(d);
-	if (d->log.len && d->log_file.fs)
-		(void)!hd_file_write(&d->log_file, d->log.at, d->log.len, NULL);
+	if (d->log.len)
+		(void)!hd_lines_add(&d->log_lines, d->log.at, d->log.len, NULL);
 	if (d->log.cap > 1 << 20) {
 		hd_arena_reset(&d->log_arena);
 		hd_text_init(&d->log, &d->log_arena);
@@ -519,7 +519,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	*lives_on = !alone;
 	if (alone)
 		hd_loop_finish(&d->loop);
-	(void)!hd_file_close(&d->log_file, NULL);
+	(void)!hd_lines_close(&d->log_lines, NULL);
 	hd_keeper_destroy(d->keeper);
 	hd_dispatch_destroy(d->dispatch);
 	hd_jobs_close(d->jobs);

@@ -3,6 +3,7 @@
 #ifndef HD_SERVE_DAEMON_INT_H
 #define HD_SERVE_DAEMON_INT_H
 
+#include "sys/lines.h"
 #include "sys/process.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
@@ -57,7 +58,7 @@ struct hd_daemon {
 	char policy[128];
 	struct hd_arena log_arena, scratch;       /* scratch: of one look or answer */
 	struct hd_text log;
-	struct hd_file log_file;
+	struct hd_lines log_lines;
 	int64_t zero_ns;                  /* of the clock, at zero_s */
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */

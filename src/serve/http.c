@@ -138,7 +138,7 @@ static void note(struct request *q, const char *method, const struct hd_rest_res
 	hd_json_put_text(&w, "error", out->err ? hd_err_text(out->err) : "");
 	hd_json_close(&w);
 	hd_text_add(&text, "\n");
-	http->unaudited += text.full || hd_file_write(http->audit, text.at, text.len, NULL);
+	http->unaudited += text.full || hd_lines_add(http->audit, text.at, text.len, NULL);
 }
 
 /* ---- streams ---- */

@@ -17,7 +17,7 @@
 #ifndef HD_SERVE_HTTP_H
 #define HD_SERVE_HTTP_H
 
-#include "sys/file.h"
+#include "sys/lines.h"
 #include "sys/loop.h"
 #include "sys/socket.h"
 #include "serve/rest.h"
@@ -43,7 +43,7 @@ struct hd_http_connection {
 struct hd_http {
 	struct hd_door door;                      /* these four are set by the caller */
 	const struct hd_key *token;               /* borrowed; NULL on a Unix socket */
-	struct hd_file *audit;                    /* borrowed; NULL: none */
+	struct hd_lines *audit;                   /* borrowed; NULL: none */
 	uint64_t tag;                             /* of the loop: [tag, tag + HD_HTTP_TAGS) are this server's */
 	struct hd_loop *loop;                     /* borrowed */
 	struct hd_sock listener;                  /* its addr: with the port that was chosen */

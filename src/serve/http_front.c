@@ -44,7 +44,7 @@ static enum hd_err front_open(void *self, const struct hd_door *door, struct hd_
 	hd_net_real(&f->net);
 	if ((size_t)snprintf(path, sizeof path, "%s/audit.ndjson", f->dir) >= sizeof path)
 		return hd_fail(diag, HD_E_INVAL, "the path %.80s... is too long", f->dir);
-	enum hd_err err = hd_file_open(&f->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &f->audit, diag);
+	enum hd_err err = hd_lines_open(&f->audit, &f->fs, path, diag);
 	if (!err)
 		err = hd_control_path(f->dir, HD_HTTP_SOCKET, addr, diag);
 	if (err)
@@ -85,7 +85,7 @@ static void front_close(void *self)
 	hd_http_close(&f->local);
 	hd_http_close(&f->port);
 	hd_key_wipe(&f->token);
-	(void)!hd_file_close(&f->audit, NULL);            /* its lines are written one by one */
+	(void)!hd_lines_close(&f->audit, NULL);           /* its lines are written one by one */
 }
 
 const struct hd_front_ops hd_http_front_ops = {

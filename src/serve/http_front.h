@@ -18,7 +18,7 @@ struct hd_http_front {
 	struct hd_fs fs;
 	struct hd_net net;
 	struct hd_key token;
-	struct hd_file audit;
+	struct hd_lines audit;
 	struct hd_http local, port;
 };
 

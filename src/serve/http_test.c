@@ -21,7 +21,7 @@ static struct hd_net net;
 static struct hd_fs fs;
 static struct hd_loop loop;
 static struct hd_http http;
-static struct hd_file audit;
+static struct hd_lines audit;
 static int asked, changes;
 static int64_t last_event, ahead_ns;      /* how far the server's clock is ahead of the real one */
 
@@ -597,10 +597,10 @@ int main(void)
 		return 1;
 	snprintf(addr, sizeof addr, "unix:%s/%s", dir, HD_HTTP_SOCKET);
 	snprintf(audit_path, sizeof audit_path, "%s/audit.ndjson", dir);
-	if (hd_file_open(&fs, audit_path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &audit, NULL))
+	if (hd_lines_open(&audit, &fs, audit_path, NULL))
 		return 1;
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	(void)!hd_file_close(&audit, NULL);
+	(void)!hd_lines_close(&audit, NULL);
 	(void)!hd_fs_remove_tree(&fs, dir, NULL);
 	return failed;
 }
