@@ -12,10 +12,10 @@
 #   silent    a command ended with neither 0, 75 nor a signal of ours, and said nothing on stderr
 #   records   steps have no line in metrics.ndjson and no event says how many; or a line is no record
 #   left      processes of it live after its end
-# A line for each run, then the sum; exit 1 if one failed. What a failed run left stays in FOLDER/run-SEED.
+# A line for each run, then the sum; exit 1 if one failed. What a failed run left stays in FOLDER/run-SEED. HD_TRIAL_STEPS: of a run (600).
 set -u
 bin=$(realpath "$1") runs=${2:-10} first=${3:-1} folder=$(realpath -m "${4:-$(mktemp -d)}") still=${HD_TRIAL_STILL:-30}
-steps=${HD_TRIAL_STEPS:-600}
+most=${HD_TRIAL_STEPS:-600}
 mkdir -p "$folder" && cd "$folder" || exit 1
 export NO_COLOR=1
 unset HD_FAIL
@@ -134,7 +134,7 @@ do_stop()
 	start
 	middle
 	begin stop "$dir"
-	draw 120
+	draw 300
 	strike KILL coordinator
 	[ $((RANDOM % 2)) -eq 0 ] || strike KILL any
 }
@@ -200,21 +200,21 @@ do_pause()
 do_all() { start; middle; everybody KILL; snooze 50; ended || { begin resume "$dir" --workers "$workers"; draw 800; everybody KILL; }; }
 
 # A scheduler with one job; it is told to drain, the job's coordinator dies meanwhile, another scheduler goes on.
-serve() { begin serve --dir "$run/D" --pool "cpu:$workers" --policy fifo --round 1; }
+serve() { begin serve --dir "$run/D" --pool "cpu:$workers" --policy fifo --round 1 "$@"; }
 job_state() { "$bin" jobs -C "$run/D" --json 2>/dev/null | grep -o '"state":"[a-z]*"' | head -n 1 | cut -d'"' -f4; }
 do_drain()
 {
 	local scheduler p until
-	serve
+	serve --drain
 	scheduler=$newest
 	until=$((SECONDS + 10 * still))
 	until HD_TRIAL=$mark "$bin" submit job.yaml -C "$run/D" --scale "$workers" >>"$out" 2>"$run/err.submit" || [ $SECONDS -gt $until ]; do snooze 100; done
 	until [ -n "$(ls "$run/D/runs" 2>/dev/null)" ] || [ $SECONDS -gt $until ]; do snooze 50; done
 	dir=$(echo "$run"/D/runs/*)
 	middle
-	"$bin" serve --help | grep -q -- --drain && kill -TERM "$scheduler"
+	kill -TERM "$scheduler"
 	did+=" drain"
-	draw 200
+	draw 1000
 	for p in $(pids); do
 		[ "$p" = "$scheduler" ] || is_worker "$p" || { kill -KILL "$p" && did+=" KILL:coordinator"; }
 	done
@@ -233,9 +233,9 @@ do_drain()
 
 write_job()             # VARIANT: what is learned
 {
-	local sync=allreduce evaluate=0 model data
+	local sync=allreduce evaluate=0 pace=4 model data
 	case $1 in
-	mlp|sharded)
+	mlp|sharded|slow)
 		model='{use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [120, 60], classes: 4}}'
 		data='{kind: synthetic, count: 1000}' ;;
 	*)
@@ -244,27 +244,33 @@ write_job()             # VARIANT: what is learned
 	esac
 	[ "$1" != sharded ] || sync=sharded
 	[ "$1" != judged ] || evaluate=7
+	[ "$1" != slow ] || pace=150
 	cat <<-END
 	job: {name: $1, seed: 3, steps: $steps}
 	model: $model
 	data: $data
 	batch: {global: 24, virtual_nodes: 12}
 	optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
-	checkpoint: {every: 40 steps, keep: 2}
+	checkpoint: {every: $((steps / 15)) steps, keep: 2}
 	eval: {every: $evaluate}
 	comm: {sync: $sync}
 	trace: {digest: 1, samples: true}
-	workers: {detect: 500 ms, pace: 4 ms}
+	workers: {detect: 500 ms, pace: $pace ms}
 	END
 }
 write_data() { awk 'BEGIN { srand(5); for (i = 0; i < 2000; i++) { line = ""; for (j = 0; j < 40; j++) line = line sprintf("%c", 97 + int(rand() * 26)); print line } }'; }
 sums() { (cd "$1/ckpt/step-$last" 2>/dev/null && sha256sum ./*.safetensors); }
 
+steps_of() { case $1 in slow) echo $((most / 10)) ;; *) echo "$most" ;; esac; }     # of slow steps few, so that a stop or a drain takes a while
+
 # The undisturbed run of a job: one process, one device; once for all runs.
 twin()
 {
+	local last
+	last=$(printf %09d "$(steps_of "$1")")
 	[ -s "twin-$1.sums" ] && return
 	mkdir -p "twin-$1" && (
+		steps=$(steps_of "$1")
 		cd "twin-$1" && write_data >data.txt && write_job "$1" >job.yaml && rm -rf run &&
 		"$bin" run job.yaml --out run --devices 1 -q -s workers.pace=0s
 	) && sums "twin-$1/run" >"twin-$1.sums" && [ -s "twin-$1.sums" ]
@@ -295,12 +301,14 @@ one_run()               # SEED
 	local scenario=${names[$(($1 % ${#names[@]}))]} start=$SECONDS newest=
 	RANDOM=$1
 	mark="$$-$1" run=$folder/run-$1 commands=0 did= verdict=
-	workers=$((2 + RANDOM % 3)) last=$(printf %09d "$steps")
+	workers=$((2 + RANDOM % 3))
 	case $scenario in
+	stop|drain) variants=(slow slow mlp text) variant=${variants[RANDOM % 4]} ;;
 	data) variant=text ;;
 	evaluate) variant=judged ;;
 	*) variants=(mlp sharded text) variant=${variants[RANDOM % 3]} ;;
 	esac
+	steps=$(steps_of "$variant") last=$(printf %09d "$(steps_of "$variant")")
 	dir=$run/run out=$run/out disk=
 	twin "$variant" || { echo "seed $1: the undisturbed run of $variant failed"; return 1; }
 	rm -rf "$run" && mkdir "$run" && cd "$run" || return 1
