@@ -33,8 +33,10 @@ struct walk {
 	uint32_t *here, nhere;                    /* stages of the rank at hand */
 	uint32_t *held;                           /* [stages] the last rank (+ 1) with a forward of it */
 	uint32_t rank, at;
-	uint32_t nnorms, norm_at, nvals, val_at;
+	uint32_t *open_tie, nnamed;               /* [nnamed] where no job says what is tied: TIE (+ 1) of the rank that no update followed yet */
+	uint32_t nnorms, norm_at, nvals, val_at, nopen;
 	bool implied, together;                   /* together: all stages are updated at once */
+	bool norms;                               /* the rank at hand takes a norm somewhere */
 };
 
 #define HERE(w, rule, ...) hd_lists_say((w)->l, rule, (w)->rank, (w)->at, __VA_ARGS__)
@@ -245,13 +247,44 @@ static void reduce(struct walk *w, const struct hd_ins *x, struct state *st)
 			"the norm is taken before stage %u is reduced", x->stage);
 }
 
+/* No job says which stages a group has: it is summed once, after gradients, before an update. */
+static void tie_unnamed(struct walk *w, uint32_t g)
+{
+	bool graded = false;
+
+	for (uint32_t i = 0; i < w->nhere; i++) {
+		const struct state *st = &w->state[w->here[i]];
+		graded |= st->grad_at != NEVER && (st->made_at == NEVER || st->grad_at > st->made_at);
+	}
+	if (w->open_tie[g])
+		HERE_AND(w, "K19", w->open_tie[g] - 1, "tied group %u is summed twice", g);
+	else if (!graded)
+		HERE(w, "K19", "tied group %u is summed before any gradient of the update", g);
+	w->nopen += !w->open_tie[g];
+	w->open_tie[g] = w->at + 1;
+}
+
+static void close_ties(struct walk *w, bool updated)
+{
+	for (uint32_t g = 0; w->nopen && g < w->nnamed; g++) {
+		if (!w->open_tie[g])
+			continue;
+		if (!updated)
+			hd_lists_say(w->l, "K19", w->rank, w->open_tie[g] - 1, "no update follows the sum of tied group %u", g);
+		w->open_tie[g] = 0;
+		w->nopen--;
+	}
+}
+
 static void tie(struct walk *w, const struct hd_ins *x)
 {
 	uint32_t g = x->stage;
 	bool member = false;
 
-	if (!w->job->ntied)
-		return;                           /* no job says which groups there are */
+	if (!w->job->ntied) {
+		tie_unnamed(w, g);
+		return;
+	}
 	if (g >= w->job->ntied) {
 		HERE(w, "K4", "tied group %u does not exist (there are %u)", g, w->job->ntied);
 		return;
@@ -316,6 +349,8 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 			say_untied(w, &w->job->tied[g], x->stage);
 	if (w->job->clips && !eager && w->nnorms < (uint32_t)u)
 		HERE(w, "K20", "the job clips gradients but no NORM (or VAL) precedes the commit");
+	else if (w->norms && w->together && !eager && w->nnorms < (uint32_t)u)
+		HERE(w, "K20", "update %d of stage %u happens before its NORM", u, x->stage);
 	if (eager && w->together && w->nvals >= (uint32_t)u)
 		HERE_AND(w, "K21", w->val_at, "version %d is validated before stage %u makes it", u, x->stage);
 	if (st->eager)
@@ -326,6 +361,7 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 		HERE(w, "K15", "an eager update must be able to go back: pin version %d of stage %u", st->made, x->stage);
 	make_version(w, st, x->stage, eager);
 	st->nbuckets = 0;
+	close_ties(w, true);
 }
 
 static void validate(struct walk *w, const struct hd_ins *x)
@@ -387,6 +423,7 @@ static void end_of_list(struct walk *w)
 {
 	const struct hd_lists *l = w->l;
 
+	close_ties(w, false);
 	for (uint32_t i = 0; i < w->nhere; i++) {
 		const struct state *st = &w->state[w->here[i]];
 		uint32_t s = w->here[i];
@@ -462,6 +499,18 @@ static bool has_updates(const struct hd_schedule *s)
 	return false;
 }
 
+/* One more than the highest number of a TIE. */
+static uint32_t highest_tie(const struct hd_schedule *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < s->nranks; r++)
+		for (uint32_t i = 0; i < s->list[r].len; i++)
+			if (s->list[r].at[i].op == HD_INS_TIE && s->list[r].at[i].stage >= n)
+				n = s->list[r].at[i].stage + 1u;
+	return n;
+}
+
 static bool take(struct walk *w, struct hd_arena *arena)
 {
 	const struct hd_schedule *s = w->l->s;
@@ -472,7 +521,9 @@ static bool take(struct walk *w, struct hd_arena *arena)
 	w->tie_at = hd_arena_take(arena, (size_t)w->job->ntied + 1, sizeof *w->tie_at);
 	w->nties = hd_arena_take(arena, (size_t)w->job->ntied + 1, sizeof *w->nties);
 	w->tie_rank = hd_arena_take(arena, (size_t)w->job->ntied + 1, sizeof *w->tie_rank);
-	if (!w->state || !w->here || !w->held || !w->tie_at || !w->nties || !w->tie_rank)
+	w->nnamed = w->job->ntied ? 0 : highest_tie(s);
+	w->open_tie = hd_arena_take(arena, (size_t)w->nnamed + 1, sizeof *w->open_tie);
+	if (!w->state || !w->here || !w->held || !w->tie_at || !w->nties || !w->tie_rank || !w->open_tie)
 		return false;
 	for (uint32_t k = 0; k < s->nstages; k++) {
 		/* one more than may live, and one for where the last went */
@@ -513,9 +564,12 @@ enum hd_err hd_lists_versions(const struct hd_lists *l, struct hd_diag *diag)
 	for (w.rank = 0; w.rank < l->s->nranks; w.rank++) {
 		const struct hd_ilist *list = &l->s->list[w.rank];
 		w.nhere = w.nnorms = w.nvals = 0;
-		for (uint32_t i = 0; i < list->len; i++)
+		w.norms = false;
+		for (uint32_t i = 0; i < list->len; i++) {
 			if (list->at[i].op == HD_INS_F)
 				w.held[list->at[i].stage] = w.rank + 1;
+			w.norms |= list->at[i].op == HD_INS_NORM;
+		}
 		for (w.at = 0; w.at < list->len; w.at++)
 			visit(&w, &list->at[w.at]);
 		end_of_list(&w);
