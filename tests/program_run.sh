@@ -124,6 +124,31 @@ for kind in reference null; do
 done
 passed "the step line shows the last step and the adopted plan; each kind of device has its own kernels"
 
+# What a plan lacks by itself is refused by both verbs with one reason, the first that is found.
+while IFS='|' read -r from to reason; do
+	sed "s/$from/$to/" uneven.plan >wrong.plan
+	expect 2 heddle plan check wrong.plan
+	says "$reason"
+	sed -n 's/^heddle: //p' err >by-check
+	expect 2 heddle run mlp.yaml --devices 2 --plan wrong.plan --out wrong
+	sed -n 's/^heddle: //p' err >by-run
+	cmp by-check by-run || failed "plan check and run refuse $to for different reasons"
+	[ ! -e wrong ] || failed "a run that was refused left a folder"
+done <<'END'
+RED0 NORM STEP0|RED0 STEP0|no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not
+RED0 NORM STEP0|RED0 STEP0 NORM|no NORM precedes it
+RED0 NORM STEP0|NORM RED0 STEP0|NORM happens before the reduction of stage 0
+RED0 NORM STEP0|NORM STEP0|NORM happens before the reduction of stage 0
+RED0 NORM STEP0|RED0 RED0 NORM STEP0|stage 0 is reduced twice
+RED0 NORM STEP0|RED0 TIE0 NORM STEP0|TIE has no runtime in this build
+RED0 NORM STEP0|RED0 NORM|update 1 of stage 0 never happens
+B0.12 RED0 NORM STEP0|B0.12 NORM RED0 STEP0|NORM happens before the reduction of stage 0
+^0: |0: LD0.12 |virtual node 12 lives on rank 1, not here
+^stages 1|stages 2|it has 2 stages, a run has 1
+END
+expect 0 heddle plan check uneven.plan
+passed "plan check and run refuse a plan for the same reason"
+
 expect 0 heddle run mlp.yaml --devices 2 -s parallel.mode=explicit -s parallel.plan=uneven.plan --out by-key
 says '(13 vn: 9/4)'
 expect 2 heddle run mlp.yaml -s parallel.mode=pipeline --out piped

@@ -62,7 +62,7 @@ static enum hd_err check_plan(struct hd_cmd *cmd, const char *text, size_t len)
 
 	if (err)
 		return err;
-	err = hd_cmd_check_plan(cmd, &plan, &report);
+	err = hd_plan_check_alone(&plan, &report, &cmd->diag);
 	hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	return err;
 }

@@ -139,15 +139,6 @@ static enum hd_err by_name(struct hd_cmd *cmd, struct hd_schedules *out)
 	return err ? err : hd_schedule_make(out->at, &ask, &cmd->arena, &cmd->diag);
 }
 
-enum hd_err hd_cmd_check_plan(struct hd_cmd *cmd, const struct hd_plan *plan, struct hd_report *report)
-{
-	struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks, .nstages = plan->nstages, .wave = plan->nvns };
-
-	for (uint32_t i = 0; i < plan->list[0].len; i++)
-		job.lockstep |= plan->list[0].at[i].op == HD_INS_FL;
-	return hd_plan_check(plan, &job, report, &cmd->diag);
-}
-
 /* Where schedules come from: lists of a file, a plan (or NULL), else a name. */
 struct source { bool lists; struct hd_plan *plan; };
 
@@ -223,7 +214,7 @@ enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out)
 			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has none, its updates are not delayed", hd_opts[HD_OPT_PERIODS].name,
 				heading_of(cmd, &out->at[i]));
 	if (!err && from.plan) {
-		err = hd_cmd_check_plan(cmd, from.plan, &report);
+		err = hd_plan_check_alone(from.plan, &report, &cmd->diag);
 		if (err == HD_E_BADPLAN)
 			hd_cmd_print_refused(cmd, cmd->args.pos[0], &report);
 	}

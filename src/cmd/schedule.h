@@ -18,8 +18,6 @@ HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules
  * HD_E_BADPLAN; so is --periods where a schedule has none. */
 HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);
 HD_MUST_USE enum hd_err hd_cmd_sim_ask(struct hd_cmd *cmd, struct hd_sim_ask *out);           /* --costs, --comm, --periods */
-/* Holds a plan against what it says of its job itself; a run holds it against the real one. */
-HD_MUST_USE enum hd_err hd_cmd_check_plan(struct hd_cmd *cmd, const struct hd_plan *plan, struct hd_report *report);
 /* A plan's text, not a schedule's: the first word of a plan file is a directive that no schedule has. */
 bool hd_cmd_is_plan(const char *text);
 /* A job's: YAML that begins with a key, or JSON. Lists begin with a number or a directive. */

@@ -10,7 +10,7 @@
 
 static struct hd_plan_job job_of(const struct hd_worker *w)
 {
-	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true,
+	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1,
 		.wave = w->train.max_parts, .lockstep = hd_lockstep_needed(&w->lockstep) };
 }
 

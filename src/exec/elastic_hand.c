@@ -18,7 +18,7 @@ enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner wha
 /* The plan of a view, in the place that is not in use. Workers are named by their index: ids may be of any size. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1, .clips = true,
+	struct hd_plan_job job = { .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1,
 		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
 	struct hd_plan *plan = &e->plan[!e->plan_now];

@@ -48,7 +48,7 @@ enum hd_err hd_share_compute(struct hd_worker *w, struct hd_diag *diag)
 static enum hd_err plan_pass(struct hd_worker *w, struct hd_plan *plan, const uint32_t *vn, uint32_t n, struct hd_arena *arena, struct hd_diag *diag)
 {
 	uint32_t nvns = w->task->job->nvns, d = w->spec.ndevices, *map = hd_arena_take(arena, nvns, sizeof *map);
-	const struct hd_plan_job job = { .nvns = nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .clips = true, .wave = w->train.max_parts };
+	const struct hd_plan_job job = { .nvns = nvns, .nchunks = w->task->layout.nchunks, .nstages = 1, .wave = w->train.max_parts };
 
 	if (!map)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the map of %u virtual nodes", nvns);

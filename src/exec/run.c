@@ -125,7 +125,7 @@ static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 
 static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1, .clips = true,
+	struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1,
 		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
 	const struct hd_worker_spec *spec = &run->options.worker;
 	enum hd_err err;

@@ -71,7 +71,7 @@ static void train(const struct hd_job *job, struct plan_of how, uint32_t nsteps,
 	hd_fs_real(&fs);
 	hd_arena_init(&arena, 0);
 	CHECK(hd_task_create(&task, job, &fs, &diag) == HD_OK, "%s", diag.text);
-	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1, .clips = true };
+	struct hd_plan_job pj = { .nvns = job->nvns, .nchunks = task->layout.nchunks, .nstages = 1 };
 	CHECK(hd_worker_create(&worker, task, &spec, &diag) == HD_OK, "%s", diag.text);
 	pj.wave = hd_worker_wave(worker);
 	pj.lockstep = hd_worker_lockstep(worker);

@@ -41,7 +41,6 @@ struct hd_plan {
 /* What the job fixes that a plan must respect. */
 struct hd_plan_job {
 	uint32_t nvns, nchunks, nstages;
-	bool clips;                       /* NORM must precede STEP */
 	bool lockstep;                    /* norms over the global batch: all virtual nodes advance together (FL, BL) */
 	uint32_t wave;                    /* virtual nodes whose activations a rank can hold at once; 0: one */
 };

@@ -123,7 +123,7 @@ static bool check_shape(const struct hd_plan *p, const struct hd_plan_job *job, 
 	if (p->nvns != job->nvns || p->nvns == 0 || p->nvns > HD_MAX_VNS)
 		say(report, K4, "it has %u virtual nodes, the job has %u", p->nvns, job->nvns);
 	if (p->nstages != job->nstages || p->nstages == 0)
-		say(report, K4, "it has %u stages, the job has %u", p->nstages, job->nstages);
+		say(report, K4, "it has %u stages, a run has %u", p->nstages, job->nstages);
 	if (p->nchunks != job->nchunks)
 		say(report, K4, "it gives owners to %u chunks, the job has %u", p->nchunks, job->nchunks);
 	for (uint32_t r = 0; !report->total && r < p->nranks; r++)
@@ -338,8 +338,8 @@ static void step(struct walk *w, const struct hd_ins *ins)
 		say_here(w, K16, "update 1 of stage %u happens before the gradient of virtual node %u", ins->stage, first_missing(w, ins->stage));
 	else if (!s->reduced)
 		say_here(w, K16, "update 1 of stage %u happens before its reduction", ins->stage);
-	if (w->job->clips && !w->normed)
-		say_here(w, K20, "the job clips gradients but no NORM (or VAL) precedes the commit");
+	if (!w->normed)
+		say_here(w, K20, "no NORM precedes it: NORM seals the step and makes the scale of its update, whether the job clips or not");
 	s->updated = true;
 }
 
@@ -353,7 +353,9 @@ static void compute(struct walk *w, const struct hd_ins *ins)
 	}
 	if (w->stage[ins->stage].updated)
 		say_here(w, K12, "virtual node %u must use version 0 of stage %u, the list uses 1", ins->vn, ins->stage);
-	else if (w->normed || w->stage[ins->stage].reduced)
+	else if (w->normed && !w->stage[ins->stage].reduced)
+		say_here(w, K20, "NORM happens before the gradient of virtual node %u", ins->vn);
+	else if (w->stage[ins->stage].reduced)
 		say_here(w, K16, "the reduction of stage %u happens before the gradient of virtual node %u", ins->stage, ins->vn);
 	check_open(w, ins->vn);
 	switch (ins->op) {
@@ -394,7 +396,7 @@ static void check_end(struct walk *w)
 {
 	for (uint32_t s = 0; s < w->plan->nstages; s++) {
 		if (!w->stage[s].reduced)
-			say_rank(w, K18, "stage %u has %u replicas and no RED", s, w->plan->nranks);
+			say_rank(w, K18, "stage %u has no RED: its gradient is never summed", s);
 		if (!w->stage[s].updated)
 			say_rank(w, K16, "update 1 of stage %u never happens", s);
 	}
@@ -414,6 +416,40 @@ static void check_tokens(const struct walk *w)
 			else if ((done & WEIGHTS) && !(done & INPUT))
 				say(w->report, K2, "%u.%u has W without I", s, v);
 		}
+}
+
+/* The first instruction of a list that computes: one virtual node (all: every one of the rank). */
+static const struct hd_ins *first_compute(const struct hd_ilist *list, bool all)
+{
+	for (uint32_t i = 0; i < list->len; i++) {
+		uint8_t op = list->at[i].op;
+		if (all ? op == HD_INS_FL || op == HD_INS_BL : op == HD_INS_F || op == HD_INS_B)
+			return &list->at[i];
+	}
+	return NULL;
+}
+
+static bool any_lockstep(const struct hd_plan *p)
+{
+	for (uint32_t r = 0; r < p->nranks; r++)
+		if (first_compute(&p->list[r], true))
+			return true;
+	return false;
+}
+
+/* Whether virtual nodes advance together is a property of the whole plan. */
+static void check_one_way(const struct hd_plan *p, struct hd_report *report)
+{
+	uint32_t nranks = any_lockstep(p) ? p->nranks : 0;
+
+	for (uint32_t r = 0; r < nranks; r++) {
+		const struct hd_ins *one = first_compute(&p->list[r], false);
+		if (!one)
+			continue;
+		say(report, RUN, "rank %u runs %s%u.%u by itself, others all virtual nodes in lockstep (FL, BL); a step is one or the other", r,
+			hd_ins_row(one->op)->text, one->stage, one->vn);
+		return;
+	}
 }
 
 static const struct hd_ins *next_meeting(const struct hd_ilist *list, uint32_t *at)
@@ -485,11 +521,21 @@ enum hd_err hd_plan_check(const struct hd_plan *plan, const struct hd_plan_job *
 		w.stage = hd_arena_take(&arena, plan->nstages, sizeof *w.stage);
 		w.count = hd_arena_take(&arena, plan->nranks, sizeof *w.count);
 		bool room = w.token && w.stage && w.count;
-		if (room)
+		if (room) {
+			check_one_way(plan, w.report);
 			walk_ranks(&w);
+		}
 		hd_arena_finish(&arena);
 		if (!room)
 			return hd_fail(diag, HD_E_NOMEM, "no memory to check a plan of %u stages and %u virtual nodes", plan->nstages, plan->nvns);
 	}
 	return w.report->total ? hd_fail(diag, HD_E_BADPLAN, "%s", w.report->at[0].text) : HD_OK;
+}
+
+enum hd_err hd_plan_check_alone(const struct hd_plan *plan, struct hd_report *report, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = { .nvns = plan->nvns, .nchunks = plan->nchunks, .nstages = HD_RUN_STAGES, .wave = plan->nvns,
+		.lockstep = any_lockstep(plan) };
+
+	return hd_plan_check(plan, &job, report, diag);
 }
