@@ -81,6 +81,10 @@ expect 2 heddle plan buckets split.json --buckets 0
 says '--buckets 0: a size from 1'
 expect 2 heddle plan buckets split.json --workers 2
 says '--workers belongs to a JOB'
+sed 's/"alpha": [0-9.]*/"alpha": 1000/; s/"beta": [0-9.]*/"beta": 1000/' split.json >fine.json
+sed -i 's/"time": \([0-9]*\)/"time": \1000/g' fine.json
+expect 0 heddle plan buckets fine.json --json
+says '"iteration_time":17000,"compute_end":15000,'
 sed 's/"dw3": 6/"dw9": 6/' split.json >bad.json
 expect 3 heddle plan buckets bad.json
 says 'bad.json: .gradient_size.dw9: there is no op of that name'

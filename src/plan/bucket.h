@@ -12,7 +12,8 @@
  * 3. The step takes as long as the later of the last op and the last bucket.
  * 4. Times are integers (ticks), beta n is rounded to one; equal problems have equal answers everywhere.
  *
- * Cost: greedy gradients^2 (ops + edges), buckets gradients^2. Everything lies in the arena. Pure. */
+ * Cost: greedy gradients^2 + gradients (ops + edges) / 64 + one a gradient that needs an op; buckets gradients^2 at most. Everything lies in
+ * the arena. Pure. */
 #ifndef HD_PLAN_BUCKET_H
 #define HD_PLAN_BUCKET_H
 
@@ -20,6 +21,7 @@
 
 enum { HD_BUCKET_GRADIENTS = 4096, HD_BUCKET_PIECES = 16384 };
 #define HD_BUCKET_SIZE_MAX INT64_C(1000000000000)        /* of a gradient: a terabyte */
+#define HD_BUCKET_TICKS_MAX 0x1p61                       /* that all gradients take by beta */
 
 struct hd_bucket_problem {
 	struct hd_order_graph graph;              /* receives are not read */
@@ -38,7 +40,8 @@ struct hd_bucketing {
 
 enum hd_bucket_rule { HD_BUCKETS_EXACT, HD_BUCKETS_EACH, HD_BUCKETS_ONE };      /* rule 2; one a gradient; one for all */
 
-/* {"ops": {name: {"time", "inputs"}}, "gradient_size": {name: bytes}, "alpha": time, "beta": time a byte}, or {"cases": [..]} of such. HD_E_INPUT. */
+/* {"ops": {name: {"time", "inputs"}}, "gradient_size": {name: bytes}, "alpha": time, "beta": time a byte}, or {"cases": [..]} of such. HD_E_INPUT.
+ * Times are in any one unit, sizes in any other, beta in the first over the second: it has no upper end but that all fits (HD_BUCKET_TICKS_MAX). */
 HD_MUST_USE enum hd_err hd_bucket_read(struct hd_bucket_problem **problems, uint32_t *n, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* The backward pass of a profile: for each node, from the last, the gradient of its input and that of its weights; alpha and beta are those of
@@ -46,7 +49,7 @@ HD_MUST_USE enum hd_err hd_bucket_read(struct hd_bucket_problem **problems, uint
 HD_MUST_USE enum hd_err hd_bucket_of_profile(struct hd_bucket_problem *problem, const struct hd_profile *profile, uint32_t p, double bytes_per_s,
 	int64_t latency_ps, struct hd_arena *arena, struct hd_diag *diag);
 
-/* order[nops]: as declared, each behind what it needs; greedy. HD_E_INVAL: more than HD_BUCKET_GRADIENTS. */
+/* order[nops]: as declared, each behind what it needs; greedy. HD_E_INVAL: more than HD_BUCKET_GRADIENTS, or than HD_ORDER_SET_BYTES hold. */
 HD_MUST_USE enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem *problem, struct hd_arena *arena, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *problem, struct hd_arena *arena, struct hd_diag *diag);
 /* most 0: no limit. */

@@ -1,4 +1,4 @@
-#include "plan/bucket.h"
+#include "plan/order/int.h"
 
 #include <string.h>
 
@@ -79,6 +79,9 @@ enum hd_err hd_bucket_of_profile(struct hd_bucket_problem *out, const struct hd_
 	for (uint32_t o = 0; o < made.graph.nops; o++)
 		if (!made.graph.op[o].name)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for names of gradients");
+	if (!(hd_bucket_ticks(&made) <= HD_BUCKET_TICKS_MAX))
+		return hd_fail(diag, HD_E_INVAL, "at %g bytes a second all gradients together take %g s; %g s is the most", bytes_per_s,
+			hd_bucket_ticks(&made) / made.graph.unit, HD_BUCKET_TICKS_MAX / made.graph.unit);
 	*out = made;
 	return hd_order_settle(&out->graph, arena, diag);
 }

@@ -1,6 +1,7 @@
 #include "plan/bucket.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/order/int.h"
@@ -14,25 +15,37 @@ static enum hd_err bad(const struct hd_json *at, const char *what, struct hd_dia
 	return hd_fail(diag, HD_E_INPUT, "%s: %s", hd_json_path(at, path, sizeof path), what);
 }
 
-static enum hd_err take_sizes(struct hd_bucket_problem *p, const struct hd_json *sizes, struct hd_diag *diag)
-{
-	uint32_t found = 0;
+struct name { const char *name; uint32_t op; };
 
-	for (uint32_t o = 0; o < p->graph.nops; o++) {
-		const struct hd_json *size = hd_json_find(sizes, p->graph.op[o].name);
-		enum hd_err err = size ? hd_json_as_i64(size, 0, HD_BUCKET_SIZE_MAX, &p->bytes[o], diag) : HD_OK;
-		if (err)
-			return err;
-		found += size != NULL;
+static int by_name(const void *a, const void *b) { return strcmp(((const struct name *)a)->name, ((const struct name *)b)->name); }
+
+static enum hd_err take_sizes(struct hd_bucket_problem *p, const struct hd_json *sizes, struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct name *names = hd_arena_take(arena, (size_t)p->graph.nops + 1, sizeof *names);
+	enum hd_err err = HD_OK;
+
+	if (!names)
+		return no_memory(diag);
+	for (uint32_t o = 0; o < p->graph.nops; o++)
+		names[o] = (struct name){ p->graph.op[o].name, o };
+	qsort(names, p->graph.nops, sizeof *names, by_name);
+	for (size_t i = 0; i < hd_json_count(sizes) && !err; i++) {
+		const struct name want = { hd_json_key(sizes, i), 0 };
+		const struct name *found = bsearch(&want, names, p->graph.nops, sizeof want, by_name);
+		err = found ? hd_json_as_i64(hd_json_item(sizes, i), 0, HD_BUCKET_SIZE_MAX, &p->bytes[found->op], diag) :
+			bad(hd_json_item(sizes, i), "there is no op of that name", diag);
 	}
-	for (size_t i = 0; i < hd_json_count(sizes) && found < hd_json_count(sizes); i++) {
-		uint32_t o = 0;
-		while (o < p->graph.nops && strcmp(p->graph.op[o].name, hd_json_key(sizes, i)) != 0)
-			o++;
-		if (o == p->graph.nops)
-			return bad(hd_json_item(sizes, i), "there is no op of that name", diag);
-	}
-	return HD_OK;
+	return err;
+}
+
+/* Ticks are whole numbers of 64 bits. */
+static enum hd_err check_sum(const struct hd_bucket_problem *p, const struct hd_json *beta, struct hd_diag *diag)
+{
+	char path[256];
+	double ticks = hd_bucket_ticks(p);
+
+	return ticks <= HD_BUCKET_TICKS_MAX ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s: all gradients together take %g; %g is the most: use a larger unit of time",
+		hd_json_path(beta, path, sizeof path), ticks / HD_ORDER_TICKS, HD_BUCKET_TICKS_MAX / HD_ORDER_TICKS);
 }
 
 static enum hd_err take(struct hd_bucket_problem *p, const struct hd_json *from, struct hd_arena *arena, struct hd_diag *diag)
@@ -50,10 +63,11 @@ static enum hd_err take(struct hd_bucket_problem *p, const struct hd_json *from,
 		return no_memory(diag);
 	err = alpha ? hd_order_time(alpha, &p->alpha, diag) : bad(from, "alpha is missing: what any bucket takes", diag);
 	err = err ? err : hd_json_get_f64(from, "beta", &beta, diag);
-	if (!err && !(beta >= 0 && beta <= 1))
-		err = bad(hd_json_find(from, "beta"), "what a byte takes is from 0 to 1", diag);
+	if (!err && !(isfinite(beta) && beta >= 0))
+		err = bad(hd_json_find(from, "beta"), "what a byte takes is a number from 0", diag);
 	p->beta = beta * HD_ORDER_TICKS;
-	return err ? err : take_sizes(p, sizes, diag);
+	err = err ? err : take_sizes(p, sizes, arena, diag);
+	return err ? err : check_sum(p, hd_json_find(from, "beta"), diag);
 }
 
 enum hd_err hd_bucket_read(struct hd_bucket_problem **out, uint32_t *n, const char *text, size_t len, const char *file, struct hd_arena *arena,

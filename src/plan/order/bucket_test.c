@@ -215,6 +215,170 @@ static void greedy_is_what_its_rule_says(void **state)
 	}
 }
 
+/* Graphs of a size at which the rule in its words takes a while: the order walked anew for every choice, the recurrence without a shortcut. */
+enum { MANY = 120 };
+
+static struct hd_bucket_problem many_ops(struct hd_dice *d)
+{
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 1 + hd_roll(d, MANY), .unit = 1, .measured = true }, .alpha = hd_roll(d, 9),
+		.beta = hd_roll(d, 3) ? hd_roll(d, 4) : 0.25 };
+	uint32_t far = 2 + hd_roll(d, MANY), few = 1 + hd_roll(d, 9);
+	struct hd_diag diag = { "" };
+
+	p.graph.op = hd_arena_take(&arena, MANY + 1, sizeof *p.graph.op);
+	p.graph.input = hd_arena_take(&arena, (size_t)MANY * MANY, sizeof *p.graph.input);
+	p.bytes = hd_arena_take(&arena, MANY + 1, sizeof *p.bytes);
+	for (uint32_t o = 0; o < p.graph.nops; o++) {
+		p.graph.op[o] = (struct hd_order_op){ .name = "o", .time = hd_roll(d, 4) ? hd_roll(d, 50) : 0, .first = p.graph.ninputs };
+		p.bytes[o] = hd_roll(d, 3) ? hd_roll(d, 30) : 0;
+		for (uint32_t i = o > far ? o - far : 0; i < o; i++)
+			if (!hd_roll(d, few))
+				p.graph.input[p.graph.ninputs++] = i;
+		if (o && !hd_roll(d, 20))
+			p.graph.input[p.graph.ninputs++] = o - 1;       /* twice, perhaps */
+		p.graph.op[o].ninputs = p.graph.ninputs - p.graph.op[o].first;
+	}
+	CHECK(hd_order_settle(&p.graph, &arena, &diag) == HD_OK, "%s", diag.text);
+	return p;
+}
+
+static void walked_anew(const struct hd_bucket_problem *p, uint32_t *want)
+{
+	bool done[MANY] = { false };
+	uint32_t n = 0;
+
+	for (;;) {
+		uint32_t which = UINT32_MAX;
+		int64_t best = 0;
+		for (uint32_t o = 0; o < p->graph.nops; o++) {
+			bool in[MANY] = { false };
+			int64_t time = 0;
+			if (p->bytes[o] <= 0 || done[o])
+				continue;
+			needs(p, o, done, in);
+			for (uint32_t i = 0; i < p->graph.nops; i++)
+				time += in[i] ? p->graph.op[i].time : 0;
+			if (which == UINT32_MAX || time * p->bytes[which] < best * p->bytes[o]) {
+				which = o;
+				best = time;
+			}
+		}
+		if (which == UINT32_MAX)
+			break;
+		run(p, which, done, want, &n);
+	}
+	for (uint32_t o = 0; o < p->graph.nops; o++)
+		run(p, o, done, want, &n);
+}
+
+/* Where the buckets begin, by the recurrence as it stands in the header. */
+static void recurrence(const struct hd_bucket_problem *p, const struct hd_bucketing *b, const int64_t *ready, int64_t most, uint32_t *from)
+{
+	static int64_t f[MANY + 1];
+	static uint32_t count[MANY + 1];
+
+	for (uint32_t j = 1; j <= b->ngradients; j++) {
+		int64_t bytes = 0;
+		f[j] = INT64_MAX;
+		for (uint32_t i = j; i-- > 0;) {
+			bytes += b->piece[i];
+			if (most && bytes > most)
+				break;
+			int64_t end = (f[i] > ready[j - 1] ? f[i] : ready[j - 1]) + time_of(p, bytes);
+			if (end < f[j] || (end == f[j] && count[i] + 1 < count[j])) {
+				f[j] = end;
+				count[j] = count[i] + 1;
+				from[j] = i;
+			}
+		}
+	}
+}
+
+static void large_graphs_have_the_same_answers(void **state)
+{
+	struct hd_dice d = { 7 };
+
+	(void)state;
+	for (int k = 0; k < 120; k++) {
+		struct hd_bucket_problem p = many_ops(&d);
+		const uint32_t *order = greedy(&p);
+		int64_t at[MANY] = { 0 }, ready[MANY] = { 0 }, now = 0, most = k % 2 ? 0 : 30 + hd_roll(&d, 60);
+		uint32_t want[MANY], from[MANY + 1] = { 0 };
+		walked_anew(&p, want);
+		CHECK(!memcmp(order, want, p.graph.nops * sizeof *want), "problem %d: another order", k);
+		for (uint32_t o = 0; o < p.graph.nops; o++)
+			at[order[o]] = now += p.graph.op[order[o]].time;
+		struct hd_bucketing b = buckets(&p, order, HD_BUCKETS_EXACT, most);
+		for (uint32_t i = 0; i < b.ngradients; i++)
+			ready[i] = at[b.gradient[i]];
+		recurrence(&p, &b, ready, most, from);
+		uint32_t n = b.nbuckets;
+		for (uint32_t j = b.ngradients; j; j = from[j])
+			CHECK(n && b.bucket[--n].first == from[j], "problem %d: bucket %u begins elsewhere", k, n);
+		CHECK(n == 0, "problem %d: %u buckets too many", k, n);
+		hd_arena_reset(&arena);
+	}
+}
+
+/* As many gradients as are allowed, each behind a chain of what flows back: what is missing of one is a difference of prefix sums. */
+static void the_most_gradients_are_ordered_by_their_prefixes(void **state)
+{
+	enum { N = HD_BUCKET_GRADIENTS };
+	struct hd_dice d = { 11 };
+	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2 * N, .unit = 1, .measured = true }, .alpha = 3, .beta = 1 };
+	static int64_t upto[N + 1], own[N];
+	static bool taken[N];
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	p.graph.op = hd_arena_take(&arena, 2 * N, sizeof *p.graph.op);
+	p.graph.input = hd_arena_take(&arena, 2 * N, sizeof *p.graph.input);
+	p.bytes = hd_arena_take(&arena, 2 * N, sizeof *p.bytes);
+	for (uint32_t k = 0; k < N; k++) {                        /* flow k, then gradient k of it */
+		int64_t flow = hd_roll(&d, 9);
+		own[k] = hd_roll(&d, 5000);
+		upto[k + 1] = upto[k] + flow;
+		p.graph.op[2 * k] = (struct hd_order_op){ "i", flow, p.graph.ninputs, k > 0 };
+		if (k > 0)
+			p.graph.input[p.graph.ninputs++] = 2 * k - 2;
+		p.graph.op[2 * k + 1] = (struct hd_order_op){ "w", own[k], p.graph.ninputs, 1 };
+		p.graph.input[p.graph.ninputs++] = 2 * k;
+		p.bytes[2 * k + 1] = 1 + hd_roll(&d, 5000);
+	}
+	CHECK(hd_order_settle(&p.graph, &arena, &diag) == HD_OK, "%s", diag.text);
+	const uint32_t *order = greedy(&p);
+	uint32_t at = 0, flowed = 0;
+	for (uint32_t n = 0; n < N; n++) {
+		uint32_t best = N;
+		int64_t best_time = 0;
+		for (uint32_t k = 0; k < N; k++) {
+			int64_t time = own[k] + (k < flowed ? 0 : upto[k + 1] - upto[flowed]);
+			if (!taken[k] && (best == N || time * p.bytes[2 * best + 1] < best_time * p.bytes[2 * k + 1])) {
+				best = k;
+				best_time = time;
+			}
+		}
+		for (; flowed <= best; flowed++)
+			CHECK(order[at++] == 2 * flowed, "place %u", at - 1);
+		CHECK(order[at++] == 2 * best + 1, "place %u", at - 1);
+		taken[best] = true;
+	}
+	assert_int_equal(at, 2 * N);
+	assert_true(buckets(&p, order, HD_BUCKETS_EXACT, 0).nbuckets > 1);
+}
+
+static void a_unit_of_time_may_be_as_small_as_one_likes(void **state)
+{
+	const char *text = "{\"ops\": {\"a\": {\"time\": 50, \"inputs\": []}}, \"gradient_size\": {\"a\": 4}, \"alpha\": 1, \"beta\": 250}";
+	struct hd_bucket_problem *p = NULL;
+	struct hd_diag diag = { "" };
+	uint32_t n = 0;
+
+	(void)state;
+	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "f", &arena, &diag) == HD_OK && n == 1, "%s", diag.text);
+	assert_true(buckets(p, declared(p), HD_BUCKETS_EXACT, 0).end == (int64_t)(1051 * HD_ORDER_TICKS));
+}
+
 static void a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows(void **state)
 {
 	struct hd_bucket_problem p = { .graph = { .name = "", .nops = 2, .op = (struct hd_order_op[]){ { "a", 5, 0, 0 }, { "b", 5, 0, 0 } } },
@@ -307,7 +471,10 @@ static void what_is_no_problem_is_refused_with_its_place(void **state)
 		{ "{\"ops\": {}, \"gradient_size\": {\"g\": 1}, \"alpha\": 1, \"beta\": 1}", "f: .gradient_size.g: there is no op of that name" },
 		{ "{\"ops\": {}, \"gradient_size\": {}, \"beta\": 1}", "alpha is missing" },
 		{ "{\"ops\": {}, \"gradient_size\": {}, \"alpha\": -1, \"beta\": 1}", "f: .alpha: a time is from 0" },
-		{ "{\"ops\": {}, \"gradient_size\": {}, \"alpha\": 1, \"beta\": \"nan\"}", "f: .beta: what a byte takes is from 0 to 1" },
+		{ "{\"ops\": {}, \"gradient_size\": {}, \"alpha\": 1, \"beta\": \"nan\"}", "f: .beta: what a byte takes is a number from 0" },
+		{ "{\"ops\": {}, \"gradient_size\": {}, \"alpha\": 1, \"beta\": -0.5}", "f: .beta: what a byte takes is a number from 0" },
+		{ "{\"ops\": {\"a\": {\"time\": 1, \"inputs\": []}}, \"gradient_size\": {\"a\": 1000000000000}, \"alpha\": 1, \"beta\": 3}",
+		  "f: .beta: all gradients together take 3e+12; 2.30584e+12 is the most" },
 		{ "{\"ops\": {}, \"gradient_size\": {}, \"alpha\": 1}", "beta" },
 		{ "{\"ops\": {\"a\": {\"time\": 1, \"inputs\": []}}, \"gradient_size\": {\"a\": -1}, \"alpha\": 1, \"beta\": 0}", "f: .gradient_size.a" },
 		{ "{\"ops\": {\"a\": {\"time\": 1, \"inputs\": [\"a\"]}}, \"gradient_size\": {}, \"alpha\": 1, \"beta\": 0}", "a cycle" },
@@ -355,6 +522,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(buckets_are_the_best_of_all_runs, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(greedy_is_what_its_rule_says, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(large_graphs_have_the_same_answers, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(the_most_gradients_are_ordered_by_their_prefixes, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(a_unit_of_time_may_be_as_small_as_one_likes, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(a_large_gradient_is_cut_and_ends_no_later_than_a_bucket_allows, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(stored_cases_have_their_answers, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_is_no_problem_is_refused_with_its_place, make_arena, drop_arena),

@@ -3,7 +3,7 @@
 #define HD_PLAN_ORDER_INT_H
 
 #include "base/json.h"
-#include "plan/order.h"
+#include "plan/bucket.h"
 
 HD_MUST_USE enum hd_err hd_order_time(const struct hd_json *at, int64_t *ticks, struct hd_diag *diag);
 /* "name", "recv" (absent where `bare`) and "ops" of an object. */
@@ -16,6 +16,16 @@ HD_MUST_USE enum hd_err hd_order_cases(struct hd_order_cases *cases, const char 
 static inline const struct hd_json *hd_order_case(const struct hd_order_cases *cases, uint32_t i)
 {
 	return cases->list ? hd_json_item(cases->list, i) : cases->root;
+}
+
+/* Ticks that all gradients take by beta. */
+static inline double hd_bucket_ticks(const struct hd_bucket_problem *p)
+{
+	double bytes = 0;
+
+	for (uint32_t o = 0; o < p->graph.nops; o++)
+		bytes += (double)p->bytes[o];
+	return p->beta * bytes;
 }
 
 #endif
