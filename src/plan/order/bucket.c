@@ -11,8 +11,7 @@ static enum hd_err no_memory(struct hd_diag *diag) { return hd_fail(diag, HD_E_N
 
 struct walker {
 	const struct hd_order_graph *graph;
-	bool *done;                               /* in the order */
-	uint32_t *seen, round;                    /* of the walk at hand */
+	bool *seen;                               /* in the order, or about to be */
 	struct visit { uint32_t op, next; } *stack;
 	uint32_t *order, n;
 };
@@ -21,46 +20,40 @@ static bool begin(struct walker *x, const struct hd_order_graph *g, struct hd_ar
 {
 	const size_t n = (size_t)g->nops + 1;
 
-	*x = (struct walker){ .graph = g, .done = hd_arena_take(arena, n, sizeof *x->done), .seen = hd_arena_take(arena, n, sizeof *x->seen),
+	*x = (struct walker){ .graph = g, .seen = hd_arena_take(arena, n, sizeof *x->seen),
 		.stack = hd_arena_take(arena, n, sizeof *x->stack), .order = hd_arena_take(arena, n, sizeof *x->order) };
-	return x->done && x->seen && x->stack && x->order;
+	return x->seen && x->stack && x->order;
 }
 
-/* Time of what is missing of an op and all it needs; `run`: it is put into the order, in depth-first post-order. */
-static int64_t walk(struct walker *x, uint32_t op, bool run)
+/* What is missing of an op and all it needs, in depth-first post-order. */
+static void run(struct walker *x, uint32_t op)
 {
 	const struct hd_order_graph *g = x->graph;
 	uint32_t depth = 0;
-	int64_t time = 0;
 
-	if (x->done[op])
-		return 0;
-	x->seen[op] = ++x->round;
+	if (x->seen[op])
+		return;
+	x->seen[op] = true;
 	x->stack[depth++] = (struct visit){ op, 0 };
 	while (depth) {
 		struct visit *v = &x->stack[depth - 1];
 		if (v->next < g->op[v->op].ninputs) {
 			uint32_t from = g->input[g->op[v->op].first + v->next++];
-			if (from < g->nrecvs || x->done[from - g->nrecvs] || x->seen[from - g->nrecvs] == x->round)
+			if (from < g->nrecvs || x->seen[from - g->nrecvs])
 				continue;
-			x->seen[from - g->nrecvs] = x->round;
+			x->seen[from - g->nrecvs] = true;
 			x->stack[depth++] = (struct visit){ from - g->nrecvs, 0 };
 			continue;
 		}
-		time += g->op[v->op].time;
-		if (run)
-			x->order[x->n++] = v->op;
+		x->order[x->n++] = v->op;
 		depth--;
 	}
-	for (uint32_t k = x->n; run && k-- > 0 && !x->done[x->order[k]];)
-		x->done[x->order[k]] = true;
-	return time;
 }
 
 static void run_rest(struct walker *x)
 {
 	for (uint32_t o = 0; o < x->graph->nops; o++)
-		(void)walk(x, o, true);
+		run(x, o);
 }
 
 enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
@@ -74,32 +67,83 @@ enum hd_err hd_compute_declared(uint32_t **order, const struct hd_bucket_problem
 	return HD_OK;
 }
 
+/* Which gradients need an op, and how much time of what each needs is missing: an op that is computed lowers the time of those that
+ * need it, so nothing is walked again. */
+struct needs {
+	const struct hd_bucket_problem *problem;
+	uint32_t *op, n, nwords;                  /* [n] gradients as declared */
+	int64_t *missing;                         /* [n] */
+	uint64_t *by;                             /* [nops][nwords] the gradients that need the op, as bits */
+};
+
+static enum hd_err find_needs(struct needs *x, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_order_graph *g = &p->graph;
+
+	*x = (struct needs){ .problem = p, .op = hd_arena_take(arena, (size_t)g->nops + 1, sizeof *x->op) };
+	for (uint32_t o = 0; x->op && o < g->nops; o++)
+		if (p->bytes[o] > 0)
+			x->op[x->n++] = o;
+	if (x->n > HD_BUCKET_GRADIENTS)
+		return hd_fail(diag, HD_E_INVAL, "%u gradients: the greedy order is for at most %d", x->n, HD_BUCKET_GRADIENTS);
+	x->nwords = (x->n + 63) / 64;
+	if ((uint64_t)g->nops * x->nwords * sizeof *x->by > HD_ORDER_SET_BYTES)
+		return hd_fail(diag, HD_E_INVAL, "%u gradients of %u ops: which need which takes more than %d MiB", x->n, g->nops, HD_ORDER_SET_BYTES >> 20);
+	x->missing = hd_arena_take(arena, (size_t)x->n + 1, sizeof *x->missing);
+	x->by = hd_arena_take(arena, (size_t)g->nops * x->nwords + 1, sizeof *x->by);
+	if (!x->op || !x->missing || !x->by)
+		return no_memory(diag);
+	for (uint32_t i = 0; i < x->n; i++)
+		x->by[(size_t)x->op[i] * x->nwords + i / 64] |= UINT64_C(1) << i % 64;
+	for (uint32_t k = g->nops; k-- > 0;) {
+		const struct hd_order_op *op = &g->op[g->topo[k]];
+		const uint64_t *mine = &x->by[(size_t)g->topo[k] * x->nwords];
+		for (uint32_t i = 0; i < op->ninputs; i++) {
+			uint32_t from = g->input[op->first + i];
+			uint64_t *its = from < g->nrecvs ? NULL : &x->by[(size_t)(from - g->nrecvs) * x->nwords];
+			for (uint32_t w = 0; its && w < x->nwords; w++)
+				its[w] |= mine[w];
+		}
+	}
+	return HD_OK;
+}
+
+static void add_time(struct needs *x, uint32_t op, int64_t time)
+{
+	const uint64_t *by = &x->by[(size_t)op * x->nwords];
+
+	for (uint32_t w = 0; time && w < x->nwords; w++)
+		for (uint64_t bits = by[w]; bits; bits &= bits - 1)
+			x->missing[w * 64 + (uint32_t)__builtin_ctzll(bits)] += time;
+}
+
+static uint32_t least_per_byte(const struct needs *x, const bool *done)
+{
+	const int64_t *bytes = x->problem->bytes;
+	uint32_t best = UINT32_MAX;
+
+	for (uint32_t i = 0; i < x->n; i++)
+		if (!done[x->op[i]] && (best == UINT32_MAX ||
+		    (wide)x->missing[i] * bytes[x->op[best]] < (wide)x->missing[best] * bytes[x->op[i]]))
+			best = i;
+	return best;
+}
+
 enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t left = 0;
 	struct walker x;
+	struct needs needs;
+	enum hd_err err = begin(&x, &p->graph, arena) ? find_needs(&needs, p, arena, diag) : no_memory(diag);
 
-	if (!begin(&x, &p->graph, arena))
-		return no_memory(diag);
+	if (err)
+		return err;
 	for (uint32_t o = 0; o < p->graph.nops; o++)
-		left += p->bytes[o] > 0;
-	if (left > HD_BUCKET_GRADIENTS)
-		return hd_fail(diag, HD_E_INVAL, "%u gradients: the greedy order is for at most %d", left, HD_BUCKET_GRADIENTS);
-	for (;;) {
-		uint32_t best = UINT32_MAX;
-		int64_t best_time = 0;
-		for (uint32_t o = 0; o < p->graph.nops; o++) {
-			if (p->bytes[o] <= 0 || x.done[o])
-				continue;
-			int64_t time = walk(&x, o, false);
-			if (best == UINT32_MAX || (wide)time * p->bytes[best] < (wide)best_time * p->bytes[o]) {
-				best = o;
-				best_time = time;
-			}
-		}
-		if (best == UINT32_MAX)
-			break;
-		(void)walk(&x, best, true);
+		add_time(&needs, o, p->graph.op[o].time);
+	for (uint32_t best; (best = least_per_byte(&needs, x.seen)) != UINT32_MAX;) {
+		uint32_t k = x.n;
+		run(&x, needs.op[best]);
+		for (; k < x.n; k++)
+			add_time(&needs, x.order[k], -p->graph.op[x.order[k]].time);
 	}
 	run_rest(&x);
 	*order = x.order;
@@ -165,7 +209,9 @@ static enum hd_err solve(const struct line *l, int64_t most, uint32_t *from, str
 			int64_t bytes = l->upto[j] - l->upto[i];
 			if (most > 0 && bytes > most)
 				break;
-			int64_t end = later(f[i], l->ready[j - 1]) + cost(l->problem, bytes);
+			int64_t takes = cost(l->problem, bytes), end = later(f[i], l->ready[j - 1]) + takes;
+			if (l->ready[j - 1] + takes > f[j])
+				break;                    /* longer buckets take no less */
 			if (end < f[j] || (end == f[j] && count[i] + 1 < count[j])) {
 				f[j] = end;
 				count[j] = count[i] + 1;
