@@ -247,6 +247,8 @@ static enum hd_err write_job(struct hd_cmd *cmd, const struct given *given, cons
 	hd_text_addf(&text, "# Made by `heddle model import`: begins from the imported weights. Name your data, then\n#   heddle run %s/job.yaml\n"
 		"job:   {name: finetune, steps: 100}\nmodel:\n  use: builtin:%s\n  args: {", folder, row->name);
 	for (uint32_t i = 0; row->param[i].name; i++) {
+		if (!hd_model_arg_listed(&row->param[i], &value[i]))
+			continue;
 		hd_text_addf(&text, "%s%s: ", i ? ", " : "", row->param[i].name);
 		hd_model_arg_print(&text, &row->param[i], &value[i]);
 	}

@@ -172,6 +172,16 @@ enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_
 	return err;
 }
 
+bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_model_value *value)
+{
+	struct hd_model_value standard;
+
+	if (!param->late || value_parse(param, param->standard, &standard, NULL))
+		return true;
+	return value->n != standard.n || value->real != standard.real || strcmp(value->word, standard.word) != 0 || value->nlist != standard.nlist ||
+		memcmp(value->list, standard.list, value->nlist * sizeof *value->list) != 0;
+}
+
 void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value)
 {
 	char number[HD_NUM_CAP];

@@ -28,6 +28,7 @@ struct hd_model_param {
 	const char *standard;             /* the default, as text */
 	double min, max;                  /* of the number, or of each of the list */
 	const char *about;
+	bool late;                        /* it came after the first hashes: jobs do not list it while it is the default */
 };
 
 struct hd_model_arg { const char *name, *value; };
@@ -60,6 +61,7 @@ HD_MUST_USE enum hd_err hd_model_find(const char *name, const struct hd_model_ro
 HD_MUST_USE enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg, uint32_t nargs,
 	struct hd_model_value value[HD_MAX_ARGS], struct hd_diag *diag);
 /* One completed argument as JSON text ("4", "0.1", "\"relu\"", "[512,256]"), for the job's resolved form. */
+bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_model_value *value);       /* false: late, and the default */
 void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param, const struct hd_model_value *value);
 /* All of it: an empty graph becomes the model, verified by the rules of its ops. */
 HD_MUST_USE enum hd_err hd_model_build(struct hd_graph *graph, const char *name, const struct hd_model_arg *arg,

@@ -53,6 +53,7 @@ static const struct model { const char *name; struct hd_model_arg arg[7]; uint32
 	{ "mlp", { { "input", "[9]" }, { "hidden", "[12, 8]" }, { "classes", "8" } }, 3, 8, { 0 } },
 	{ "gpt", { { "layers", "2" }, { "width", "24" }, { "heads", "6" }, { "context", "5" }, { "vocab", "11" }, { "dropout", "0.1" } }, 6, 6, { 0 } },
 	{ "llama", { { "layers", "1" }, { "width", "24" }, { "heads", "6" }, { "context", "5" }, { "vocab", "11" }, { "tie", "true" } }, 6, 6, { 0 } },
+	{ "llama", { { "layers", "1" }, { "width", "20" }, { "heads", "6" }, { "head_dim", "8" }, { "context", "5" }, { "vocab", "11" } }, 6, 6, { 0 } },
 	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "4" }, { "vocab", "9" }, { "share", "0.5" } }, 6, 6,
 	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN } },
 	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "6" } }, 7, 6,

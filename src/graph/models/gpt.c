@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT };
+enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS };
 
 const struct hd_model_param hd_gpt_params[] = {
 	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",   1, 1000,    "transformer blocks" },
@@ -15,12 +15,14 @@ const struct hd_model_param hd_gpt_params[] = {
 	[CONTEXT] = { "context", HD_ARG_INT,  "128", 2, 1 << 16, "positions of a sample" },
 	[VOCAB]   = { "vocab",   HD_ARG_INT,  "256", 2, 1 << 20, "tokens; 256: bytes" },
 	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",   0, 0.95,    "share of elements dropped after embedding, attention and mlp" },
+	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",   0, 1 << 18, "channels inside the mlp; 0: four times width", .late = true },
+	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, "added to the variance of norms", .late = true },
 	{ 0 },
 };
 
-static const float init_scale = 0.02f, eps = 1e-5f;
+static const float init_scale = 0.02f;
 
-struct gpt { struct hd_maker m; int64_t width; int32_t heads; float dropout, residual_scale; };
+struct gpt { struct hd_maker m; int64_t width, hidden; int32_t heads; float dropout, residual_scale, eps; };
 
 static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, uint32_t x)
 {
@@ -29,7 +31,7 @@ static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, u
 	snprintf(full, sizeof full, "%s%s", prefix, name);
 	uint32_t gamma = hd_make_param(&g->m, full, ".weight", HD_INIT_ONES, 0, HD_DIMS(g->width));
 	uint32_t beta = hd_make_param(&g->m, full, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(g->width));
-	return hd_make3(&g->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { eps } });
+	return hd_make3(&g->m, HD_OP_LAYERNORM, x, gamma, beta, (struct hd_attr){ .f = { g->eps } });
 }
 
 static uint32_t linear(struct gpt *g, const char *prefix, const char *name, uint32_t x, int64_t in, int64_t out, float scale)
@@ -60,8 +62,8 @@ static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 	h = drop(g, linear(g, prefix, "attn.c_proj", h, g->width, g->width, g->residual_scale));
 	x = hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 	h = layernorm(g, prefix, "ln_2", x);
-	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, 4 * g->width, init_scale), gelu);
-	h = drop(g, linear(g, prefix, "mlp.c_proj", h, 4 * g->width, g->width, g->residual_scale));
+	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, g->hidden, init_scale), gelu);
+	h = drop(g, linear(g, prefix, "mlp.c_proj", h, g->hidden, g->width, g->residual_scale));
 	return hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 }
 
@@ -69,7 +71,8 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 	struct hd_diag *diag)
 {
 	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n, vocab = value[VOCAB].n;
-	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width, .heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
+	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width, .hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * width, .eps = (float)value[EPS].real,
+		.heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
 		.residual_scale = init_scale / sqrtf(2.0f * (float)value[LAYERS].n) };
 
 	if (width % heads != 0)

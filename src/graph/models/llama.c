@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE };
+enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, HEAD_DIM };
 
 const struct hd_model_param hd_llama_params[] = {
 	[LAYERS]   = { "layers",   HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
-	[WIDTH]    = { "width",    HD_ARG_INT,  "128",   2, 1 << 16, "channels; an even number for each head" },
+	[WIDTH]    = { "width",    HD_ARG_INT,  "128",   2, 1 << 16, "channels; an even number for each head, or head_dim says how many" },
 	[HEADS]    = { "heads",    HD_ARG_INT,  "4",     1, 1024,    "heads of queries" },
 	[KV_HEADS] = { "kv_heads", HD_ARG_INT,  "0",     0, 1024,    "heads of keys and values, a divisor of heads; 0: as many" },
 	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "0",     0, 1 << 18, "channels inside the mlp; 0: 8/3 of width, rounded up to a multiple of 32" },
@@ -19,13 +19,14 @@ const struct hd_model_param hd_llama_params[] = {
 	[ROPE]     = { "rope",     HD_ARG_REAL, "10000", 1.5, 1e9,   "base of the rotary frequencies" },
 	[EPS]      = { "eps",      HD_ARG_REAL, "1e-5",  1e-12, 1,   "added to the mean square before the root" },
 	[TIE]      = { "tie",      HD_ARG_WORD, "false", 0, 0,       "true: the head is the token table" },
+	[HEAD_DIM] = { "head_dim", HD_ARG_INT,  "0",     0, 1 << 14, "channels of each head, an even number; 0: width / heads", .late = true },
 	{ 0 },
 };
 
 static const float init_scale = 0.02f;
 static const struct hd_attr none, turned = { .i = { 0, 1 } };
 
-struct llama { struct hd_maker m; int64_t width, hidden; int32_t heads, kv; float base, eps; };
+struct llama { struct hd_maker m; int64_t width, hidden, head_dim; int32_t heads, kv; float base, eps; };
 
 static uint32_t norm(struct llama *l, const char *prefix, const char *name, uint32_t x)
 {
@@ -51,16 +52,16 @@ static uint32_t rotated(struct llama *l, uint32_t x, int32_t heads)
 
 static uint32_t block(struct llama *l, int64_t i, uint32_t x)
 {
-	int64_t c = l->width, kv = c / l->heads * l->kv;
+	int64_t c = l->width, all = l->head_dim * l->heads, kv = l->head_dim * l->kv;
 	char prefix[40];
 
 	snprintf(prefix, sizeof prefix, "model.layers.%lld.", (long long)i);
 	uint32_t h = norm(l, prefix, "input_layernorm", x);
-	uint32_t q = rotated(l, linear(l, prefix, "self_attn.q_proj", h, c, c), l->heads);
+	uint32_t q = rotated(l, linear(l, prefix, "self_attn.q_proj", h, c, all), l->heads);
 	uint32_t k = rotated(l, linear(l, prefix, "self_attn.k_proj", h, c, kv), l->kv);
 	uint32_t v = linear(l, prefix, "self_attn.v_proj", h, c, kv);
 	h = hd_make3(&l->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { l->heads, l->kv, 1 } });
-	x = hd_make2(&l->m, HD_OP_ADD, x, linear(l, prefix, "self_attn.o_proj", h, c, c), none);
+	x = hd_make2(&l->m, HD_OP_ADD, x, linear(l, prefix, "self_attn.o_proj", h, all, c), none);
 	h = norm(l, prefix, "post_attention_layernorm", x);
 	uint32_t gate = linear(l, prefix, "mlp.gate_proj", h, c, l->hidden), up = linear(l, prefix, "mlp.up_proj", h, c, l->hidden);
 	h = hd_make2(&l->m, HD_OP_SWIGLU, gate, up, none);
@@ -71,8 +72,9 @@ static enum hd_err check(const struct hd_model_value *value, int64_t kv, const s
 {
 	long long width = value[WIDTH].n, heads = value[HEADS].n;
 
-	if (width % heads != 0 || width / heads % 2 != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is not an even number of channels for each of %lld heads", width, heads);
+	if (value[HEAD_DIM].n ? value[HEAD_DIM].n % 2 != 0 : width % heads != 0 || width / heads % 2 != 0)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width', 'heads' and 'head_dim': %lld channels and head_dim %lld are not an even number "
+			"for each of %lld heads", width, (long long)value[HEAD_DIM].n, heads);
 	if (heads % kv != 0)
 		return hd_fail(diag, HD_E_INVAL, "arguments 'heads' and 'kv_heads': %lld is no multiple of %lld", heads, (long long)kv);
 	if (strcmp(value[TIE].word, "true") != 0 && strcmp(value[TIE].word, "false") != 0)
@@ -88,7 +90,8 @@ enum hd_err hd_llama_build(struct hd_graph *graph, const struct hd_model_value *
 	int64_t width = value[WIDTH].n, context = value[CONTEXT].n, vocab = value[VOCAB].n, hidden = value[HIDDEN].n;
 	int64_t kv = value[KV_HEADS].n ? value[KV_HEADS].n : value[HEADS].n;
 	struct llama l = { .m = { graph, diag, HD_OK }, .width = width, .hidden = hidden ? hidden : (8 * width / 3 + 31) / 32 * 32,
-		.heads = (int32_t)value[HEADS].n, .kv = (int32_t)kv, .base = (float)value[ROPE].real, .eps = (float)value[EPS].real };
+		.head_dim = value[HEAD_DIM].n ? value[HEAD_DIM].n : width / value[HEADS].n, .heads = (int32_t)value[HEADS].n, .kv = (int32_t)kv,
+		.base = (float)value[ROPE].real, .eps = (float)value[EPS].real };
 	enum hd_err err = check(value, kv, opts, diag);
 
 	if (err != HD_OK)

@@ -209,7 +209,8 @@ static enum hd_err check_available(struct hd_job_reader *reader)
 }
 
 /* The arguments of a built-in model as its own table reads them, complete and in its order: so
- * the hash does not depend on how, or whether, a default was written. */
+ * the hash does not depend on how, or whether, a default was written. Those that came after the
+ * first hashes are left out while they are the default. */
 static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model_row *row)
 {
 	struct hd_job_value *v = &reader->job->value[HD_JOB_MODEL_ARGS];
@@ -225,16 +226,19 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 		given[i] = (struct hd_model_arg){ v->arg[i].name, v->arg[i].text };
 	if (arg && hd_model_args(row, given, v->nargs, value, &why))
 		return hd_job_refuse(reader, "model.args: %.300s", why.text);
-	for (const struct hd_model_param *p = row->param; arg && p->name; p++, n++) {
+	for (const struct hd_model_param *p = row->param; arg && p->name; p++) {
+		const struct hd_model_value *at = &value[p - row->param];
+		if (!hd_model_arg_listed(p, at))
+			continue;
 		hd_text_init(&text, reader->arena);
 		if (p->kind == HD_ARG_WORD)
-			hd_text_add(&text, value[n].word);
+			hd_text_add(&text, at->word);
 		else
-			hd_model_arg_print(&text, p, &value[n]);
+			hd_model_arg_print(&text, p, at);
 		if (text.full)
 			arg = NULL;
 		else
-			arg[n] = (struct hd_job_arg){ .name = p->name, .text = text.at, .is_word = p->kind == HD_ARG_WORD };
+			arg[n++] = (struct hd_job_arg){ .name = p->name, .text = text.at, .is_word = p->kind == HD_ARG_WORD };
 	}
 	if (!arg)
 		return hd_fail(reader->diag, HD_E_NOMEM, "no memory for the arguments of a model");

@@ -324,6 +324,23 @@ static void arguments_of_the_model_can_be_set_one_by_one(void **state)
 	CHECK(strstr(json_of(&job), want), "%s", json_of(&job));
 }
 
+static void a_late_argument_is_listed_where_it_is_not_the_default(void **state)
+{
+	static const struct { const char *text; bool listed; } cases[] = { { "1e-5", false }, { "0.00001", false }, { "1e-6", true } };
+	static const char text[] = "job: {steps: 1}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: 8}\n";
+	struct hd_hash plain;
+
+	(void)state;
+	CHECK(parse_with(text, NULL, 0) == HD_OK, "%s", diag.text);
+	plain = job.hash;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_job_set set = { "model.args.eps", cases[i].text, HD_FROM_SET };
+		CHECK(parse_with(text, &set, 1) == HD_OK, "%s", diag.text);
+		CHECK((strstr(json_of(&job), "\"eps\":1e-06,\"heads\"") != NULL) == cases[i].listed, "%s: %s", cases[i].text, json_of(&job));
+		CHECK((memcmp(&plain, &job.hash, sizeof plain) != 0) == cases[i].listed, "%s", cases[i].text);
+	}
+}
+
 static void a_wrong_set_is_named_as_it_was_written(void **state)
 {
 	static const struct { struct hd_job_set set; const char *want; } cases[] = {
@@ -607,6 +624,7 @@ int main(void)
 		cmocka_unit_test(every_refusal_says_where_what_and_what_to_do),
 		cmocka_unit_test(a_nearer_origin_wins_and_is_remembered),
 		cmocka_unit_test(arguments_of_the_model_can_be_set_one_by_one),
+		cmocka_unit_test(a_late_argument_is_listed_where_it_is_not_the_default),
 		cmocka_unit_test(a_wrong_set_is_named_as_it_was_written),
 		cmocka_unit_test(of_steps_and_epochs_the_nearer_origin_counts),
 		cmocka_unit_test(a_graph_file_brings_its_own_loss),
