@@ -43,7 +43,37 @@ cmp -s from_hf/model.safetensors in_gpt/model.safetensors || failed "config.json
 sed -i 's/gelu_new/relu/' hf/config.json
 expect 3 heddle model import hf -o from_hf2 -q
 says 'activation_function is relu'
+sed -i 's/gelu_new/relu/; s/gpt2/gemma/' hf/config.json
+expect 3 heddle model import hf --model gpt $args_gpt -o from_hf2 -q
+says 'model_type is gemma'
+[ ! -e from_hf2 ] || failed "a refused import left something"
 passed "config.json gives model and arguments, and refuses what we do not compute"
+
+# models of the public library, as both of its majors describe them: the loss that PyTorch finds, so every number of config.json counts
+published=$SOURCE_DIR/tests/weights/published
+for name in gpt2 llama bert bert_cls; do
+	mkdir theirs_$name && cp "$published/$name/model.safetensors" theirs_$name/
+	for major in 4 5; do
+		cp "$published/$name/config.$major.json" theirs_$name/config.json
+		share=
+		[ $name != bert ] || share="-s share=0"
+		expect 0 heddle model import theirs_$name $share -o ours_$name.$major -q
+		expect 0 heddle run ours_$name.$major/job.yaml -s data.kind=npy -s "data.path=$published/$name" -s 'data.split={train: 1, valid: 0}' -s batch.global=4 \
+			-s batch.virtual_nodes=2 -s job.steps=1 -s optim.lr=0 -s batch.normalize=token --out run_$name.$major -q
+		expect 0 heddle eval run_$name.$major --split train --json
+		awk -v ours="$(number loss)" -v theirs="$(cat "$published/$name/loss")" 'BEGIN { off = (ours - theirs) / theirs; exit !(off * off < 1e-10) }' ||
+			failed "$name $major: loss $(number loss), PyTorch $(cat "$published/$name/loss")"
+	done
+	cmp -s <(sed '/safetensors\|heddle run/d' ours_$name.4/job.yaml) <(sed '/safetensors\|heddle run/d' ours_$name.5/job.yaml) || failed "$name: two majors, two jobs"
+done
+grep -q 'head_dim: 8' ours_llama.5/job.yaml && grep -q 'rope: 500' ours_llama.5/job.yaml || failed "rope_parameters or head_dim were not read"
+sed 's/"default"/"llama3"/' "$published/llama/config.5.json" >theirs_llama/config.json
+expect 3 heddle model import theirs_llama -o refused -q
+says 'rope_parameters.rope_type is llama3'
+expect 3 heddle model import theirs_llama/model.safetensors --model llama -o refused -q
+says 'rope_parameters.rope_type is llama3'
+[ ! -e refused ] || failed "a refused import left something"
+passed "what transformers 4 and 5 write beside weights is read key by key"
 
 # its head and its classes, too; a head for classes is tied to no table of tokens
 train run bert_cls.yaml --out bert_cls

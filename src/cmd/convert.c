@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/num.h"
 #include "graph/model.h"
+#include "graph/published.h"
 #include "exec/weights.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/onnx.h"
@@ -21,30 +21,7 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
-/* ---- config.json, as it lies beside published weights */
-
-struct config_arg { const char *theirs, *ours; };
-struct config_head { const char *architecture, *head; };    /* by the first of `architectures`; classes are those of `id2label` */
-struct config_must { const char *key, *value; };      /* what our model of that type has built in; absent: taken as that */
-
-static const struct config {
-	const char *type, *model;
-	struct config_arg arg[12];
-	struct config_must must[8];
-	struct config_head head[4];
-} configs[] = {
-	{ "gpt2", "gpt", { { "n_layer", "layers" }, { "n_embd", "width" }, { "n_head", "heads" }, { "n_positions", "context" }, { "vocab_size", "vocab" } },
-	  { { "activation_function", "gelu_new" }, { "layer_norm_epsilon", "1e-05" }, { "scale_attn_by_inverse_layer_idx", "false" } }, { { 0 } } },
-	{ "llama", "llama", { { "num_hidden_layers", "layers" }, { "hidden_size", "width" }, { "num_attention_heads", "heads" },
-	    { "num_key_value_heads", "kv_heads" }, { "intermediate_size", "hidden" }, { "max_position_embeddings", "context" }, { "vocab_size", "vocab" },
-	    { "rope_theta", "rope" }, { "rms_norm_eps", "eps" }, { "tie_word_embeddings", "tie" } },
-	  { { "hidden_act", "silu" }, { "attention_bias", "false" }, { "mlp_bias", "false" } }, { { 0 } } },
-	{ "bert", "bert", { { "num_hidden_layers", "layers" }, { "hidden_size", "width" }, { "num_attention_heads", "heads" },
-	    { "intermediate_size", "hidden" }, { "max_position_embeddings", "context" }, { "vocab_size", "vocab" }, { "type_vocab_size", "types" },
-	    { "pad_token_id", "pad" }, { "hidden_dropout_prob", "dropout" }, { "layer_norm_eps", "eps" } },
-	  { { "hidden_act", "gelu" }, { "position_embedding_type", "absolute" }, { "is_decoder", "false" } },
-	  { { "BertForMaskedLM", "mlm" }, { "BertForSequenceClassification", "cls" } } },
-};
+/* ---- which model, with which arguments */
 
 struct given { struct hd_model_arg arg[HD_MAX_ARGS]; uint32_t n; const char *model; };
 
@@ -61,88 +38,19 @@ static enum hd_err give(struct hd_cmd *cmd, struct given *given, const char *nam
 	return HD_OK;
 }
 
-/* A scalar of the file as a user of ours would write it. */
-static const char *scalar_text(struct hd_cmd *cmd, const struct hd_json *json)
-{
-	struct hd_text text;
-	const char *word;
-	char number[HD_NUM_CAP];
-	int64_t n;
-	double x;
-	bool yes;
-
-	hd_text_init(&text, &cmd->arena);
-	if (!hd_json_as_text(json, &word, NULL))
-		hd_text_add(&text, word);
-	else if (!hd_json_as_i64(json, INT64_MIN, INT64_MAX, &n, NULL))
-		hd_text_addf(&text, "%lld", (long long)n);
-	else if (!hd_json_as_f64(json, &x, NULL))
-		hd_text_add(&text, hd_num_print_f64(number, x));
-	else if (!hd_json_as_bool(json, &yes, NULL))
-		hd_text_add(&text, yes ? "true" : "false");
-	return text.at;
-}
-
-static bool same_value(const char *a, const char *b)
-{
-	double x, y;
-	bool numbers = !hd_num_f64(a, -1e300, 1e300, &x, NULL) && !hd_num_f64(b, -1e300, 1e300, &y, NULL);
-
-	return numbers ? x == y : !strcmp(a, b);
-}
-
-static enum hd_err check_config(struct hd_cmd *cmd, const char *path, const struct config *c, const struct hd_json *json)
-{
-	for (const struct config_must *m = c->must; m->key; m++) {
-		const struct hd_json *found = hd_json_find(json, m->key);
-		const char *text = found ? scalar_text(cmd, found) : m->value;
-		if (!same_value(text, m->value))
-			return hd_fail(&cmd->diag, HD_E_INPUT, "%s: %s is %s; builtin:%s computes with %s and would give other outputs", path, m->key, text,
-				c->model, m->value);
-	}
-	return HD_OK;
-}
-
-static enum hd_err take_head(struct hd_cmd *cmd, const struct config *c, const struct hd_json *json, struct given *given)
-{
-	const struct hd_json *names = hd_json_find(json, "architectures"), *labels = hd_json_find(json, "id2label");
-	const char *first = "";
-	struct hd_text classes;
-	enum hd_err err = HD_OK;
-
-	if (!names || hd_json_kind(names) != HD_JSON_ARRAY || !hd_json_count(names) || hd_json_as_text(hd_json_item(names, 0), &first, NULL))
-		return HD_OK;
-	for (const struct config_head *h = c->head; h->architecture && !err; h++)
-		if (!strcmp(h->architecture, first))
-			err = give(cmd, given, "head", h->head);
-	if (err || !labels || hd_json_kind(labels) != HD_JSON_OBJECT || !hd_json_count(labels) || !c->head[0].architecture)
-		return err;
-	hd_text_init(&classes, &cmd->arena);
-	hd_text_addf(&classes, "%zu", hd_json_count(labels));
-	return give(cmd, given, "classes", classes.at);
-}
-
+/* What the file says, and what of it ours does otherwise. */
 static enum hd_err take_config(struct hd_cmd *cmd, const char *path, const struct hd_json *json, struct given *given)
 {
-	const char *type = "";
-	enum hd_err err = HD_OK;
+	struct hd_published said;
+	enum hd_err err = hd_published_read(&said, json, path, given->model, &cmd->arena, &cmd->diag);
 
-	if (hd_json_get_text(json, "model_type", &type, NULL))
-		return HD_OK;                     /* some other program's config */
-	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
-		const struct config *c = &configs[i];
-		if (strcmp(c->type, type) != 0 || (given->model && strcmp(given->model, c->model) != 0))
-			continue;
-		given->model = c->model;
-		for (const struct config_arg *a = c->arg; a->theirs && !err; a++) {
-			const struct hd_json *found = hd_json_find(json, a->theirs);
-			if (found && hd_json_kind(found) != HD_JSON_NULL)
-				err = give(cmd, given, a->ours, scalar_text(cmd, found));
-		}
-		if (!err)
-			err = take_head(cmd, c, json, given);
-		return err ? err : check_config(cmd, path, c, json);
-	}
+	for (uint32_t i = 0; !err && i < said.nargs; i++)
+		err = give(cmd, given, said.arg[i].name, said.arg[i].value);
+	if (err)
+		return err;
+	given->model = said.model ? said.model : given->model;
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fputs(said.notes.at, stderr);
 	return HD_OK;
 }
 

@@ -138,7 +138,8 @@ const struct hd_verb hd_verbs[] = {
 		hd_cmd_model_show, "program_model.sh" },
 	{ "model import", "FILE|DIR", 1, 1, "make a model of ours from published weights, or from an ONNX file",
 	  "A .safetensors file, a *.safetensors.index.json with its shards, or a folder that holds either. A config.json beside\n"
-	  "them gives model and arguments; --model and -s ARGUMENT=VALUE count more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
+	  "them (of transformers: gpt2, llama, bert) gives model and arguments: each of its keys is read, or refused by name; for\n"
+	  "arguments -s ARGUMENT=VALUE counts more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
 	  "Of FILE.onnx (exported for training) the graph too, DIR/model.graph; what of it cannot be had is listed, node by node.",
 	  OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT), hd_cmd_model_import, "program_weights.sh" },
 	{ "model export", "RUN", 1, 1, "write a run's newest checkpoint for others to load",
