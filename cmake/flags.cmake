@@ -1,16 +1,17 @@
+get_filename_component(HD_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 # Compiler and linker flags of every target. The warning set is the same for gcc and
 # clang; -ffp-contract=off because results are promised bit for bit.
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wvla -Walloca -Werror
   -ffp-contract=off -fno-math-errno -fstack-protector-strong)
 # -iquote, not -I: room sys must not stand in for the system's own <sys/socket.h>.
-add_compile_options("SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" "SHELL:-iquote ${CMAKE_SOURCE_DIR}" "SHELL:-iquote ${CMAKE_BINARY_DIR}/gen")
+add_compile_options("SHELL:-iquote ${HD_ROOT}/src" "SHELL:-iquote ${HD_ROOT}" "SHELL:-iquote ${CMAKE_BINARY_DIR}/gen")
 add_link_options(-Wl,-z,relro,-z,now)
 
 if(HD_FAILPOINTS)
   add_compile_definitions(HD_FAILPOINTS)
 endif()
-if(EXISTS ${CMAKE_SOURCE_DIR}/src/base/banned.h)
-  add_compile_options("SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/banned.h")
+if(EXISTS ${HD_ROOT}/src/base/banned.h)
+  add_compile_options("SHELL:-include ${HD_ROOT}/src/base/banned.h")
 endif()
 
 if(HD_SANITIZE STREQUAL "")
@@ -35,26 +36,3 @@ elseif(HD_SANITIZE STREQUAL "cover")
 else()
   message(FATAL_ERROR "HD_SANITIZE is '${HD_SANITIZE}'; use asan, tsan, fuzz, cover or leave it empty")
 endif()
-
-# Wider kernels live in files of their own, chosen at run time: the rest of the tree
-# must run on any x86-64.
-set(HD_AVX2 -mavx2 -mfma)
-set(HD_AVX512 ${HD_AVX2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
-# The kernels are one source compiled three times, all of it inlined: a sanitizer makes minutes of each. The
-# addresses of the portable path are watched; the other two compute the same on the same memory.
-if(HD_SANITIZE MATCHES "asan|fuzz")
-  list(APPEND HD_AVX2 -fno-sanitize=all)
-  list(APPEND HD_AVX512 -fno-sanitize=all)
-  set(HD_PORTABLE -fno-sanitize=undefined)
-endif()
-function(hd_cpu_flags)
-  foreach(file ${ARGN})
-    if(file MATCHES "_avx512\\.[ch]")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${HD_AVX512}")
-    elseif(file MATCHES "_avx2\\.[ch]")
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${HD_AVX2}")
-    elseif(file MATCHES "kernels_portable\\.c" AND HD_PORTABLE)
-      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${HD_PORTABLE}")
-    endif()
-  endforeach()
-endfunction()

@@ -18,6 +18,9 @@ void hd_cpu_release_none(void *prepared) { (void)prepared; }
 /* Each answer also covers the operating system: it must save the wide registers. */
 static bool has_avx512(void)
 {
+#ifdef __SANITIZE_THREAD__
+	return false;                    /* its objects are not instrumented: cmake/kernels.cmake */
+#endif
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
 		__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
