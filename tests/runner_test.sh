@@ -42,6 +42,19 @@ skip: no GPU
 [  SKIPPED ] 1 test(s), listed below:
 [  SKIPPED ] on_a_gpu'")
 END
+expect '1 passed, 0 failed, 2 skipped' 0 'half: no other machines' <<'END'
+add_test(half "/bin/sh" "-c" "echo ok - the first half
+echo skip: no terminal
+echo 'skip: no other machines'")
+END
+expect '2 passed, 0 failed, 1 skipped' 0 'inside: no third path' <<'END'
+add_test(inside "/bin/sh" "-c" "echo 'skip: no third path
+[==========] 2 test(s) run.
+[  PASSED  ] 2 test(s).'")
+END
+expect '1 passed, 0 failed, 0 skipped' 0 'slowest tests, s: sleeper 1' <<'END'
+add_test(sleeper "/bin/sleep" "1")
+END
 expect '2 passed, 1 failed, 0 skipped' 1 'FAILED counted' <<'END'
 add_test(counted "/bin/sh" "-c" "echo '[==========] 3 test(s) run.
 [  PASSED  ] 2 test(s).
@@ -53,4 +66,4 @@ add_test(leaks "/bin/sh" "-c" "echo '[==========] 3 test(s) run.
 [  PASSED  ] 3 test(s).'; echo LeakSanitizer; exit 1")
 END
 expect '0 passed, 1 failed, 0 skipped' 1 'no test was run' </dev/null
-echo "failures, deadlines, missing programs and skips are counted"
+echo "failures, deadlines, missing programs and skips are counted, those inside a test that passed too"

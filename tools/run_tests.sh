@@ -5,10 +5,12 @@
 #
 # A cmocka program counts as many tests as it ran; any other test counts as one. A
 # program that dies or exceeds its deadline counts as one failure more than it
-# reported, one whose executable is missing as a failure. Skips are listed with their reason (a line "skip: REASON" of the test, or
-# the last line it printed), failures with the end of their output. The last line of
-# stdout is `N passed, N failed, N skipped`; exit 0 only if nothing failed and at least one test passed
-# or was skipped.
+# reported, one whose executable is missing as a failure. Each line "skip: REASON" of a
+# test counts as one skip, also where the rest of the test ran and passed; a test that
+# was skipped without such a line gives the last line it printed as its reason. Skips are
+# listed with their reasons, failures with the end of their output, and the slowest tests
+# with their seconds. The last line of stdout is `N passed, N failed, N skipped`; exit 0
+# only if nothing failed and at least one test passed or was skipped.
 set -eu -o pipefail
 
 build=$1
@@ -45,7 +47,8 @@ awk -v ctest_status="$status" '
 	function number(line) { match(line, /[0-9]+ test/); return substr(line, RSTART, RLENGTH) + 0 }
 	function start(line) {
 		name = plain(attribute(line, "name")); state = attribute(line, "status")
-		counted = ok = bad = skips = nlines = refused = 0; said = ""
+		counted = ok = bad = skips = nlines = refused = nsaid = 0; said = ""
+		seconds[name] = attribute(line, "time") + 0
 	}
 	function take(line) {
 		line = plain(line)
@@ -54,7 +57,7 @@ awk -v ctest_status="$status" '
 		if (line ~ /^\[  PASSED  \] [0-9]+ test/) ok += number(line)
 		if (line ~ /^\[  SKIPPED \] [0-9]+ test/) skips += number(line)
 		if (line ~ /^\[  FAILED  \] [0-9]+ test/) bad += number(line)
-		if (line ~ /^skip: /) said = said "\n  " name ": " substr(line, 7)
+		if (line ~ /^skip: / && ++nsaid) said = said "\n  " name ": " substr(line, 7)
 	}
 	function finish() {
 		if (state == "fail" || (state != "run" && !refused)) {
@@ -63,9 +66,12 @@ awk -v ctest_status="$status" '
 			failures = failures "\nFAILED " name (name in late ? " (exceeded its deadline)" : "") "\n"
 			for (i = nlines > 40 ? nlines - 40 : 0; i < nlines; i++) failures = failures "  | " tail[i % 40] "\n"
 		} else if (state != "run") {
-			skips = 1; ok = bad = 0
+			skips = nsaid ? nsaid : 1; ok = bad = 0
 			if (said == "") said = "\n  " name ": " (nlines ? last : "gave no reason")
-		} else if (!counted) ok = 1
+		} else {
+			if (!counted) ok = 1
+			if (nsaid > skips) skips = nsaid
+		}
 		if (skips && said == "") said = "\n  " name ": " skips " without a reason"
 		passed += ok; failed += bad; skipped += skips; programs++
 		if (skips) reasons = reasons said
@@ -79,7 +85,19 @@ awk -v ctest_status="$status" '
 		if (done) reading = 0
 	}
 	/<\/testcase>/ { if (inside) finish(); inside = 0 }
+	function slowest(    n, name, best, list) {             # of a second and more
+		for (n = 0; n < 10; n++) {
+			best = ""
+			for (name in seconds)
+				if (seconds[name] >= 1 && (best == "" || seconds[name] > seconds[best])) best = name
+			if (best == "") break
+			list = list sprintf("%s%s %.0f", n ? ", " : "", best, seconds[best])
+			delete seconds[best]
+		}
+		if (list != "") print "slowest tests, s: " list
+	}
 	END {
+		slowest()
 		if (reasons != "") print "skipped:" reasons
 		if (failures != "") printf "%s", failures
 		if (!programs) { print "no test was run"; failed = 1 }
