@@ -35,6 +35,17 @@ if(HD_TESTS)
   endforeach()
 endif()
 
+# What optimised code has to show beside the unit tests; the rest of the program's tests need it once, in `debug`.
+set(HD_RELEASE bits run resume memory)
+if(HD_TESTS AND TARGET heddle)
+  add_custom_target(tests_release DEPENDS heddle)
+  foreach(name ${HD_RELEASE})
+    set_property(TEST program_${name} APPEND PROPERTY LABELS release)
+  endforeach()
+  add_test(NAME program_elastic_bits COMMAND bash ${CMAKE_SOURCE_DIR}/tests/program_elastic.sh bits)
+  hd_test_properties(program_elastic_bits 1200 release)
+endif()
+
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
