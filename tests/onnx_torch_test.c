@@ -43,10 +43,10 @@ static void read_file(struct run *r, const char *model, const char *name, uint8_
 	CHECK(hd_file_read_all(&fs, path, &r->arena, 1 << 24, bytes, len, &diag) == HD_OK, "%s", diag.text);
 }
 
-static void import(struct run *r, const char *model, const char *file)
+static void import(struct run *r, const char *model, const char *file, bool token_if_rows)
 {
 	static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
-	struct hd_onnx_opts opts = { .loss = &loss, .token_if_rows = true };
+	struct hd_onnx_opts opts = { .loss = &loss, .token_if_rows = token_if_rows };
 	struct hd_diag diag = { "" };
 	uint8_t *bytes;
 	size_t len;
@@ -124,11 +124,11 @@ static void check_logits(const struct run *r, const char *model)
 			(double)ours[k], (double)theirs[k]);
 }
 
-static void agrees(const char *model, const char *file, enum hd_kernels kernels)
+static void agrees(const char *model, const char *file, enum hd_kernels kernels, bool token_if_rows)
 {
 	struct run *r = calloc(1, sizeof *r);
 
-	import(r, model, file);
+	import(r, model, file, token_if_rows);
 	set_up(r, kernels);
 	const double *losses = hd_safetensors_find(&r->expect, "losses")->at;
 	const float rate = *(const float *)hd_safetensors_find(&r->expect, "rate")->at;
@@ -158,9 +158,9 @@ static void agrees_in_every_form(const char *model)
 	static const char *const file[] = { "model.onnx", "free.onnx" };
 
 	for (int k = 0; k < 2; k++) {
-		agrees(model, file[k], HD_KERNELS_PORTABLE);
+		agrees(model, file[k], HD_KERNELS_PORTABLE, true);
 		if (hd_device_has_library())
-			agrees(model, file[k], HD_KERNELS_LIBRARY);
+			agrees(model, file[k], HD_KERNELS_LIBRARY, true);
 	}
 }
 
@@ -169,6 +169,7 @@ static void an_exported_lenet_trains_as_in_pytorch(void **state)  { (void)state;
 static void an_exported_resnet_trains_as_in_pytorch(void **state) { (void)state; agrees_in_every_form("resnet"); }
 static void an_exported_lstm_trains_as_in_pytorch(void **state)   { (void)state; agrees_in_every_form("lstm"); }
 static void an_exported_gru_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gru"); }
+static void tokens_with_one_label_train_as_in_pytorch(void **state) { (void)state; agrees_in_every_form("label"); }
 static void an_exported_gpt_trains_as_in_pytorch(void **state)    { (void)state; agrees_in_every_form("gpt"); }
 
 static uint32_t count_of(const struct hd_graph *g, enum hd_op op)
@@ -185,7 +186,7 @@ static void attends_by_one_op(const char *model, const char *file, enum hd_op op
 {
 	struct run *r = calloc(1, sizeof *r);
 
-	import(r, model, file);
+	import(r, model, file, true);
 	CHECK(count_of(&r->graph, op) == blocks && count_of(&r->graph, back) == blocks, "%s/%s: %u of %u", model, file, count_of(&r->graph, op), blocks);
 	for (uint32_t i = 0; i < r->graph.nnodes; i++)
 		CHECK(r->graph.node[i].op != HD_OP_SOFTMAX && r->graph.node[i].op != HD_OP_CONTRACT, "%s/%s: node %u", model, file, i);
@@ -207,6 +208,12 @@ static void attention_written_out_becomes_one_op(void **state)
 	agrees_in_every_form("encoder");
 }
 
+static void a_mean_over_samples_is_one_over_tokens_where_all_count(void **state)
+{
+	(void)state;
+	agrees("gpt", "free.onnx", HD_KERNELS_PORTABLE, false);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -217,6 +224,8 @@ int main(void)
 		cmocka_unit_test(attention_written_out_becomes_one_op),
 		cmocka_unit_test(an_exported_lstm_trains_as_in_pytorch),
 		cmocka_unit_test(an_exported_gru_trains_as_in_pytorch),
+		cmocka_unit_test(tokens_with_one_label_train_as_in_pytorch),
+		cmocka_unit_test(a_mean_over_samples_is_one_over_tokens_where_all_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,8 @@
 For each: model.onnx (TorchScript exporter, training mode, no constant folding), a job, a data set, and
 what PyTorch computes: logits of the first rows before the first step and the losses of ten SGD steps.
 Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
-The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm and gru by 2.13.0.
+The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm and gru by 2.13.0,
+label by 2.14.1.
 """
 import os, sys, warnings
 import numpy as np
@@ -132,7 +133,21 @@ class Recurrent(nn.Module):
         return self.fc(self.cells(x)[0][:, -1])
 
 
+class Label(nn.Module):
+    """Tokens in, one label a sample: the class of the last state."""
+    V = 19
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.cell, self.fc = nn.Embedding(self.V, 6), nn.LSTM(6, 7, batch_first=True), nn.Linear(7, 5)
+
+    def forward(self, ids):
+        return self.fc(self.cell(self.table(ids))[0][:, -1])
+
+
 def data_of(kind, rng, classes, shape):
+    if kind == "label":
+        return rng.integers(0, Label.V, (COUNT,) + shape).astype(np.int32), rng.integers(0, classes, COUNT).astype(np.int32)
     if kind == "tokens":
         x = rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
         return x, rng.integers(0, classes, (COUNT,) + shape).astype(np.int32)
@@ -147,6 +162,7 @@ MODELS = {
     "encoder": lambda: (Encoder(), "images", 5, (Encoder.T, Encoder.C)),
     "lstm": lambda: (Recurrent(nn.LSTM), "images", 5, (4, 6)),
     "gru": lambda: (Recurrent(nn.GRU), "images", 5, (4, 6)),
+    "label": lambda: (Label(), "label", 5, (6,)),
     "gpt": lambda: (Gpt(), "tokens", Gpt.V, (Gpt.T,)),
 }
 
@@ -185,7 +201,7 @@ def main(folder, only):
         x, y = data_of(kind, rng, classes, shape)
         at = os.path.join(folder, name)
         os.makedirs(at, exist_ok=True)
-        tx = torch.from_numpy(x.astype(np.int64) if kind == "tokens" else x)
+        tx = torch.from_numpy(x.astype(np.int64) if x.dtype == np.int32 else x)
         ty = torch.from_numpy(y.astype(np.int64))
         model.train()
         export(model, tx[:2], os.path.join(at, "model.onnx"), 15)

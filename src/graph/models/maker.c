@@ -85,6 +85,12 @@ uint32_t hd_make_linear(struct hd_maker *m, const char *prefix, uint32_t x, int6
 
 static const struct hd_attr none;
 
+/* What counts rows: of tokens count64 would count each. */
+static uint32_t rows_of(const struct hd_maker *m, uint32_t x, uint32_t logits)
+{
+	return m->err == HD_OK && m->graph->value[x].dtype != HD_F32 ? logits : x;
+}
+
 /* The losses of a row with several positions weigh 1/positions each, so that a row weighs 1. */
 void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels, uint32_t logits, int64_t positions)
 {
@@ -95,7 +101,7 @@ void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32
 	if (samples && positions > 1)
 		loss = hd_make1(m, HD_OP_SCALE, loss, (struct hd_attr){ .f = { 1.0f / (float)positions } });
 	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
-	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? x : labels, none));
+	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? rows_of(m, x, logits) : labels, none));
 	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));
 	hd_make_output(m, "logits", logits);
 }
@@ -106,7 +112,7 @@ void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t
 		uint32_t y = hd_make_input(m, "y", HD_F32, HD_DIMS(-1, classes));
 		uint32_t loss = hd_make2(m, HD_OP_MSE, logits, y, none);
 		hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
-		hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, x, none));
+		hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, rows_of(m, x, logits), none));
 		hd_make_output(m, "logits", logits);
 		return;
 	}

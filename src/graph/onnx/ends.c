@@ -197,12 +197,12 @@ static enum hd_err own_loss(struct hd_importer *im, const struct hd_onnx_val *v,
 
 	if (x == HD_NONE || each->dim[0] != -1)
 		return hd_fail(diag, HD_E_INPUT, "%s: output '%s' is no sum over the rows of x", im->file.name, v->name);
-	uint32_t loss = of;
+	uint32_t loss = of, rows = im->graph->value[im->graph->input[x]].dtype == HD_F32 ? im->graph->input[x] : of;      /* ids count one by one */
 	/* A mean over positions too is one over rows of what each row's positions have on average. */
 	if (mean && !labels && each->rank > 1)
 		loss = hd_make1(&m, HD_OP_REDUCE_MEAN, of, (struct hd_attr){ .i = { (1 << each->rank) - 2 } });
 	hd_make_output(&m, "loss", hd_make1(&m, HD_OP_SUM64, loss, (struct hd_attr){ .i = { 0 } }));
-	hd_make_output(&m, "weight", hd_make1(&m, HD_OP_COUNT64, im->graph->input[labels ? y : x], (struct hd_attr){ .i = { 0 } }));
+	hd_make_output(&m, "weight", hd_make1(&m, HD_OP_COUNT64, labels ? im->graph->input[y] : rows, (struct hd_attr){ .i = { 0 } }));
 	return m.err;
 }
 

@@ -151,13 +151,12 @@ static inline void pack_opset(struct model *m, Onnx__GraphProto *g, int64_t opse
 
 static inline void pack(struct model *m, Onnx__GraphProto *g) { pack_opset(m, g, 17); }
 
-/* Reads x; the output is "out". */
-static inline void write_opset(struct model *m, const char *text, int64_t traced, int64_t opset)
+/* The output is "out". */
+static inline void write_inputs(struct model *m, const char *text, Onnx__ValueInfoProto **in, size_t nin, int64_t opset)
 {
 	Onnx__GraphProto g = ONNX__GRAPH_PROTO__INIT;
 	Onnx__NodeProto *node[MAX];
 	Onnx__TensorProto *init[MAX];
-	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ traced, 4, 6 }, 3);
 	Onnx__ValueInfoProto *y = info("out", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL, 0);
 	char *copy = copied(text), *save;
 
@@ -173,10 +172,18 @@ static inline void write_opset(struct model *m, const char *text, int64_t traced
 	}
 	g.node = node;
 	g.initializer = init;
-	g.n_input = g.n_output = 1;
-	g.input = &x;
+	g.n_input = nin;
+	g.input = in;
+	g.n_output = 1;
 	g.output = &y;
 	pack_opset(m, &g, opset);
+}
+
+static inline void write_opset(struct model *m, const char *text, int64_t traced, int64_t opset)
+{
+	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ traced, 4, 6 }, 3);
+
+	write_inputs(m, text, &x, 1, opset);
 }
 
 static inline void write_model(struct model *m, const char *text, int64_t traced) { write_opset(m, text, traced, 17); }
