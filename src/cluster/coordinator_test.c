@@ -112,6 +112,33 @@ static void nobody_is_asked_to_begin_whose_link_is_down(void **state)
 	hd_coordinator_destroy(co);
 }
 
+static const struct hd_msg *said_in(struct hd_co_actions done, enum hd_msg_kind kind, uint32_t to)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_CO_DO_SEND && done.at[i].msg->kind == kind && done.at[i].worker == to)
+			return done.at[i].msg;
+	return NULL;
+}
+
+/* A planned change has taken a number since, and came to nothing: of that epoch no view will come. */
+static void who_comes_back_is_asked_in_the_epoch_of_its_view(void **state)
+{
+	const uint32_t member[] = { 0, 1 };
+	struct hd_coordinator *co = at_rest(4, 2, member, 2);
+	const struct hd_msg again = { .kind = HD_MSG_JOIN, .epoch = 1, .join = { .worker = 1, .member = true, .ndevices = 1 } };
+
+	(void)state;
+	co->view_epoch = 1;
+	co->record.epoch = 2;
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = 1, .msg = &again }, 2);
+	const struct hd_msg *fence = said_in(done, HD_MSG_FENCE, 1), *view = said_in(done, HD_MSG_VIEW, 1);
+	assert_non_null(fence);
+	assert_non_null(view);
+	assert_int_equal(fence->epoch, 1);
+	assert_int_equal(view->epoch, 1);
+	hd_coordinator_destroy(co);
+}
+
 static bool was_asked_for(struct hd_co_actions done, uint32_t n)
 {
 	for (size_t i = 0; i < done.n; i++)
@@ -322,6 +349,7 @@ int main(void)
 		cmocka_unit_test(one_of_another_machine_that_goes_takes_nothing_from_what_was_asked_for),
 		cmocka_unit_test(a_place_is_kept_for_one_who_can_save),
 		cmocka_unit_test(nobody_is_asked_to_begin_whose_link_is_down),
+		cmocka_unit_test(who_comes_back_is_asked_in_the_epoch_of_its_view),
 		cmocka_unit_test(who_is_relieved_goes_when_another_is_ready),
 		cmocka_unit_test(who_is_to_stay_after_all_stays),
 		cmocka_unit_test(a_learner_that_is_too_slow_is_put_aside),

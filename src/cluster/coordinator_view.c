@@ -13,14 +13,14 @@
  * Whoever is behind what a member could only do with everybody of its view is of no view any more: it was to leave, and lacks a last word.
  * Passes of survivors never overlap: they come from one view, or from one VIEW that covered what was missing then. */
 
-static void ask(struct hd_coordinator *co, struct hd_co_worker *w)
+static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t epoch)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_FENCE);
 	uint32_t *dead = hd_arena_take(&co->out, HD_MAX_MEMBERS, sizeof *dead);
 
 	if (!msg || !dead)
 		return;
-	msg->epoch = co->record.epoch;
+	msg->epoch = epoch;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && msg->fence.ndead < HD_MAX_MEMBERS; i++)
 		if (co->worker[i].state == HD_W_OUT && co->has_view && hd_view_has(&co->view, co->worker[i].worker))
 			dead[msg->fence.ndead++] = co->worker[i].worker;
@@ -65,9 +65,10 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	if (co->phase == HD_CO_ASKING && hd_co_is_here(w)) {
-		ask(co, w);
+		ask(co, w, co->record.epoch);
 	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch && hd_view_has(&co->view, w->worker)) {
-		ask(co, w);                               /* who has not heard it is held: it answers, and gets the view */
+		/* who has not heard it is held: it answers, and gets the view. A planned change that was void has taken a later number */
+		ask(co, w, co->view_epoch);
 		view_say(co, w);
 	}
 }
@@ -557,7 +558,7 @@ void hd_co_view_stored(struct hd_coordinator *co)
 			struct hd_co_worker *w = &co->worker[i];
 			w->asked = hd_co_is_here(w) && takes_part(co, w);
 			if (hd_co_is_here(w) && w->up)
-				ask(co, w);
+				ask(co, w, co->record.epoch);
 		}
 		decide_if_all_said(co);
 	}
