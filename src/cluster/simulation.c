@@ -327,6 +327,7 @@ static void co_start(struct sim *s, bool by_member)
 	s->co_gen++;
 	s->co_heard = (struct sim_heard){ .torn_ns = 0 };
 	s->result->takeovers += s->co_gen > 1;
+	sim_check_takeover(s);
 	sim_say(s, "a coordinator starts%s", by_member ? ", by a member" : "");
 	sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
 	if (s->asked_to_halt)
@@ -342,6 +343,7 @@ static void co_kill(struct sim *s)
 		sim_close(s, SIM_CO, i, sim_rnd(s, 2));
 	hd_coordinator_destroy(s->co);
 	s->co = NULL;
+	sim_store_cut(s);
 	bool soon = !s->takers || !s->store.started || sim_rnd(s, 2);       /* else members have time to take over */
 	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
 }
@@ -485,7 +487,6 @@ static void over(struct sim *s, const struct hd_co_action *a)
 
 static void perform(struct sim *s, const struct hd_co_action *a)
 {
-	struct sim_event stored = { .kind = EV_STORED, .gen = s->co_gen };
 	uint32_t slot;
 
 	if (s->line)
@@ -493,19 +494,13 @@ static void perform(struct sim *s, const struct hd_co_action *a)
 			a->msg ? hd_msg_name(a->msg->kind) : "",
 			a->name ? a->name : "", a->text ? a->text : "");
 	switch (a->kind) {
-	case HD_CO_DO_SEND:   sim_tell(s, SIM_CO, end_of_guest(s, a->worker), a->msg); break;
+	case HD_CO_DO_SEND:
+		sim_check_said(s, a->msg);
+		sim_tell(s, SIM_CO, end_of_guest(s, a->worker), a->msg);
+		break;
 	case HD_CO_DO_DROP:   sim_close(s, SIM_CO, end_of_guest(s, a->worker), true); break;
 	case HD_CO_DO_STORE:
-		stored.number = a->record->serial;
-		stored.step = s->now >= s->store_bad_until;       /* ok? */
-		stored.at = s->now + between(s, SIM_MS / 2, 15 * SIM_MS);
-		if (stored.step && (a->record->term < s->store.term || a->record->serial < s->store.serial))
-			sim_bad(s, "epoch", "an older record overwrites a newer one");
-		if (a->record->target != s->target && a->record->target != s->store.target)
-			sim_bad(s, "target", "%u workers are stored as asked for, after %u and %u", a->record->target, s->store.target, s->target);
-		if (stored.step)
-			s->store = *a->record;                    /* durable before it is known to be */
-		sim_push(s, stored);
+		sim_store(s, a->record, s->now >= s->store_bad_until, between(s, SIM_MS / 2, 15 * SIM_MS));
 		break;
 	case HD_CO_DO_SPAWN:
 		for (uint32_t i = 0; i < a->n; i++)
@@ -823,8 +818,10 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_ASK:      ask_again(s); break;
 	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
 	case EV_STORED:
-		if (s->co && ev->gen == s->co_gen)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number, .ok = ev->step });
+		if (!s->co || ev->gen != s->co_gen)
+			break;
+		sim_stored(s);
+		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number, .ok = ev->step });
 		break;
 	case EV_CO_START: co_start(s, ev->number); break;
 	case EV_CO_TICK:
@@ -882,6 +879,10 @@ static void draw(struct sim *s, uint32_t only)
 		int64_t at = between(s, 2 * SIM_T, span);
 		sim_push(s, (struct sim_event){ .at = at, .kind = EV_CORRUPT });
 		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
+	if (s->seed & HD_SIM_UNHEARD) {
+		int64_t until = between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
 	}
 	if (s->seed & HD_SIM_GIVING_UP) {
 		s->patience = 2u << sim_rnd(s, 4);

@@ -4,7 +4,10 @@
  * Devices compute tagged integers in place of gradients: leaf v of step s is one unit in digit v, tagged with
  * the state it was computed from; so what was added, once, in which step, is checked exactly. After each event these hold:
  *
- *	epoch      epochs rise, at every worker and at the coordinator; all who adopt an epoch adopt the same view
+ *	epoch      epochs rise, at every worker and at the coordinator; all who adopt an epoch adopt the same view; each is of one term, and
+ *	           of a failure or of a planned change
+ *	stored     what a coordinator says (terms, epochs, numbers of workers, who may hold the state) is in a record that it knows to be
+ *	           stored: of others a kill leaves any first ones; whoever takes over begins with what is there, and names a new term
  *	once       a sum has every virtual node once, all computed from X_s; so has the table
  *	state      X_{s+1} is the same wherever it is made
  *	commit     steps are committed in order, when every member of the view holds X_{s+1}
@@ -73,6 +76,9 @@ struct hd_sim_result {
 
 /* Of a seed: until faults stop donors give up teaching now and then, as they do of learners that are too slow. */
 #define HD_SIM_GIVING_UP (UINT64_C(1) << 35)
+
+/* Of a seed: until faults stop the coordinator is killed now and then while a record of it is being stored. */
+#define HD_SIM_UNHEARD (UINT64_C(1) << 36)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

@@ -16,6 +16,9 @@ enum {
 	SIM_STEPS = 4096,
 	SIM_ROOTS = 64,
 	SIM_WAITING = 256,
+	SIM_STORING = 64,
+	SIM_EPOCHS = 256,
+	SIM_IDS = 4096,                   /* numbers given to workers */
 };
 #define SIM_MS INT64_C(1000000)
 #define SIM_T  (1000 * SIM_MS)
@@ -117,7 +120,13 @@ struct sim {
 	struct hd_coordinator *co;
 	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
 	int64_t co_back_ns;
-	struct hd_co_record store;
+	struct hd_co_record store;        /* durable */
+	int64_t store_ns;                 /* when the last record that was handed over is: one after another */
+	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
+	uint32_t nstoring;
+	struct hd_view newest;            /* of the views that anybody adopted */
+	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];     /* by whom an epoch was said, and for what */
+	uint64_t nonce_of[SIM_IDS];       /* to whom a number was given */
 	uint64_t ckpt;                    /* newest step on disk */
 	uint32_t co_epoch;
 
@@ -156,6 +165,14 @@ void sim_start(struct sim *s, int64_t in_ns);
 
 uint64_t sim_tag(struct sim *s, uint64_t step);                   /* of X_step, undisturbed */
 void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg);
+
+/* simulation_takeover.c */
+/* It is handed over, known to be stored, if it is, in that time. */
+void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_t in_ns);
+void sim_stored(struct sim *s);                                   /* the coordinator hears of the oldest that was handed over */
+void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
+void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
+void sim_check_takeover(struct sim *s);                           /* the one that was just made */
 
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);

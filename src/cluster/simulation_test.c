@@ -128,6 +128,22 @@ static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
 	CHECK(unheard > n / 10 && heeded > unheard / 4, "%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
 }
 
+/* Nor does one whose record was stored, or not, and who never heard which. */
+static void no_seed_of_coordinators_killed_while_they_store_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, takeovers = 0, restores = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		takeovers += r.takeovers;
+		restores += r.restores;
+	}
+	CHECK(takeovers > n / 2 && restores > n / 100, "%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
+}
+
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
@@ -165,6 +181,7 @@ int main(void)
 		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_donors_that_give_up_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

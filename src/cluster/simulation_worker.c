@@ -473,6 +473,8 @@ static void adopt(struct sim *s, const struct sim_proc *p, const struct hd_view 
 		sim_bad(s, "epoch", "worker %u adopts another view of epoch %u", p->id, view->epoch);
 	if (s->views[i].epoch < view->epoch)
 		s->result->epochs++;
+	if (s->newest.epoch < view->epoch)
+		s->newest = *view;
 	s->views[i].epoch = view->epoch;
 	s->views[i].hash = hash;
 }
