@@ -299,6 +299,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
 		w->state = HD_W_ADMITTED;                         /* a learner of the coordinator before */
 		w->worker = join->worker;
+		w->draining = hd_co_is_going(co, w->worker);
 	}
 	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) || (join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
 		stale(co, join->worker);
@@ -345,6 +346,7 @@ static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker 
 void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
 {
 	hd_co_untaught(co, w);
+	hd_co_forget_going(co, w->worker);
 	forget_reports(co, w);
 	co->mend |= any(w->closed);       /* whose link to it closed may lack what it said last */
 	w->state = HD_W_LEFT;
@@ -358,6 +360,7 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 		return;
 	hd_co_note(co, "lost", w->worker, "%s", why);
 	hd_co_untaught(co, w);
+	hd_co_forget_going(co, w->worker);
 	w->state = HD_W_OUT;
 	if (w->up)
 		stale(co, w->worker);
@@ -541,9 +544,10 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 	w->draining = true;
 }
 
+/* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose record of it was lost. */
 static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
 {
-	bool scribe = co->has_view && hd_view_scribe(&co->view) == w->worker, failed = msg->code && !co->halting;
+	bool scribe = co->has_view && hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
 
 	if (w->state != HD_W_MEMBER || !(scribe || failed))
 		return;
@@ -551,6 +555,8 @@ static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const str
 	hd_co_note(co, "done", w->worker, "stopped before step %llu", (unsigned long long)msg->step);
 	if (failed)
 		hd_co_end(co, msg->code, why ? why : "");
+	else if (msg->code)
+		hd_co_halt(co, msg->code, "it was asked to stop");
 	co->done = true;
 	co->done_step = msg->step;
 }
@@ -639,21 +645,6 @@ static void tell_wanted(struct hd_coordinator *co)
 		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted", n);
 }
 
-static void on_halt(struct hd_coordinator *co, uint32_t code, const char *why)
-{
-	size_t n = why ? strnlen(why, HD_MSG_TEXT) : 0;
-
-	if (co->halting)
-		return;
-	co->halting = co->record.halting = true;
-	co->halt_code = co->record.halt_code = code;
-	memcpy(co->halt_why, why ? why : "", n);
-	co->halt_why[n] = '\0';
-	hd_co_store(co);
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		hd_co_change_again(co, &co->worker[i]);
-}
-
 static void on_stored(struct hd_coordinator *co, const struct hd_co_event *event)
 {
 	if (!event->ok) {
@@ -713,17 +704,13 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	case HD_CO_IN_MESSAGE:  on_message(co, event->worker, event->msg, event->remote); break;
 	case HD_CO_IN_LOST:     on_lost(co, event->worker, event->why); break;
 	case HD_CO_IN_SCALE:    on_scale(co, event->n); break;
-	case HD_CO_IN_DRAIN:
-		w = hd_co_find(co, event->worker);
-		if (w && hd_co_is_here(w))
-			w->draining = true;
-		break;
+	case HD_CO_IN_DRAIN:    hd_co_on_drain(co, event->worker); break;
 	case HD_CO_IN_RELIEVE:
 		w = hd_co_find(co, event->worker);
 		if (w && hd_co_is_here(w) && !hd_is_remote(w->worker))
 			w->relieved = event->ok;
 		break;
-	case HD_CO_IN_HALT:     on_halt(co, event->code, event->text); break;
+	case HD_CO_IN_HALT:     hd_co_on_halt(co, event->code, event->text); break;
 	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
 	case HD_CO_IN_REPLAN:   co->replan = true; break;
 	case HD_CO_IN_STORED:   on_stored(co, event); break;
@@ -767,12 +754,11 @@ static void take_over(struct hd_coordinator *co)
 		struct hd_co_worker *w = &co->worker[i];
 		w->state = HD_W_MEMBER;
 		w->worker = co->record.member[i];
+		w->draining = hd_co_is_going(co, w->worker);
 		w->guest = w->donor = HD_NOBODY;
 		w->lost_ns = 0;
 		w->joined_ns = w->done_ns = co->now_ns;
 	}
-	co->halting = co->record.halting;
-	co->halt_code = co->record.halt_code;
 }
 
 enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_co_config *config, int64_t now_ns, struct hd_diag *diag)
@@ -813,6 +799,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 		co->record.target = config->target;
 	if (co->record.started)
 		take_over(co);
+	if (co->record.halting)
+		hd_co_halt(co, co->record.halt_code, co->record.halt_why);
 	co->told = hd_co_wanted(co);
 	*out = co;
 	return HD_OK;

@@ -34,6 +34,9 @@
  *    That who resumes the run counts anew is the caller's.
  * 13. A learner whose donor gave up (teach.h) is put aside for 2 T, twice as long each further time, at most 1,024 T; and is wanted again
  *    at once with the next view, whose steps may be slower, and when a number is asked for. Others are taught meanwhile. Not stored.
+ * 14. HALT and DRAIN are in the record; a stop that only the scribe knows of any more counts as well. A job that is halted ends with the code that
+ *    was asked for, whichever coordinators saw to it; with 0 only if the scribe has saved X_nsteps, or stopped by itself (its target) and nobody
+ *    asked for anything.
  *
  * Pure: events in, actions out; time is an argument. Returned actions are valid until the next call. create/destroy; one thread. */
 #ifndef HD_CLUSTER_COORDINATOR_H
@@ -66,7 +69,9 @@ struct hd_co_record {
 	uint32_t member[HD_MAX_WORKERS];  /* who may hold the state: of the newest view, and of the one decided but not in force */
 	bool started;                     /* there was a view: `member` hold the state */
 	bool halting;
-	uint32_t halt_code;
+	uint32_t halt_code;               /* with halting: with which workers leave and the job ends, and why */
+	char halt_why[HD_MSG_TEXT + 1];
+	uint32_t ngoing, going[HD_MAX_WORKERS];   /* who was asked to leave by DRAIN and is still here */
 	uint32_t disputes;                /* rule 12: in a row, with no state verified that was newer than all that were disputed */
 	uint64_t disputed;                /* the newest step that ever was; 0: none, or that one */
 };
@@ -75,6 +80,7 @@ struct hd_co_config {
 	struct hd_hash job, kernels;
 	uint32_t nvns, nbuckets, copies, min, max, target;        /* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	int64_t detect_ns, min_wait_ns;
+	uint64_t nsteps;                  /* of the job: who has run them all is done, whatever was asked for meanwhile; 0: not known */
 	uint64_t step;                    /* first step, if nothing is stored: that of the checkpoint, or 0 */
 	uint64_t verified;                /* of a run that is taken over: the newest X_verified that is known to have been the same at all; or 0 */
 	struct hd_co_record record;       /* as it was found; all 0: a new run. The caller holds the store's lock */

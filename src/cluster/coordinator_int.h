@@ -142,6 +142,14 @@ void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /*
 void hd_co_view_tick(struct hd_coordinator *co);
 void hd_co_view_stored(struct hd_coordinator *co);
 
+/* coordinator_leave.c */
+void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);      /* STOP to all, the first time; not stored */
+void hd_co_on_halt(struct hd_coordinator *co, uint32_t code, const char *why);   /* the same, stored */
+void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);                 /* ends, X_step being on disk, with the code of rule 14 */
+void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
+bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);           /* it was asked to, by this coordinator or one before */
+void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
+
 /* coordinator_corrupt.c */
 void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
 void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);

@@ -277,10 +277,7 @@ static void open_change(struct hd_coordinator *co)
 
 	if (!next.nmembers) {
 		hd_co_note(co, "halt", HD_NOBODY, "all members leave");
-		co->halting = co->record.halting = true;
-		co->halt_code = co->record.halt_code = 75;
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-			hd_co_change_again(co, &co->worker[i]);
+		hd_co_on_halt(co, 75, "all its workers were asked to leave");
 		return;
 	}
 	if ((next.nmembers < co->config.min && next.nmembers < co->view.nmembers) || hd_view_scribe(&next) == HD_NOBODY)
@@ -353,8 +350,9 @@ void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 	if (co->phase == HD_CO_DECIDED)
 		say_decide(co, w);
 	struct hd_msg *msg = co->halting && w->state == HD_W_MEMBER ? hd_co_msg(co, HD_MSG_STOP) : NULL;
-	if (msg) {
-		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(co->halt_why), .why = co->halt_why };
+	const char *why = msg ? hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why)) : NULL;      /* it may be the end in this very call */
+	if (why) {
+		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(why), .why = why };
 		hd_co_send(co, w, msg);
 	}
 }
@@ -477,7 +475,7 @@ static void plan_start(struct hd_coordinator *co)
 	bool late = waited > co->config.min_wait_ns;
 
 	if (co->halting)
-		hd_co_end(co, co->halt_code, co->halt_why);
+		hd_co_end_halted(co, co->config.step);
 	else if (ready && (ready >= co->record.target ||
 		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) && ready + later >= co->config.min)))
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
@@ -502,11 +500,7 @@ static void plan_hold(struct hd_coordinator *co)
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
-		co->halting = true;                       /* not stored: another coordinator waits anew */
-		co->halt_code = 10;
-		memcpy(co->halt_why, "too few workers", sizeof "too few workers");
-		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-			hd_co_change_again(co, &co->worker[i]);
+		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits anew */
 	}
 }
 
@@ -539,7 +533,7 @@ static void spawn(struct hd_coordinator *co)
 static void end_if_done(struct hd_coordinator *co)
 {
 	if (co->done && co->phase != HD_CO_ENDING && co->committed >= co->done_step)
-		hd_co_end(co, co->halting ? co->halt_code : 0, co->halting ? co->halt_why : "");
+		hd_co_end_halted(co, co->done_step);
 }
 
 void hd_co_plan(struct hd_coordinator *co)

@@ -342,6 +342,111 @@ static void tries_are_counted_whichever_coordinators_do(void **state)
 	}
 }
 
+/* Another one in the place of that of `record`, with the same members. */
+static struct hd_coordinator *after(const struct hd_co_record *record, const uint32_t *member, uint32_t n, bool begun)
+{
+	struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = 8, .target = n, .detect_ns = 1000000000, .min_wait_ns = 1000000000,
+		.nsteps = 80, .record = *record };
+	struct hd_coordinator *co = NULL;
+
+	config.record.started = begun;
+	config.record.nmembers = begun ? n : 0;
+	memcpy(config.record.member, member, n * sizeof *member);
+	assert_int_equal(hd_coordinator_create(&co, &config, 1, NULL), HD_OK);
+	if (!begun)
+		return co;
+	co->phase = HD_CO_IDLE;
+	co->has_view = true;
+	co->view.epoch = co->record.epoch = 7;
+	co->view.nmembers = n;
+	memcpy(co->view.member, member, n * sizeof *member);
+	for (uint32_t i = 0; i < n; i++)
+		co->worker[i].up = true;
+	return co;
+}
+
+/* It was told to stop and died when that was on the disk: whoever follows knows what for. Who has run all steps is done all the same. */
+static void a_stop_keeps_its_code_whichever_coordinators_see_to_it(void **state)
+{
+	static const struct { uint64_t step; uint32_t said, ends; } row[] = { { 5, 75, 75 }, { 5, 0, 75 }, { 80, 0, 0 } };
+	const uint32_t member[] = { 0, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_coordinator *first = at_rest(8, 2, member, 2);
+		struct hd_co_actions done = hd_coordinator_step(first, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "drained" }, 2);
+		const struct hd_co_record record = stored_of(done);
+		assert_true(record.halting && record.halt_code == 75);
+		assert_string_equal(record.halt_why, "drained");
+		hd_coordinator_destroy(first);
+		struct hd_coordinator *co = after(&record, member, 2, true);
+		co->committed = co->seals.committed = row[i].step;
+		hear(co, 0, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = row[i].step, .code = row[i].said } });
+		CHECK(co->phase == HD_CO_ENDING && co->end_code == row[i].ends, "row %zu: phase %u, code %u", i, (unsigned)co->phase, co->end_code);
+		assert_string_equal(co->halt_why, row[i].ends ? "drained" : "");
+		hd_coordinator_destroy(co);
+	}
+}
+
+static void a_stop_before_the_first_view_is_kept_too(void **state)
+{
+	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2, .halting = true, .halt_code = 75, .halt_why = "drained" };
+	const uint32_t member[] = { 0, 1 };
+	struct hd_coordinator *co = after(&record, member, 2, false);
+
+	(void)state;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	CHECK(co->phase == HD_CO_OVER && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase, co->end_code);
+	hd_coordinator_destroy(co);
+}
+
+/* The record of the stop was lost with the store; members have heard it. Only the scribe saves: the word of another one ends nothing. */
+static void a_stop_that_only_members_know_of_is_believed(void **state)
+{
+	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 2 };
+	const uint32_t member[] = { 0, 1 };
+	struct hd_coordinator *co = after(&record, member, 2, true);
+
+	(void)state;
+	co->committed = co->seals.committed = 5;
+	hear(co, 1, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = 5, .code = 75 } });
+	CHECK(co->phase == HD_CO_IDLE && !co->done, "phase %u", (unsigned)co->phase);
+	hear(co, 0, (struct hd_msg){ .kind = HD_MSG_DONE, .done = { .step = 5, .code = 75 } });
+	CHECK(co->phase == HD_CO_ENDING && co->end_code == 75, "phase %u, code %u", (unsigned)co->phase, co->end_code);
+	hd_coordinator_destroy(co);
+}
+
+static void that_all_members_leave_is_stored_as_a_stop(void **state)
+{
+	const uint32_t member[] = { 4 };
+	struct hd_coordinator *co = at_rest(8, 1, member, 1);
+
+	(void)state;
+	const struct hd_co_record record = stored_of(hear(co, 4, (struct hd_msg){ .kind = HD_MSG_LEAVE }));
+	CHECK(record.halting && record.halt_code == 75 && *record.halt_why, "halting %d, code %u", record.halting, record.halt_code);
+	hd_coordinator_destroy(co);
+}
+
+static void whoever_was_asked_to_leave_leaves_under_the_next_coordinator_too(void **state)
+{
+	const uint32_t member[] = { 0, 1, 2 }, next[] = { 0, 2 };
+	struct hd_coordinator *first = at_rest(8, 3, member, 3);
+
+	(void)state;
+	const struct hd_co_event drain = { .kind = HD_CO_IN_DRAIN, .worker = 1, .code = 75 };
+	const struct hd_co_record record = stored_of(hd_coordinator_step(first, &drain, 2));
+	assert_true(record.ngoing == 1 && record.going[0] == 1);
+	hd_coordinator_destroy(first);
+	struct hd_coordinator *co = after(&record, member, 3, true);
+	for (uint32_t i = 0; i < 3; i++)
+		co->worker[i].spoke = 7;
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2);
+	CHECK(is_next(co, next, 2), "%u members, phase %u", co->next.nmembers, (unsigned)co->phase);
+	hd_co_left(co, &co->worker[1]);
+	assert_int_equal(co->record.ngoing, 0);
+	hd_coordinator_destroy(co);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -356,6 +461,11 @@ int main(void)
 		cmocka_unit_test(another_one_is_taught_while_one_is_aside),
 		cmocka_unit_test(what_was_computed_twice_is_begun_afresh),
 		cmocka_unit_test(it_is_no_accident_when_nothing_newer_was_the_same_at_all),
+		cmocka_unit_test(a_stop_keeps_its_code_whichever_coordinators_see_to_it),
+		cmocka_unit_test(a_stop_before_the_first_view_is_kept_too),
+		cmocka_unit_test(a_stop_that_only_members_know_of_is_believed),
+		cmocka_unit_test(that_all_members_leave_is_stored_as_a_stop),
+		cmocka_unit_test(whoever_was_asked_to_leave_leaves_under_the_next_coordinator_too),
 		cmocka_unit_test(tries_are_counted_whichever_coordinators_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

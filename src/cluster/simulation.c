@@ -314,7 +314,8 @@ static void co_step(struct sim *s, const struct hd_co_event *event)
 static void co_start(struct sim *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
-		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .step = s->store.started ? s->committed : s->ckpt, .record = s->store };
+		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
+		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
 
 	if (s->co || s->over)
 		return;
@@ -330,8 +331,6 @@ static void co_start(struct sim *s, bool by_member)
 	sim_check_takeover(s);
 	sim_say(s, "a coordinator starts%s", by_member ? ", by a member" : "");
 	sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
-	if (s->asked_to_halt)
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 0, .text = "asked" });
 }
 
 static void co_kill(struct sim *s)
@@ -474,15 +473,18 @@ static void over(struct sim *s, const struct hd_co_action *a)
 	sim_say(s, "the run is over with %u: %s", a->code, a->text);
 	s->over = true;
 	s->over_code = a->code;
-	if (a->code == 75 && s->drained)
+	s->result->halted += a->code == 75 && s->asked_to_halt;
+	if (a->code == 75 && s->ckpt == s->nsteps && s->committed == s->nsteps)
+		sim_bad(s, "end", "it was asked to stop, and had committed and saved all %llu steps", (unsigned long long)s->nsteps);
+	if (a->code == 75 && (s->drained || s->asked_to_halt))
 		return;
 	s->result->undecided += a->code == 5 && s->spoiled;
 	if (a->code == 5 && s->spoiled)
 		return;
 	if (a->code)
 		sim_bad(s, "live", "the run ends with %u: %s", a->code, a->text);
-	else if (s->committed != (s->nsteps < s->halt_at ? s->nsteps : s->halt_at) && !s->asked_to_halt)
-		sim_bad(s, "live", "the run ends well after %llu steps", (unsigned long long)s->committed);
+	else if (s->committed != (s->nsteps < s->halt_at ? s->nsteps : s->halt_at))
+		sim_bad(s, "end", "the run ends well after %llu steps", (unsigned long long)s->committed);
 }
 
 static void perform(struct sim *s, const struct hd_co_action *a)
@@ -663,7 +665,7 @@ static void fault(struct sim *s, enum hd_sim_fault kind)
 		if (sim_rnd(s, 4))
 			break;
 		s->asked_to_halt |= s->co != NULL;
-		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 0, .text = "asked" });
+		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "asked" });
 		break;
 	case HD_SIM_NFAULTS:  break;
 	}

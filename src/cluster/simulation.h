@@ -21,7 +21,8 @@
  *	target     what the record wants is what was asked for, whoever came and went
  *	corrupt    while somebody who is there has heard two digests of a step, it is not committed with wrong bits, and no wrong state is loaded
  *	grown      donors that gave up: when faults have stopped, as many workers as are wanted are members within 45 T, or the run is over
- *	live       when faults stop, a step is committed within 30 T, and the run ends with all its steps and exit code 0 (5 alone when
+ *	end        the run ends with 0 only after all its steps, or at its target; stopped, with 75, before
+ *	live       when faults stop, a step is committed within 30 T, and the run ends (with 5 alone when
  *	           a state was corrupted and no majority could say whose)
  *
  * Pure: no clock, no I/O but the memory it takes. Equal seeds, equal runs. */
@@ -62,6 +63,7 @@ struct hd_sim_result {
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, relieved;
 	uint32_t unheard, heeded;         /* learners whose donor gave up; those of them that were members later */
+	uint32_t halted;                  /* runs that were asked to stop, and did */
 	uint32_t corrupted, expelled, undecided, escaped; /* states; workers for it; runs that ended for it; runs in which nobody could know */
 	int64_t end_ns;
 };

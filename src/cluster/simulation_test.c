@@ -25,7 +25,7 @@ static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
 static void no_seed_of_a_slice_violates_an_invariant(void **state)
 {
 	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0;
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0, halted = 0;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= n; seed++) {
@@ -35,8 +35,9 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 		redone += r.redone;
 		restores += r.restores;
 		takeovers += r.takeovers;
+		halted += r.halted;
 	}
-	assert_true(crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100);     /* something befell them */
+	assert_true(crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100 && halted > n / 100); /* something befell them */
 }
 
 /* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */

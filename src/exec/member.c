@@ -42,7 +42,7 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	memset(m, 0, sizeof *m);
 	m->config = *config;
 	m->worker = HD_NOBODY;
-	m->switch_step = m->halt_step = HD_NO_STEP;
+	m->switch_step = m->halt_step = m->reached = HD_NO_STEP;
 	hd_arena_init(&m->out, 0);
 	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
 	if (!err) {
@@ -710,6 +710,8 @@ static void on_ready(struct hd_member *m, const struct hd_member_event *event)
 	if (event->step != m->at || !m->asked)
 		return;
 	m->ready = --m->asked == 0;
+	if (event->halt && m->was_scribe)
+		m->reached = m->at;
 	if (event->halt && m->was_scribe && m->halt_step == HD_NO_STEP)
 		m->halt_step = m->at;
 }

@@ -5,7 +5,7 @@
 #include "exec/member.h"
 #include "exec/seal.h"
 
-enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64 };
+enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED = 75 };        /* STOPPED: exit code of who was asked to leave */
 
 /* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none), others than here if it is corrupt */
 struct hd_member_peer {
@@ -63,6 +63,7 @@ struct hd_member {
 	bool asked_final;                 /* the last of them said so */
 	bool was_scribe;                  /* at the last BOUNDARY */
 	uint64_t halt_step;               /* HD_NO_STEP: none */
+	uint64_t reached;                 /* READY said here that it must not be run; HD_NO_STEP: of none */
 	bool stopping, done;              /* STOP was asked; DONE was said */
 	uint32_t stop_code, done_code;
 	char done_why[HD_MSG_TEXT + 1];

@@ -428,21 +428,33 @@ void hd_member_cancel(struct hd_member *m)
 	m->own.passes.npasses = m->own.passes.nranges = 0;
 }
 
+/* The scribe that stopped here may be gone, and the coordinator that asked for it. Whoever says of neither a request nor a target that it knows
+ * of it has not heard the request: what is stopped too early must never be taken for done. */
+static void code_of_halt(struct hd_member *m)
+{
+	if (m->at >= m->config.nsteps || m->done_code)
+		return;
+	if (m->stopping)
+		m->done_code = m->stop_code;
+	else if (hd_member_scribe(m) && m->reached != m->at)
+		m->done_code = HD_MEMBER_STOPPED;
+}
+
 static void halt_here(struct hd_member *m)
 {
 	bool first = m->state == HD_MEMBER;
 
 	if (first && m->was_scribe && m->at < m->config.nsteps)
 		say_halt(m);
-	if (m->at < m->config.nsteps && m->stopping && !m->done_code)
-		m->done_code = m->stop_code;      /* the scribe that stopped here may be gone, and the coordinator that asked for it */
 	m->state = HD_HALTED;
 	if (m->begun)
 		hd_member_cancel(m);
 	if (first && !m->asked_final)
 		hd_member_boundary(m);                    /* that nothing follows was not known when it was asked for last */
-	if (m->ready && !m->done)
+	if (m->ready && !m->done) {
+		code_of_halt(m);
 		hd_member_done(m);
+	}
 }
 
 static bool may_begin(const struct hd_member *m)

@@ -152,12 +152,41 @@ static void the_lesson_that_its_donor_gave_up_is_named(void **state)
 	hd_member_destroy(w.m);
 }
 
+static const struct hd_msg_done *done_in(struct hd_member_actions done)
+{
+	for (size_t i = 0; i < done.n; i++)
+		if (done.at[i].kind == HD_DO_SEND && done.at[i].msg->kind == HD_MSG_DONE)
+			return &done.at[i].msg->done;
+	return NULL;
+}
+
+/* Worker 1 said that step 0 must not be run, and why the scribe does not know: it was asked to stop, or X_0 is what was wanted, which the
+ * scribe sees as well. */
+static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
+{
+	static const struct { bool stop, target; uint32_t code; } row[] = { { false, false, 75 }, { false, true, 0 }, { true, false, 130 },
+		{ true, true, 130 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct at_work w;
+		set_up(&w, 0);
+		if (row[i].stop)
+			hear(&w, (struct hd_msg){ .kind = HD_MSG_STOP, .stop = { .code = 130 } });
+		feed(&w, (struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = 1, .msg = &(struct hd_msg){ .kind = HD_MSG_HALT, .term = 1, .epoch = 1 } });
+		const struct hd_msg_done *done = done_in(feed(&w, (struct hd_member_event){ .kind = HD_IN_READY, .step = 0, .halt = row[i].target }));
+		CHECK(done && done->code == row[i].code && done->step == 0, "row %zu: %u", i, done ? done->code : UINT32_MAX);
+		hd_member_destroy(w.m);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_root_of_an_earlier_epoch_counts_for_nothing),
 		cmocka_unit_test(what_was_computed_for_a_cancelled_step_counts_for_nothing),
 		cmocka_unit_test(slots_that_come_after_a_status_are_told),
+		cmocka_unit_test(a_halt_whose_reason_is_not_known_is_no_success),
 		cmocka_unit_test(the_lesson_that_its_donor_gave_up_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -547,10 +547,11 @@ void hd_run_begin(struct hd_run *run)
 enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
 {
 	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_EVAL_EVERY), at = hd_worker_at(run->worker);
-	bool last = at == run->task->nsteps || run->target_reached;
+	bool last = at == run->task->nsteps || run->target_reached, due = every && at % every == 0;
 	enum hd_err err = HD_OK;
 
-	if (end ? last : every && at % every == 0)
+	/* whoever ends in the place of another one finds out by itself whether that is for a target */
+	if (end ? last || (due && !run->job->value[HD_JOB_TARGET].is_none) : due)
 		err = evaluate(run, diag);
 	*reached = run->target_reached;
 	if (!err && end)

@@ -16,7 +16,7 @@
 #include "serve/scaler.h"
 #include "serve/store.h"
 
-enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 };
+enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 + HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
 
 struct conduct {
 	const struct hd_conduct_spec *spec;
@@ -69,7 +69,8 @@ HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struc
 HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
 HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag);
 HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
-/* The record as it lies in the store, little endian; get() also takes one of before disputes were counted. HD_E_INTEGRITY: another length or value. */
+/* The record as it lies in the store, little endian; get() also takes those of earlier programs: without disputes, without what a halt is for.
+ * HD_E_INTEGRITY: another length or value. */
 void conduct_record_put(const struct hd_co_record *record, uint8_t bytes[CONDUCT_RECORD_BYTES]);
 HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len, struct hd_diag *diag);
 /* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */

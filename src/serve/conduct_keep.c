@@ -8,9 +8,11 @@
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
        RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
+       RECORD_HALT = RECORD_TAIL + 12,                             /* and the bytes that it had before it said what a halt is for */
+       RECORD_GOING = RECORD_HALT + 6 + HD_MSG_TEXT,
        RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4 };         /* bytes that it had before disputes were counted */
 
-_Static_assert(CONDUCT_RECORD_BYTES == RECORD_TAIL + 12, "what conduct_int.h says");
+_Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what conduct_int.h says");
 
 void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECORD_BYTES])
 {
@@ -27,23 +29,56 @@ void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECO
 		hd_put32(bytes + RECORD_HEAD + 4 * (size_t)i, r->member[i]);
 	hd_put32(bytes + RECORD_TAIL, r->disputes);
 	hd_put64(bytes + RECORD_TAIL + 4, r->disputed);
+	hd_put32(bytes + RECORD_HALT, r->halt_code);
+	hd_put16(bytes + RECORD_HALT + 4, (uint16_t)strlen(r->halt_why));
+	memcpy(bytes + RECORD_HALT + 6, r->halt_why, strlen(r->halt_why));
+	hd_put32(bytes + RECORD_GOING, r->ngoing);
+	for (uint32_t i = 0; i < r->ngoing; i++)
+		hd_put32(bytes + RECORD_GOING + 4 + 4 * (size_t)i, r->going[i]);
+}
+
+/* Of a program that did not say it: what a run is told that is stopped, drained, or out of lease. */
+static void get_halt_of_before(struct hd_co_record *r)
+{
+	if (!r->halting)
+		return;
+	r->halt_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
+	snprintf(r->halt_why, sizeof r->halt_why, "it was asked to stop");
+}
+
+static bool get_halt(struct hd_co_record *r, const uint8_t *bytes)
+{
+	uint32_t n = hd_get16(bytes + RECORD_HALT + 4);
+
+	r->halt_code = hd_get32(bytes + RECORD_HALT);
+	r->ngoing = hd_get32(bytes + RECORD_GOING);
+	if (n > HD_MSG_TEXT || r->halt_code > UINT8_MAX || r->ngoing > HD_MAX_WORKERS)
+		return false;
+	memcpy(r->halt_why, bytes + RECORD_HALT + 6, n);
+	for (uint32_t i = 0; i < r->ngoing; i++)
+		r->going[i] = hd_get32(bytes + RECORD_GOING + 4 + 4 * (size_t)i);
+	return true;
 }
 
 enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
 {
-	uint32_t most = len == CONDUCT_RECORD_BYTES ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
+	uint32_t most = len > RECORD_BEFORE ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
 
-	if ((len != RECORD_BEFORE && len != CONDUCT_RECORD_BYTES) || hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
+	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != CONDUCT_RECORD_BYTES) || hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
 		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
 		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
 		.halting = bytes[29] };
 	for (uint32_t i = 0; i < r->nmembers; i++)
 		r->member[i] = hd_get32(bytes + RECORD_HEAD + 4 * (size_t)i);
-	if (len == CONDUCT_RECORD_BYTES) {
+	if (len > RECORD_BEFORE) {
 		r->disputes = hd_get32(bytes + RECORD_TAIL);
 		r->disputed = hd_get64(bytes + RECORD_TAIL + 4);
 	}
+	if (len < CONDUCT_RECORD_BYTES)
+		get_halt_of_before(r);
+	else if (!get_halt(r, bytes))
+		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
 	return HD_OK;
 }
 
@@ -53,7 +88,8 @@ void conduct_record_resume(struct hd_co_record *r)
 	if (!r->halting)
 		return;
 	r->halting = r->started = false;
-	r->nmembers = 0;
+	r->halt_code = r->nmembers = r->ngoing = 0;
+	r->halt_why[0] = '\0';
 }
 
 static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
@@ -156,7 +192,7 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job),
 		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
-		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .step = c->spec->step };
+		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .nsteps = c->spec->task->nsteps, .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
 	c->config.plan = hd_reshape_plan;

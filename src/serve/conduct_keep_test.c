@@ -9,10 +9,13 @@
 static struct hd_co_record full(uint32_t nmembers)
 {
 	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70, .next_worker = 1000131, .target = 64, .nmembers = nmembers,
-		.started = true, .halting = true, .disputes = 2, .disputed = UINT64_C(0x100000005) };
+		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .disputes = 2, .disputed = UINT64_C(0x100000005) };
 
-	for (uint32_t i = 0; i < nmembers; i++)
+	memset(r.halt_why, 'w', HD_MSG_TEXT);
+	for (uint32_t i = 0; i < nmembers; i++) {
 		r.member[i] = 3 + i;
+		r.going[i] = 1000003 + i;
+	}
 	return r;
 }
 
@@ -34,6 +37,10 @@ static void a_record_comes_back_as_it_was(void **state)
 	assert_int_equal(back.nmembers, r.nmembers);
 	assert_memory_equal(back.member, r.member, sizeof r.member);
 	assert_true(back.started && back.halting);
+	assert_int_equal(back.halt_code, 75);
+	assert_string_equal(back.halt_why, r.halt_why);
+	assert_int_equal(back.ngoing, r.ngoing);
+	assert_memory_equal(back.going, r.going, sizeof r.going);
 	assert_int_equal(back.disputes, r.disputes);
 	assert_int_equal(back.disputed, r.disputed);
 }
@@ -61,10 +68,30 @@ static void a_record_of_before_is_read(void **state)
 	assert_true(r.disputes == 0 && r.disputed == 0);
 }
 
+/* One that was told to stop by a program that did not write down what for: it was not done. */
+static void a_halt_of_before_is_a_stop(void **state)
+{
+	uint8_t bytes[30 + 128 * 4 + 12] = { 0 };
+	struct hd_co_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	for (uint8_t halting = 0; halting < 2; halting++) {
+		bytes[29] = halting;
+		hd_put32(bytes + 30 + 128 * 4, 2);
+		CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+		assert_int_equal(r.halt_code, halting ? 75 : 0);
+		assert_string_equal(r.halt_why, halting ? "it was asked to stop" : "");
+		assert_true(r.disputes == 2 && r.ngoing == 0);
+	}
+}
+
 static void what_cannot_be_a_record_is_refused(void **state)
 {
 	static const struct { size_t len, at; uint8_t byte; } row[] = { { CONDUCT_RECORD_BYTES - 1, 0, 0 }, { CONDUCT_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
-		{ CONDUCT_RECORD_BYTES, 28, 2 }, { CONDUCT_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 } };
+		{ CONDUCT_RECORD_BYTES, 28, 2 }, { CONDUCT_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
+		{ CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
+		{ CONDUCT_RECORD_BYTES, CONDUCT_RECORD_BYTES - 128 * 4 - 4, 129 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -87,6 +114,7 @@ static void who_resumes_has_had_the_machines_looked_at(void **state)
 	(void)state;
 	conduct_record_resume(&stopped);
 	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.disputes == 0);
+	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0);
 	assert_int_equal(stopped.disputed, UINT64_C(0x100000005));
 	cut.halting = false;
 	conduct_record_resume(&cut);
@@ -98,6 +126,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_comes_back_as_it_was),
 		cmocka_unit_test(a_record_of_before_is_read),
+		cmocka_unit_test(a_halt_of_before_is_a_stop),
 		cmocka_unit_test(what_cannot_be_a_record_is_refused),
 		cmocka_unit_test(who_resumes_has_had_the_machines_looked_at),
 	};
