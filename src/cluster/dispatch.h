@@ -13,9 +13,9 @@
  *    or too late.
  * 4. A job whose target shares devices with what it holds is resized while it runs; one that goes elsewhere too, if the devices are free:
  *    the new ones join, then the old ones leave. If they are not, it commits, leaves and starts again: no two jobs wait for each other.
- * 5. A run that ends with 0 is done; 2, 3, 4, 5 fail the job; 75 and 10 queue it again. All else counts as a failed run, and so do 75 and
- *    10 of a run that nobody told to leave and that took no step. HD_DISPATCH_FAILURES of them without a step in between drop the job
- *    with the reason. Runs that were killed for being late to leave do not count.
+ * 5. A run that ends with 0 is done, unless it is early: without its last step or a target; that is as good as 75. 2, 3, 4, 5 fail the
+ *    job; 75 and 10 queue it again. All else counts as a failed run, and so do 75 and 10 of a run that nobody told to leave and that took no
+ *    step. HD_DISPATCH_FAILURES of them without a step in between drop the job with the reason. Runs that were killed for being late to leave do not count.
  * 6. Rates: those asked for, else the speed of the type times 1 step/s; T <- 0.5 T + 0.5 measured for each stretch of 10 steps or more
  *    between two decisions on one type with `scale` devices; one within a tenth of T confirms it and changes nothing, or noise would
  *    decide between jobs that are equal. The first measurement of a guess replaces it, and corrects the guesses of
@@ -118,7 +118,7 @@ struct hd_dispatch_lease {
 	X(DEVICE,   "device, ok",                  "it may be used, or not")                                           \
 	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part")         \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
-	X(ENDED,    "job, lease, code, step, text", "its run is over")                                                \
+	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                         \
 	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
 	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people")           \
 	X(TICK,     "",                            "time went by; before the first one nothing is decided")
@@ -136,7 +136,7 @@ struct hd_dispatch_event {
 	uint32_t lease, device, n;
 	int32_t code;
 	double value;
-	bool ok;
+	bool ok, early;
 	const char *text;
 	const struct hd_dispatch_job *row;
 };

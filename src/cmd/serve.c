@@ -85,6 +85,7 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 		end.lease = held.lease;
 		end.exit = hd_err_exit(err);
 		end.step = reached.step;
+		end.steps = reached.steps;
 		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
 		snprintf(end.error, sizeof end.error, "%s", err ? cmd->diag.text : "");
 		enum hd_err put = hd_run_end_put(&cmd->fs, dir.path, &end, NULL);

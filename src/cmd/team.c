@@ -156,9 +156,9 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 }
 
 /* The state is the members'; what is left of it here is the last checkpoint. */
-static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_conduct_end *end)
+static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_task *task, const struct hd_rundir *dir, const struct hd_conduct_end *end)
 {
-	struct hd_team_end reached = { .step = end->step };
+	struct hd_team_end reached = { .step = end->step, .steps = task->job->value[HD_JOB_TARGET].is_none ? task->nsteps : 0 };
 	struct hd_ckpt_info info;
 
 	if (!hd_ckpt_find(&cmd->fs, dir->path, UINT64_MAX, &info, NULL, NULL, NULL) && info.step == end->step)
@@ -166,9 +166,10 @@ static struct hd_team_end end_of(struct hd_cmd *cmd, const struct hd_rundir *dir
 	return reached;
 }
 
-static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, enum hd_err err)
+static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task *task, const struct hd_rundir *dir, const struct hd_conduct_end *end,
+	enum hd_err err)
 {
-	const struct hd_team_end reached = end_of(cmd, dir, end);
+	const struct hd_team_end reached = end_of(cmd, task, dir, end);
 	const char *hex = reached.digest;
 
 	hd_ui_end(ui);
@@ -258,10 +259,10 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		hd_rundir_event(dir, "job_end", end.step, "");
 		if (hd_report_write(dir, &why))
 			hd_ui_say(&ui, "!! no report: %s", why.text);
-		print_end(cmd, &ui, dir, &end, err);
+		print_end(cmd, &ui, task, dir, &end, err);
 	}
 	if (reached)
-		*reached = end_of(cmd, dir, &end);
+		*reached = end_of(cmd, task, dir, &end);
 	hd_network_give(&net);
 	hd_arena_finish(&team.arena);
 	hd_task_destroy(task);

@@ -14,7 +14,8 @@ struct hd_team_order {
 	bool others_start;                /* workers are started by somebody else (a scheduler), none here */
 	double lease_s;                   /* as of serve/conduct.h, in seconds */
 };
-struct hd_team_end { uint64_t step; char digest[HD_HASH_HEX]; };      /* digest "": no checkpoint of that step */
+/* steps: it is not done with fewer; 0: it has a target. digest "": no checkpoint of that step */
+struct hd_team_end { uint64_t step, steps; char digest[HD_HASH_HEX]; };
 
 /* Conducts the run in `dir` to its end; prints lines as a run of one process does, the state's digest at the end, and writes the report.
  * `end` may be NULL. */

@@ -57,7 +57,7 @@ enum { HD_DAEMON_PATIENT = 8,             /* each so many questions a silent run
 /* Files of a run that belongs to a scheduler. */
 #define HD_RUN_LEASE "lease"              /* {"job":7,"lease":2,"for_s":180}: its workers are started by a scheduler; rule 8 */
 #define HD_RUN_SEAT  "seat"               /* of its coordinator */
-#define HD_RUN_END   "end.json"           /* {"lease":2,"exit":0,"step":100,"digest":"...","error":""} */
+#define HD_RUN_END   "end.json"           /* {"lease":2,"exit":0,"step":100,"steps":100,"digest":"...","error":""} */
 
 struct hd_daemon_spec {
 	struct hd_fs *fs;                 /* borrowed, as all of these */
@@ -82,8 +82,8 @@ HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives
 /* The file HD_RUN_LEASE of a run; HD_E_NOTFOUND: it belongs to no scheduler. for_s: how long without a word of it; 0: without end. */
 struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };
 HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held, struct hd_diag *diag);
-/* How a run ended, for whoever gave the lease. */
-struct hd_run_end { uint32_t lease; int exit; uint64_t step; char digest[40], error[200]; };
+/* How a run ended, for whoever gave the lease. steps: with fewer it is not done, whatever it exits with; 0: it had a target, or did not say. */
+struct hd_run_end { uint32_t lease; int exit; uint64_t step, steps; char digest[40], error[200]; };
 HD_MUST_USE enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_run_end *end, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end *end, struct hd_diag *diag);        /* HD_E_NOTFOUND */
 

@@ -60,6 +60,7 @@ enum hd_err hd_run_end_put(struct hd_fs *fs, const char *run, const struct hd_ru
 	hd_json_put_i64(&w, "lease", end->lease);
 	hd_json_put_i64(&w, "exit", end->exit);
 	hd_json_put_i64(&w, "step", (int64_t)end->step);
+	hd_json_put_i64(&w, "steps", (int64_t)end->steps);
 	hd_json_put_text(&w, "digest", end->digest);
 	hd_json_put_text(&w, "error", end->error);
 	hd_json_close(&w);
@@ -73,7 +74,7 @@ enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end 
 	const struct hd_json *json;
 	const char *digest = "", *error = "";
 	struct hd_arena arena;
-	int64_t lease = 0, code = 0, step = 0;
+	int64_t lease = 0, code = 0, step = 0, steps = 0;
 
 	hd_arena_init(&arena, 0);
 	enum hd_err err = read_file(fs, run, HD_RUN_END, HD_END_BYTES, &arena, &json, diag);
@@ -83,12 +84,14 @@ enum hd_err hd_run_end_get(struct hd_fs *fs, const char *run, struct hd_run_end 
 		err = hd_json_get_i64(json, "exit", 0, 255, &code, diag);
 	if (!err)
 		err = hd_json_get_i64(json, "step", 0, INT64_MAX, &step, diag);
+	if (!err && hd_json_find(json, "steps"))
+		err = hd_json_get_i64(json, "steps", 0, INT64_MAX, &steps, diag);
 	if (!err)
 		err = hd_json_get_text(json, "digest", &digest, diag);
 	if (!err)
 		err = hd_json_get_text(json, "error", &error, diag);
 	if (!err) {
-		*end = (struct hd_run_end){ .lease = (uint32_t)lease, .exit = (int)code, .step = (uint64_t)step };
+		*end = (struct hd_run_end){ .lease = (uint32_t)lease, .exit = (int)code, .step = (uint64_t)step, .steps = (uint64_t)steps };
 		snprintf(end->digest, sizeof end->digest, "%s", digest);
 		snprintf(end->error, sizeof end->error, "%s", error);
 	}
@@ -144,12 +147,13 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *end)
 {
 	struct hd_diag diag = { "" };
+	bool early = end->step < end->steps;
 
 	(void)HD_FAILPOINT(DAEMON_OVER);
 	if (end->step > w->step)
 		w->step = end->step;
 	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = w->job, .lease = w->lease, .code = end->exit, .step = end->step,
-		.text = end->error }, NULL, end->exit == 0 ? end->digest : NULL, &diag))
+		.early = early, .text = end->error }, NULL, end->exit == 0 && !early ? end->digest : NULL, &diag))
 		daemon_log(d, "warning", w->job, diag.text);
 }
 

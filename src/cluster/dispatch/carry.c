@@ -152,7 +152,8 @@ static bool is_told(const struct hd_dispatch *d, const struct live *j)
 enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e)
 {
 	const char *text = e->text ? e->text : "";
-	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j);
+	bool draining = j->lease.state >= HD_LEASE_DRAIN, told = is_told(d, j), early = e->code == 0 && e->early;
+	char why[HD_DISPATCH_WHY];
 
 	j->row.done = e->step > j->row.done ? e->step : j->row.done;
 	j->seen_s = d->now_s;
@@ -163,7 +164,11 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	j->n_seen = 0;
 	j->row.exit = e->code;
 	j->row_dirty = true;
-	switch (e->code) {
+	if (early) {
+		snprintf(why, sizeof why, "its run ended with exit code 0 at step %llu, before its last one", (unsigned long long)e->step);
+		text = why;
+	}
+	switch (early ? 75 : e->code) {
 	case 0:
 		j->row.failures = 0;
 		return finish(d, j, HD_DISPATCH_DONE, "");
@@ -174,7 +179,7 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 			j->row.failures = 0;
 		else if (!told)                   /* by itself, and at once: it would again */
 			return failed(d, j, *text ? text : "its run left by itself without a step");
-		return dispatch_note(d, j->row.id, "left", "at step %llu", (unsigned long long)j->row.done);
+		return dispatch_note(d, j->row.id, "left", "at step %llu%s%s", (unsigned long long)j->row.done, early ? ": " : "", early ? why : "");
 	default:
 		return j->killed || j->row.cancel ? HD_OK : failed(d, j, *text ? text : "its run ended without a word");
 	}

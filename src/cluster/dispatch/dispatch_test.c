@@ -281,7 +281,8 @@ static void look(struct world *w)
 				.n = workers_of(w, id) });
 		else if (r->left >= 0)
 			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_ENDED, .job = id, .lease = r->lease, .code = r->left,
-				.step = (uint64_t)r->steps, .text = r->left == 1 ? "it fell over" : "" });
+				.step = (uint64_t)r->steps, .early = r->left == 0 && r->steps < (double)w->row[id].steps,
+				.text = r->left == 1 ? "it fell over" : "" });
 	}
 }
 
@@ -585,6 +586,40 @@ static void a_run_that_leaves_by_itself_without_a_step_counts_as_failed(void **s
 		CHECK(w.row[1].state == HD_DISPATCH_FAILED && w.nstarts == HD_DISPATCH_FAILURES, "code %d: %u starts", codes[k], w.nstarts);
 		finish(&w);
 	}
+}
+
+/* Whatever a run says of itself: with steps to go it is not done. */
+static void a_run_that_ends_with_0_before_its_last_step_goes_on(void **state)
+{
+	struct hd_text again;
+	struct hd_diag diag = { "" };
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 3);
+	submit(&w, 1000, 1);
+	for (int i = 0; i < 5; i++)
+		pass(&w, 1);
+	CHECK(w.run[1].steps > 1 && w.run[1].steps < 900, "at step %g", w.run[1].steps);
+	end_run(&w, 1, 0);
+	pass(&w, 0.5);
+	CHECK(w.row[1].state == HD_DISPATCH_OPEN && w.row[1].failures == 0, "it is %s: %s", hd_dispatch_state_name(w.row[1].state), w.row[1].why);
+	run_out(&w);
+	check_done(&w);
+	CHECK(w.row[1].state == HD_DISPATCH_DONE && w.row[1].done == 1000 && w.nstarts == 2, "%u starts", w.nstarts);
+	hd_text_init(&again, &w.arena);
+	CHECK(!hd_dispatch_replay("log", w.log.at, w.log.len, &w.arena, &again, &diag), "%s", diag.text);
+	CHECK(again.len == w.log.len && !memcmp(again.at, w.log.at, w.log.len), "%zu bytes, then %zu", w.log.len, again.len);
+	finish(&w);
+	begin(&w, "fifo", 3);
+	submit(&w, 1000, 1);
+	for (int i = 0; i < 400 && w.row[1].state == HD_DISPATCH_OPEN; i++) {
+		if (w.run[1].alive)
+			end_run(&w, 1, 0);
+		pass(&w, 0.01);
+	}
+	CHECK(w.row[1].state == HD_DISPATCH_FAILED && strstr(w.row[1].why, "exit code 0 at step 0, before its last one"), "%s", w.row[1].why);
+	finish(&w);
 }
 
 static void an_error_of_the_job_is_not_tried_again(void **state)
@@ -1032,6 +1067,7 @@ int main(void)
 		cmocka_unit_test(a_log_repeated_writes_the_same_bytes),
 		cmocka_unit_test(a_run_that_fails_five_times_is_dropped_with_the_reason),
 		cmocka_unit_test(a_run_that_leaves_by_itself_without_a_step_counts_as_failed),
+		cmocka_unit_test(a_run_that_ends_with_0_before_its_last_step_goes_on),
 		cmocka_unit_test(an_error_of_the_job_is_not_tried_again),
 		cmocka_unit_test(measured_speed_takes_half_and_the_impossible_waits),
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),

@@ -225,6 +225,8 @@ static void put_event(struct hd_json_writer *w, const struct hd_dispatch_event *
 	hd_json_put_i64(w, "code", e->code);
 	hd_json_put_f64(w, "value", e->value);
 	hd_json_put_bool(w, "ok", e->ok);
+	if (e->early)
+		hd_json_put_bool(w, "early", true);
 	if (e->text)
 		hd_json_put_text(w, "text", e->text);
 	if (e->row)
@@ -320,6 +322,8 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 	if (err || e->kind == HD_DISPATCH_IN_TICK || e->kind == HD_DISPATCH_IN_SHARES)
 		return err;
 	err = read_fields(json, fields, sizeof fields / sizeof *fields, diag);
+	if (!err && hd_json_find(json, "early"))
+		err = hd_json_get_bool(json, "early", &e->early, diag);
 	if (!err && hd_json_find(json, "text"))
 		err = hd_json_get_text(json, "text", &e->text, diag);
 	if (!err && hd_json_find(json, "row")) {
