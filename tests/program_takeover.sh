@@ -1,0 +1,57 @@
+#!/bin/bash
+# A coordinator that dies when it matters: whoever follows it goes on with what was decided, and says how it ended.
+. "$(dirname "$0")/program.sh"
+HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
+cat >endless.yaml <<END
+job: {name: endless, seed: 3, steps: 10000000}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 10000000 steps, keep: 2}
+eval: {every: 0}
+END
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+saved() { ls "$1/ckpt" | tail -n 1 | cut -d- -f2; }
+
+# Its fourth record is that of the stop; nobody has heard of it when it dies. The worker waits for another coordinator for 10 s.
+HD_FAIL=store.after:kill@4 "$HEDDLE_BIN" run endless.yaml --out halt --workers 1 --devices 1 -s workers.detect='5 s' -q 2>log &
+run=$!
+reach halt 3
+heddle stop halt >out 2>err
+status=0
+wait $run || status=$?
+same $status 137 "exit code of a coordinator that dies as it is told to stop"
+expect 75 heddle serve --job halt -q
+[ "$(saved halt)" ] || failed "a stopped run has no checkpoint"
+passed "a run that was told to stop is no success when another coordinator ends it"
+
+# ---- under a scheduler ----
+
+command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }
+ask() { curl -sS --max-time 60 --unix-socket D/heddle.sock "http://localhost$1" "${@:2}" >out 2>err; }
+post() { ask "$1" -H 'Content-Type: application/json' --data-binary "$2"; }
+text() { sed 's/\\/\\\\/g; s/"/\\"/g; s/$/\\n/' "$1" | tr -d '\n'; }
+serve() { HD_FAIL=$1 "$HEDDLE_BIN" serve --dir D --pool a:1 --policy fifo --round 1 --drain -q >>serve.out 2>>serve.err & pid=$!; }
+is_up() { ask /v1/status && [ -s out ]; }
+is_in() { ask /v1/jobs/1 && [ "$(number state)" = "$1" ]; }
+has_begun() { is_in running && [ "$(number step)" -ge 1 ] && [ "$(number leases)" -ge "$1" ]; } 2>/dev/null
+
+# Told to drain, the coordinator dies with the record of the stop: the job goes on later, from where it was stopped.
+serve store.after:kill@4
+await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+post /v1/jobs "{\"job\":\"$(text endless.yaml)\",\"folder\":\"$work\",\"set\":[\"workers.detect=3 s\"]}"
+await has_begun 1 || failed "the job does not begin: $(cat out)"
+kill "$pid"
+wait "$pid"
+serve ''
+await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+is_in done && failed "a job that was drained is done at step $(number step) of $(number steps)"
+await has_begun 2 || failed "a job that was drained does not go on: $(cat out)"
+ask '/v1/events/past?limit=1000'
+grep -q '"kind":"left"' out || failed "no event says that it left: $(cat out)"
+post /v1/jobs/1/cancel '{}'
+await is_in cancelled || failed "the job is not cancelled: $(cat out)"
+kill "$pid"
+wait "$pid"
+passed "a job that is drained while its coordinator dies is not done"
