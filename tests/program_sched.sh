@@ -106,6 +106,17 @@ expect 0 heddle sched solve --state equal.json --policy nash
 says '3                1 v100            0.25000'
 expect 0 heddle sched solve --state equal.json --policy max_min_fairness_strategy_proof --faithful
 says '17               1 v100            0.25000'
+# Eight devices at once, of which the fast type has four: nothing of it, and the published program's part is called what it is.
+cat >gang.json <<'END'
+{"jobs": [{"id": 1, "scale_factor": 8, "steps_remaining": 3600, "throughput": {"fast": 9, "slow": 1}},
+          {"id": 2, "steps_remaining": 3600, "throughput": {"fast": 1, "slow": 1}}], "cluster": {"fast": 4, "slow": 8}}
+END
+expect 0 heddle sched solve --state gang.json --policy las
+says '1                8 slow'
+if grep -qE '8 fast|more devices than their type has' out err; then failed "a share of devices that are not there"; fi
+expect 0 heddle sched solve --state gang.json --policy las --faithful
+says '1                8 fast'
+says 'of these shares are of more devices than their type has'
 passed "objectives, prices and reasons"
 
 # One device, weights 1 and 0.5: two thirds and one; with weight 1 for both, halves.

@@ -7,8 +7,9 @@
  *	err = hd_policy_allocate(policy, &state, &arena, &shares, &diag);     again and again
  *	hd_policy_destroy(policy);
  *
- * 1. The answer is a list of shapes with a share of wall time each. The shapes of a job sum to 1 at most, and what the shapes
- *    need of a type to its devices at most: checked after every call of every build, to 1e-9 (HD_E_BUG); what
+ * 1. The answer is a list of shapes with a share of wall time each. A shape needs no more devices of a type than there are (but in
+ *    fidelity `gavel`, rule 3), and devices of several types only if its job may mix them. The shapes of a job sum to 1 at most, and
+ *    what the shapes need of a type to its devices at most: checked after every call of every build, to 1e-9 (HD_E_BUG); what
  *    the tolerance of a solver left above (1e-7 at most) is taken off before. Shares below 1e-9 are 0
  *    and shapes with share 0 are not listed; whoever fills idle devices looks at the state.
  * 2. Order of shapes: single jobs by job, then by needs; then pairs by (a, b), then by type.

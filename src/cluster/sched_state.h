@@ -137,8 +137,9 @@ bool hd_sched_pair_rate(const struct hd_sched_state *state, uint32_t a, uint32_t
 
 /* Proportional throughput P = sum_j T_j N_j / sum_j N_j over types with devices; above 0 unless the job is blocked. */
 double hd_sched_proportional(const struct hd_sched_state *state, const double *rate);
-/* The isolated share of a job among n: x[j] = N_j / n / scale, scaled down to a sum of 1 at most. Returns its steps/s. */
-double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const double *rate, uint32_t n, double *x);
+/* The isolated share of a job among n: x[j] = N_j / n / scale, scaled down to a sum of 1 at most. Returns its steps/s. `whole`: 0 of a type
+ * with fewer devices than `scale`, where it could never run; without it, as published. */
+double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const double *rate, uint32_t n, bool whole, double *x);
 
 /* ---- files ---- */
 

@@ -250,6 +250,17 @@ static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct 
 	return err;
 }
 
+/* Shares of more devices than their type has: the published programs count them, no round can give them. */
+static uint32_t beyond(const struct solved *to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < to->shares.nshapes; k++)
+		for (int d = 0; d < to->shares.shape[k].nneeds; d++)
+			n += to->shares.shape[k].need[d].n > to->state.types[to->shares.shape[k].need[d].type].n;
+	return n;
+}
+
 static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
 {
 	struct hd_json_line line;
@@ -267,6 +278,7 @@ static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
 	put_duals(w, to);
 	if (to->shares.short_by)
 		put_by_job(w, "short_by", &to->state, to->shares.short_by);
+	hd_json_put_u64(w, "shares_beyond_devices", beyond(to));
 	hd_json_put_bool(w, "work_conserving", to->shares.work_conserving);
 	hd_json_put_bool(w, "kept", to->shares.kept);
 	hd_json_put_bool(w, "cut", to->shares.cut);
@@ -299,6 +311,9 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 	}
 	for (uint32_t j = 0; out->y && j < to->state.ntypes; j++)
 		printf("one more %s is worth %.6g%s\n", to->state.types[j].name, out->y[j], out->degenerate ? " (one of several prices)" : "");
+	if (beyond(to))
+		printf("%u of these shares are of more devices than their type has: the published programs count them in the objective, no round can give "
+			"them (without --faithful there are none)\n", beyond(to));
 	if (out->kept)
 		printf("the solver gave up: shares of before, equal parts for new jobs\n");
 	if (out->cut)

@@ -48,7 +48,7 @@ static enum hd_err match_at_random(struct hd_gandiva *g, const struct hd_sched_s
 	uint32_t n = 0, turns;
 
 	for (uint32_t i = 0; i < s->njobs; i++)
-		if (!hd_sched_absent(s, i) && other[i] == HD_SCHED_NONE)
+		if (!hd_never_whole(s, i) && other[i] == HD_SCHED_NONE)
 			alone[n++] = i;
 	turns = n;
 	for (uint32_t t = 0; t < turns && n > 1; t++) {
@@ -82,7 +82,7 @@ static void remember(struct hd_gandiva *g, const struct hd_sched_state *s, uint3
 
 	for (uint32_t k = 0; k < g->partners.n; k++) {
 		uint32_t a = hd_sched_find(s, all[k].id), b = hd_sched_find(s, all[k].other);
-		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b) || summed_everywhere(s, a, b) < 1)
+		if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_never_whole(s, a) || hd_never_whole(s, b) || summed_everywhere(s, a, b) < 1)
 			continue;
 		other[a] = b;
 		all[kept++] = all[k];
@@ -112,8 +112,8 @@ static enum hd_err match_by_gain(const struct hd_policy *policy, const struct hd
 	for (uint32_t a = 0; a < s->njobs; a++)
 		for (uint32_t b = a + 1; b < s->njobs; b++) {
 			double most = 0;
-			for (uint32_t j = 0; !hd_sched_absent(s, a) && !hd_sched_absent(s, b) && j < s->ntypes; j++)
-				most = fmax(most, summed(s, a, b, j));
+			for (uint32_t j = 0; !hd_never_whole(s, a) && !hd_never_whole(s, b) && j < s->ntypes; j++)
+				most = hd_whole(&policy->set, s, a, j) ? fmax(most, summed(s, a, b, j)) : most;
 			if (most > threshold)
 				gains[n++] = (struct gain){ most, a, b };
 		}
@@ -136,9 +136,9 @@ static enum hd_err share(const struct hd_policy *policy, const struct hd_sched_s
 
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
 		double x[HD_SCHED_TYPES], rate[2];
-		if (hd_sched_absent(s, i) || (other[i] != HD_SCHED_NONE && other[i] < i))
+		if (hd_never_whole(s, i) || (other[i] != HD_SCHED_NONE && other[i] < i))
 			continue;
-		(void)hd_sched_isolated(s, i, s->jobs[i].rate, units, x);
+		(void)hd_sched_isolated(s, i, s->jobs[i].rate, units, exact, x);
 		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
 			struct hd_shape one = hd_way_single(s, i, j);
 			if (x[j] <= 0)
@@ -174,7 +174,7 @@ enum hd_err hd_gandiva_allocate(struct hd_policy *policy, const struct hd_sched_
 		devices += state->types[j].n;
 	for (uint32_t i = 0; !err && i < state->njobs; i++) {
 		other[i] = HD_SCHED_NONE;
-		wanted += hd_sched_absent(state, i) ? 0 : state->jobs[i].scale;
+		wanted += hd_never_whole(state, i) ? 0 : state->jobs[i].scale;
 	}
 	out->work_conserving = true;
 	if (!err && policy->set.fidelity == HD_FIDELITY_GAVEL) {
@@ -187,7 +187,7 @@ enum hd_err hd_gandiva_allocate(struct hd_policy *policy, const struct hd_sched_
 		err = match_by_gain(policy, state, other, arena);
 	}
 	for (uint32_t i = 0; !err && i < state->njobs; i++)
-		units += !hd_sched_absent(state, i) && (other[i] == HD_SCHED_NONE || other[i] > i);
+		units += !hd_never_whole(state, i) && (other[i] == HD_SCHED_NONE || other[i] > i);
 	if (!err)
 		err = share(policy, state, other, units, arena, out);
 	return err ? hd_fail(diag, err, "no memory for %u jobs", state->njobs) : HD_OK;

@@ -310,7 +310,7 @@ static enum hd_err price_pairs(struct plan *p, uint32_t *added)
 	for (uint32_t a = 0; !err && a < s->njobs; a++)
 		for (uint32_t b = a + 1; b < s->njobs; b++)
 			for (uint32_t j = 0; s->jobs[a].scale == s->jobs[b].scale && j < s->ntypes; j++) {
-				if (s->types[j].n < s->jobs[a].scale || !hd_seen_pair(&p->seen, a, b, j, rate))
+				if (!hd_seen_pair(&p->seen, a, b, j, rate))
 					continue;
 				for (uint32_t m = 0; m < p->nintervals; m++) {
 					struct column c = { hd_way_pair(s, a, b, j), m };

@@ -26,9 +26,8 @@ struct hd_seen {
 	const struct hd_policy_setting *set;
 	uint32_t npresent;
 	const bool *absent;                       /* [njobs] */
-	const double *rate;                       /* [njobs * ntypes]; 0 where it cannot run. A share on a type with fewer
-	                                           * devices than the job's scale is allowed here as in the published programs; rounds cannot honour it */
-	const double *p;                          /* [njobs] proportional throughput of these rates; 1 of absent jobs */
+	const double *rate;                       /* [njobs * ntypes]; 0 where it gets no share: hd_whole */
+	const double *p;                          /* [njobs] proportional throughput, of types that are too small for it as well; 1 of absent jobs */
 	const double *iso;                        /* [njobs] steps/s of the isolated share */
 };
 enum hd_flat { HD_FLAT_ONE, HD_FLAT_REFERENCE };  /* what a plain variant sees instead of rates */
@@ -38,6 +37,20 @@ static inline double hd_seen_rate(const struct hd_seen *seen, uint32_t job, uint
 double hd_seen_best(const struct hd_seen *seen, uint32_t job);        /* the largest */
 /* The pair as seen; false: not worth its device (pack_threshold), or impossible. */
 bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t type, double rate[2]);
+
+/* Whether the type has the devices for all of the job at once: no round could honour a share of it otherwise. The published programs
+ * do not ask. */
+static inline bool hd_whole(const struct hd_policy_setting *set, const struct hd_sched_state *state, uint32_t job, uint32_t type)
+{
+	bool asks = set->fidelity == HD_FIDELITY_EXACT || set->policy->powers & HD_POLICY_ELASTIC;
+
+	return !asks || state->types[type].n >= state->jobs[job].scale;
+}
+/* Gets nothing of a policy that never resizes. */
+static inline bool hd_never_whole(const struct hd_sched_state *state, uint32_t job)
+{
+	return hd_sched_absent(state, job) || !hd_sched_fits_whole(state, job);
+}
 
 /* One shape of one job on `scale` devices of a type. */
 struct hd_shape hd_way_single(const struct hd_sched_state *state, uint32_t job, uint32_t type);

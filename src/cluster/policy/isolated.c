@@ -14,14 +14,13 @@ enum hd_err hd_isolated_allocate(struct hd_policy *policy, const struct hd_sched
 	double x[HD_SCHED_TYPES];
 	enum hd_err err = HD_OK;
 
-	(void)policy;
 	out->work_conserving = true;
 	for (uint32_t i = 0; i < state->njobs; i++)
-		present += !hd_sched_absent(state, i);
+		present += !hd_never_whole(state, i);
 	for (uint32_t i = 0; !err && i < state->njobs; i++) {
-		if (hd_sched_absent(state, i))
+		if (hd_never_whole(state, i))
 			continue;
-		(void)hd_sched_isolated(state, i, state->jobs[i].rate, present, x);
+		(void)hd_sched_isolated(state, i, state->jobs[i].rate, present, policy->set.fidelity == HD_FIDELITY_EXACT, x);
 		for (uint32_t j = 0; !err && j < state->ntypes; j++) {
 			struct hd_shape shape = hd_way_single(state, i, j);
 			if (x[j] > 0 && state->jobs[i].rate[j] > 0)

@@ -91,7 +91,7 @@ static double most_together(const struct hd_sched_state *s, const double *z)
 	assert_int_equal(hd_lp_rows(lp, 2 * n + m, lo, hi, none, NULL, NULL), HD_OK);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < m; j++) {
-			double gain = hd_sched_absent(s, i) ? 0 : s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate);
+			double gain = hd_sched_absent(s, i) || !is_whole(s, i, j) ? 0 : s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate);
 			if (gain > 0)
 				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &gain, (uint32_t[]){ 0, 3 }, (uint32_t[]){ i, n + i, 2 * n + j },
 					(double[]){ 1, gain, s->jobs[i].scale }), HD_OK);

@@ -64,7 +64,8 @@ static double most_of(const struct hd_sched_state *s, const double *c, uint32_t 
 	assert_int_equal(hd_lp_rows(lp, n + m, lo, hi, none, NULL, NULL), HD_OK);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < m; j++) {
-			gain[ncols] = hd_sched_absent(s, i) || i == gone ? 0 : s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate);
+			bool there = !hd_sched_absent(s, i) && i != gone && is_whole(s, i, j);
+			gain[ncols] = there ? s->jobs[i].rate[j] / hd_sched_proportional(s, s->jobs[i].rate) : 0;
 			of[ncols] = i;
 			double cost = c[i] * gain[ncols];
 			if (gain[ncols] > 0) {

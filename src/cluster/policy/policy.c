@@ -290,15 +290,17 @@ static enum hd_err keep(struct hd_policy *policy, const struct hd_sched_state *s
 }
 
 /* The shape of a share of the last answer, if all its members and types still are. */
-static bool still_there(const struct hd_sched_state *s, const struct hd_kept_share *was, struct hd_shape *shape)
+static bool still_there(const struct hd_policy_setting *set, const struct hd_sched_state *s, const struct hd_kept_share *was, struct hd_shape *shape)
 {
 	uint32_t a = hd_sched_find(s, was->a), b = was->nmembers == 2 ? hd_sched_find(s, was->b) : a;
 
 	if (a == HD_SCHED_NONE || b == HD_SCHED_NONE || hd_sched_absent(s, a) || hd_sched_absent(s, b))
 		return false;
-	for (int d = 0; d < was->nneeds; d++)
-		if (was->need[d].type >= s->ntypes || s->types[was->need[d].type].n == 0)
+	for (int d = 0; d < was->nneeds; d++) {
+		uint32_t type = was->need[d].type;
+		if (type >= s->ntypes || s->types[type].n == 0 || (set->fidelity == HD_FIDELITY_EXACT && s->types[type].n < was->need[d].n))
 			return false;
+	}
 	if (was->nmembers == 2) {
 		*shape = hd_way_pair(s, a, b, was->need[0].type);
 		return shape->rate[0] > 0 && shape->rate[1] > 0;
@@ -321,7 +323,7 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 	*out = (struct hd_shares){ .objective = NAN, .work_conserving = true, .kept = true };
 	for (uint32_t k = 0; !err && k < policy->nkept; k++) {
 		struct hd_shape shape;
-		if (!still_there(s, &policy->kept[k], &shape))
+		if (!still_there(&policy->set, s, &policy->kept[k], &shape))
 			continue;
 		for (int m = 0; m < shape.nmembers; m++)
 			known[shape.member[m]] = true;
@@ -332,10 +334,10 @@ static enum hd_err fall_back(const struct hd_policy *policy, const struct hd_sch
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
 		if (known[i] || hd_sched_absent(s, i))
 			continue;
-		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present, x);
+		(void)hd_sched_isolated(s, i, s->jobs[i].rate, present, policy->set.fidelity == HD_FIDELITY_EXACT, x);
 		for (uint32_t j = 0; !err && j < s->ntypes; j++) {
 			struct hd_shape shape = hd_way_single(s, i, j);
-			if (s->types[j].n && s->jobs[i].rate[j] > 0)
+			if (s->types[j].n && s->jobs[i].rate[j] > 0 && hd_whole(&policy->set, s, i, j))
 				err = hd_collect(&c, &shape, x[j]);
 		}
 	}

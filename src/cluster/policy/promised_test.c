@@ -8,6 +8,7 @@ enum { CLUSTERS = 24 };
 #define LAWS(X)                                                                                                                              \
 	X(CAPACITY,  "capacity", "no job above its time, no type above its devices, to 1e-9")                                                  \
 	X(PACKING,   "packing",  "at most two jobs on a device, of equal scale, both computing, worth more together than one alone")           \
+	X(WHOLE,     "whole",    "no share of a type with fewer devices than the job needs at once")                                           \
 	X(LEAST,     "least",    "of equals without age the worst off is no worse off than with 1/n of everything")                            \
 	X(INCENTIVE, "share",    "of equals without age everybody has at least what 1/n of everything gives")                                  \
 	X(PARETO,    "pareto",   "nobody can have more without another having less (equal weights, no pairs)")                                 \
@@ -29,7 +30,7 @@ static const struct { const char *name, *says; } law_texts[] = {
 };
 
 #define L(id) (1u << LAW_##id)
-#define ALWAYS (L(CAPACITY) | L(PACKING) | L(ORDER) | L(ZERO))
+#define ALWAYS (L(CAPACITY) | L(PACKING) | L(WHOLE) | L(ORDER) | L(ZERO))
 
 static const struct promised { const char *policy; uint32_t laws; } promised[] = {
 	{ "las", ALWAYS | L(LEAST) | L(PARETO) | L(SCALE) | L(WEIGHT) },
@@ -101,6 +102,17 @@ static bool packing(struct trial *t)
 			kept &= a != b && a->scale == b->scale && shape->nneeds == 1 && shape->need[0].n == a->scale && shape->rate[0] > 0 &&
 				shape->rate[1] > 0 && shape->rate[0] / a->rate[j] + shape->rate[1] / b->rate[j] >= 1;
 	}
+	return kept;
+}
+
+static bool whole(struct trial *t)
+{
+	struct hd_shares out;
+	bool kept = true;
+
+	answer(t, &out);
+	for (uint32_t k = 0; k < out.nshapes; k++)
+		kept &= is_whole(&t->s, out.shape[k].member[0], out.shape[k].need[0].type);
 	return kept;
 }
 
@@ -222,7 +234,7 @@ static bool weight(struct trial *t)
 	return b.z[who] >= a.z[who] * (1 - 1e-6) - 1e-9;
 }
 
-static bool (*const laws[NLAWS])(struct trial *t) = { capacity, packing, least, incentive, pareto, scale, order, zero, weight };
+static bool (*const laws[NLAWS])(struct trial *t) = { capacity, packing, whole, least, incentive, pareto, scale, order, zero, weight };
 
 static void policies_keep_what_the_table_promises(void **state)
 {

@@ -319,7 +319,7 @@ static enum hd_err line_up(struct walk *w, bool afresh)
 	if (!turns)
 		return hd_fail(w->diag, HD_E_NOMEM, "no memory for %u jobs", w->s->njobs);
 	for (uint32_t i = 0; i < w->s->njobs; i++) {
-		if (hd_sched_absent(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed, w->s->jobs[i].id)))
+		if (hd_never_whole(w->s, i) || (!afresh && hd_ledger_find(&memory(w)->placed, w->s->jobs[i].id)))
 			continue;
 		turns[n++] = (struct turn){ w->by == BY_TIME ? shortest(w->s, i) : w->by == BY_WEIGHT ? -w->s->jobs[i].weight : 0, i };
 	}

@@ -48,12 +48,13 @@ enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const s
 	bool *absent = hd_arena_take(arena, n, sizeof *absent);
 	double *rate = hd_arena_take(arena, (size_t)n * m, sizeof *rate), *p = hd_arena_take(arena, n, sizeof *p);
 	double *iso = hd_arena_take(arena, n, sizeof *iso), x[HD_SCHED_TYPES];
+	bool elastic = policy->set.policy->powers & HD_POLICY_ELASTIC;
 
 	*seen = (struct hd_seen){ .state = state, .set = &policy->set, .absent = absent, .rate = rate, .p = p, .iso = iso };
 	if (!absent || !rate || !p || !iso)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", n);
 	for (uint32_t i = 0; i < n; i++) {
-		absent[i] = hd_sched_absent(state, i) || (!(policy->set.policy->powers & HD_POLICY_ELASTIC) && !hd_sched_fits_whole(state, i));
+		absent[i] = elastic ? hd_sched_absent(state, i) : hd_never_whole(state, i);
 		seen->npresent += !absent[i];
 		p[i] = 1;
 	}
@@ -65,7 +66,9 @@ enum hd_err hd_see(struct hd_seen *seen, const struct hd_policy *policy, const s
 			row[j] = rate_of(&policy->set, state, i, j, flat, ref);
 		/* all T are 1 then, also where the job cannot run: it is not owed less for that */
 		p[i] = policy->set.variant == HD_VARIANT_PLAIN && flat == HD_FLAT_ONE ? 1 : hd_sched_proportional(state, row);
-		iso[i] = hd_sched_isolated(state, i, row, seen->npresent, x);
+		for (uint32_t j = 0; j < m && !elastic; j++)
+			row[j] = hd_whole(&policy->set, state, i, j) ? row[j] : 0;
+		iso[i] = hd_sched_isolated(state, i, row, seen->npresent, !elastic && policy->set.fidelity == HD_FIDELITY_EXACT, x);
 	}
 	return HD_OK;
 }
@@ -84,7 +87,7 @@ bool hd_seen_pair(const struct hd_seen *seen, uint32_t a, uint32_t b, uint32_t t
 	const struct hd_sched_state *s = seen->state;
 	double threshold = seen->set->pack_threshold > 0 ? seen->set->pack_threshold : 1;
 
-	if (seen->absent[a] || seen->absent[b] || !hd_sched_pair_rate(s, a, b, type, rate) ||
+	if (seen->absent[a] || seen->absent[b] || !hd_whole(seen->set, s, a, type) || !hd_sched_pair_rate(s, a, b, type, rate) ||
 		!(s->jobs[a].rate[type] > 0 && s->jobs[b].rate[type] > 0))
 		return false;
 	double worth = rate[0] / s->jobs[a].rate[type] + rate[1] / s->jobs[b].rate[type];

@@ -56,6 +56,19 @@ static inline double share_of(const struct hd_shares *out, uint32_t a, uint32_t 
 	return 0;
 }
 
+/* Whether there are the devices for all of the job at once; a share of less can never be used. */
+static inline bool is_whole(const struct hd_sched_state *s, uint32_t job, uint32_t type) { return s->types[type].n >= s->jobs[job].scale; }
+
+/* Whether some type is too small for a gang that has a speed on it: there the published programs promise what they cannot give. */
+static inline bool has_parts(const struct hd_sched_state *s)
+{
+	for (uint32_t i = 0; i < s->njobs; i++)
+		for (uint32_t j = 0; j < s->ntypes; j++)
+			if (s->jobs[i].rate[j] > 0 && s->types[j].n > 0 && !is_whole(s, i, j) && !hd_sched_absent(s, i))
+				return true;
+	return false;
+}
+
 static inline double draw(uint32_t seed, uint32_t what, uint32_t i, uint32_t j)
 {
 	return (double)hd_philox((uint32_t[]){ what, i, j, 0 }, seed).word[0] / 4294967296.0;

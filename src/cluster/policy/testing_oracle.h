@@ -5,7 +5,8 @@
  *
  *	max c + sum_i worth_i e_i per_j - sum_j price_j used_j      e_i >= lo_i + g_i c, time and devices
  *
- * with e_i in steps/s. Where `soft` is given, what e_i lacks of need_i costs usd_i a step. */
+ * with e_i in steps/s; no share of a type with fewer devices than a job needs, unless `parts` asks for the published form.
+ * Where `soft` is given, what e_i lacks of need_i costs usd_i a step. */
 #ifndef HD_CLUSTER_POLICY_TESTING_ORACLE_H
 #define HD_CLUSTER_POLICY_TESTING_ORACLE_H
 
@@ -17,7 +18,7 @@ enum { ORACLE_SOFT = 2 };
 struct oracle {
 	const struct hd_sched_state *s;
 	const double *rate;                       /* [njobs * ntypes] as the variant sees it */
-	bool pairs;
+	bool pairs, parts;
 	const double *g;                          /* [njobs]; NULL: no level */
 	const double *lo;                         /* [njobs]; NULL: 0 */
 	const double *worth, *per, *price;        /* [njobs], [ntypes], [ntypes]; NULL: 0, 1, 0 */
@@ -63,7 +64,7 @@ static inline void oracle_columns(const struct oracle *o, struct hd_lp *lp)
 			double rate = hd_sched_absent(s, i) ? 0 : o->rate[i * m + j], scale = s->jobs[i].scale;
 			double cost = (o->worth ? o->worth[i] : 0) * rate * (o->per ? o->per[j] : 1) - (o->price ? o->price[j] : 0) * scale;
 			uint32_t idx[] = { i, n + i, 2 * n + j, 2 * n + m + i, 3 * n + m + i };
-			if (rate > 0)
+			if (rate > 0 && (o->parts || is_whole(s, i, j)))
 				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 }, idx,
 					(double[]){ 1, rate, scale, rate, rate }), HD_OK);
 		}
@@ -74,7 +75,7 @@ static inline void oracle_columns(const struct oracle *o, struct hd_lp *lp)
 			double x = q->rate[0][j], y = q->rate[1][j], scale = a->scale;
 			bool worth_it = a->rate[j] > 0 && b->rate[j] > 0 && x > 0 && y > 0 && x / a->rate[j] + y / b->rate[j] >= 1;
 			double cost = o->worth ? (o->worth[q->a] * x + o->worth[q->b] * y) * (o->per ? o->per[j] : 1) : 0;
-			if (worth_it && !hd_sched_absent(s, q->a) && !hd_sched_absent(s, q->b))
+			if (worth_it && (o->parts || is_whole(s, q->a, j)) && !hd_sched_absent(s, q->a) && !hd_sched_absent(s, q->b))
 				assert_int_equal(hd_lp_cols(lp, 1, &zero, &inf, &cost, (uint32_t[]){ 0, 5 },
 					(uint32_t[]){ q->a, q->b, n + q->a, n + q->b, 2 * n + j }, (double[]){ 1, 1, x, y, scale }), HD_OK);
 		}
@@ -155,9 +156,9 @@ static inline bool oracle_speeds(struct oracle_fill *f)
 }
 
 /* z of each job, lexicographically largest. */
-static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_rates as, bool pairs, bool entities, int kind)
+static inline double *oracle_filled(const struct hd_sched_state *s, enum oracle_rates as, bool pairs, bool parts, bool entities, int kind)
 {
-	struct oracle o = { .s = s, .rate = oracle_rates(s, as), .pairs = pairs };
+	struct oracle o = { .s = s, .rate = oracle_rates(s, as), .pairs = pairs, .parts = parts };
 	uint32_t n = s->njobs;
 	struct oracle_fill f = { &o, entities, kind, hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(double)),
 		hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(double)), hd_arena_take(&arena, n, sizeof(bool)) };

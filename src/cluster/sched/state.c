@@ -290,12 +290,12 @@ double hd_sched_proportional(const struct hd_sched_state *s, const double *rate)
 	return devices > 0 ? sum / devices : 0;
 }
 
-double hd_sched_isolated(const struct hd_sched_state *s, uint32_t job, const double *rate, uint32_t n, double *x)
+double hd_sched_isolated(const struct hd_sched_state *s, uint32_t job, const double *rate, uint32_t n, bool whole, double *x)
 {
 	double sum = 0, steps = 0;
 
 	for (uint32_t j = 0; j < s->ntypes; j++) {
-		x[j] = (double)s->types[j].n / n / s->jobs[job].scale;
+		x[j] = whole && s->types[j].n < s->jobs[job].scale ? 0 : (double)s->types[j].n / n / s->jobs[job].scale;
 		sum += x[j];
 	}
 	for (uint32_t j = 0; j < s->ntypes; j++) {

@@ -254,7 +254,7 @@ static double rho_of(const struct sim *sim, const struct sim_job *job, double fi
 	const struct hd_sched_state state = { .ntypes = sim->set->ntypes, .njobs = 1, .types = sim->set->types,
 		.jobs = &(struct hd_sched_job){ .scale = job->listed.scale, .rate = job->rate } };
 	double jct = finish_s - job->listed.arrival_s, x[HD_SCHED_TYPES], among = jct > 0 ? (sim->jobs_time - job->jobs_before) / jct : 1;
-	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1), x);
+	double e = hd_sched_isolated(&state, 0, job->rate, (uint32_t)(among > 1.5 ? among + 0.5 : 1), sim->set->fidelity == HD_FIDELITY_EXACT, x);
 
 	return e > 0 && job->listed.steps > 0 ? jct * e / job->listed.steps : NAN;
 }

@@ -280,6 +280,36 @@ static void laws_hold_over_policies_with_revocations_and_failures(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* A gang of eight that the eight slow devices would do in an hour, beside 24 jobs of two days. The fast type has four devices: what it was promised of
+ * them it never got, of the slow ones it had been promised next to nothing, and it ended with the last of them after 50 h. */
+static void a_gang_is_promised_only_what_it_can_have(void **state)
+{
+	static const struct { const char *policy; double hours; } cases[] = { { "las", 16 }, { "las-plain", 24 }, { "hierarchy", 16 }, { "nash", 16 },
+		{ "ftf", 36 } };
+	static const double speed[] = { 4, 1 };
+	enum { N = 25 };
+	struct hd_listed_job jobs[N] = { JOB(0, 8, 3600) };
+	(void)state;
+
+	if (!hd_policy_has_lp())
+		SKIP("this build has no solver of linear programs");
+	for (int i = 1; i < N; i++)
+		jobs[i] = (struct hd_listed_job)JOB(0, 1, 172800);
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct hd_sched_sim_result result;
+		struct hd_diag diag = { "" };
+		struct world w;
+		small_world(&w, jobs, N, cases[c].policy);
+		w.set.ntypes = 2;
+		w.type[0] = (struct hd_sched_type){ .name = "fast", .n = 4, .price_usd_h = 3 };
+		w.type[1] = (struct hd_sched_type){ .name = "slow", .n = 8, .price_usd_h = 1 };
+		w.set.speed = speed;
+		CHECK(hd_sched_sim(&result, &w.set, &arena, &diag) == HD_OK, "%s: %s", cases[c].policy, diag.text);
+		CHECK(result.row[0].jct_s < cases[c].hours * 3600, "%s: the gang ends after %.1f h", cases[c].policy, result.row[0].jct_s / 3600);
+		hd_arena_reset(&arena);
+	}
+}
+
 static void what_no_policy_can_run_ends_the_simulation_with_a_reason(void **state)
 {
 	static const struct hd_listed_job jobs[] = { JOB(0, 3, 100), JOB(0, 1, 50) };
@@ -303,6 +333,7 @@ int main(void)
 		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
 		cmocka_unit_test(a_resize_costs_what_the_job_says_and_forgives_no_start),
 		cmocka_unit_test(laws_hold_over_policies_with_revocations_and_failures),
+		cmocka_unit_test(a_gang_is_promised_only_what_it_can_have),
 		cmocka_unit_test(what_no_policy_can_run_ends_the_simulation_with_a_reason),
 	};
 
