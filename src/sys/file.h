@@ -46,6 +46,7 @@ struct hd_stat {
 	enum hd_file_kind kind;
 	int64_t size_bytes;
 	int64_t changed_wall_ns;          /* last change of the content */
+	uint64_t inode;                   /* another one under the same path is another file */
 };
 
 struct hd_fs;

@@ -147,6 +147,9 @@ int hd_fs_change_folder(const struct hd_fs_change *c) { return c->to.node == HD_
 
 /* ---- open files ---- */
 
+/* Its time is the number of changes so far. */
+static void touch(struct hd_fs_sim *sim, struct hd_fs_node *node) { node->changed_wall_ns = ++sim->n_touched; }
+
 static int node_new(struct hd_fs_sim *sim, bool folder)
 {
 	if (!hd_fs_sim_grow(&sim->nodes, sim->n_nodes, &sim->nodes_cap, sizeof *sim->nodes))
@@ -187,8 +190,10 @@ static int open_found(struct hd_fs_sim *sim, const struct where *where, unsigned
 		return -EISDIR;
 	if (!sim->nodes[node].folder && how & HD_OPEN_FOLDER)
 		return -ENOTDIR;
-	if (how & HD_OPEN_TRUNCATE)
+	if (how & HD_OPEN_TRUNCATE) {
 		sim->nodes[node].len = 0;
+		touch(sim, &sim->nodes[node]);
+	}
 	return handle_new(sim, node, how);
 }
 
@@ -282,6 +287,7 @@ static int64_t do_write(struct hd_fs_sim *sim, struct hd_fs_handle *handle, cons
 		return r;
 	if (n)
 		memcpy(node->bytes + at, bytes, n);
+	touch(sim, node);
 	if (offset < 0)
 		handle->position = at + n;
 	return (int64_t)n;
@@ -358,7 +364,11 @@ static int sim_truncate(struct hd_fs *fs, int id, int64_t size_bytes)
 		r = -EBADF;
 	if (!r && size_bytes < 0)
 		r = -EINVAL;
-	return (int)call_ends(sim, r ? r : hd_fs_node_resize(&sim->nodes[handle->node], (size_t)size_bytes));
+	if (!r)
+		r = hd_fs_node_resize(&sim->nodes[handle->node], (size_t)size_bytes);
+	if (!r)
+		touch(sim, &sim->nodes[handle->node]);
+	return (int)call_ends(sim, r);
 }
 
 static int do_lock(struct hd_fs_sim *sim, struct hd_fs_handle *handle)
@@ -519,7 +529,8 @@ static int sim_stat(struct hd_fs *fs, const char *path, bool follow, struct hd_s
 		r = -ENOENT;
 	if (!r)
 		*stat = (struct hd_stat){ .kind = sim->nodes[where.node].folder ? HD_FILE_FOLDER : HD_FILE_REGULAR,
-					  .size_bytes = (int64_t)sim->nodes[where.node].len };
+					  .size_bytes = (int64_t)sim->nodes[where.node].len, .inode = (uint64_t)where.node,
+					  .changed_wall_ns = sim->nodes[where.node].changed_wall_ns };
 	return (int)call_ends(sim, r);
 }
 

@@ -54,6 +54,7 @@ struct hd_fs_sim {
 	struct hd_fs fs;                  /* hand out &sim->fs */
 	struct hd_fs_node *nodes;         /* owned, as all below; they live until finish */
 	size_t n_nodes, nodes_cap;
+	int64_t n_touched;                /* contents written or cut */
 	struct hd_fs_tree now, durable;
 	struct hd_fs_change *changes;     /* name operations not durable yet, oldest first */
 	size_t n_changes, changes_cap;

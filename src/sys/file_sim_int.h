@@ -17,6 +17,7 @@ struct hd_fs_node {
 	bool folder;
 	uint8_t *bytes, *durable;         /* owned */
 	size_t len, cap, durable_len;
+	int64_t changed_wall_ns;
 };
 
 struct hd_fs_entry { int folder, node; char name[HD_FS_NAME]; };

@@ -160,6 +160,27 @@ static void an_atomic_write_replaces_and_leaves_nothing_else(struct place *at)
 	assert_int_equal(n, 1);
 }
 
+static void what_lies_under_a_path_is_known_by_its_inode_and_its_time(struct place *at)
+{
+	struct hd_stat first, again, written, replaced;
+	struct hd_file file = { 0 };
+
+	put(at, "who", "one");
+	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &first, NULL), HD_OK);
+	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &again, NULL), HD_OK);
+	CHECK(first.inode && first.changed_wall_ns && first.inode == again.inode && first.changed_wall_ns == again.changed_wall_ns, "unread");
+	assert_int_equal(hd_file_open(at->fs, in(at, "who"), HD_OPEN_WRITE, &file, &at->diag), HD_OK);
+	assert_int_equal(hd_file_pwrite(&file, "two", 3, 0, &at->diag), HD_OK);
+	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
+	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &written, NULL), HD_OK);
+	CHECK(written.inode == first.inode && written.changed_wall_ns >= first.changed_wall_ns, "written to");
+	assert_int_equal(hd_file_open(at->fs, in(at, "who"), 0, &file, &at->diag), HD_OK);           /* else its number may be given again */
+	put(at, "who", "two");
+	assert_int_equal(hd_fs_stat(at->fs, in(at, "who"), &replaced, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&file, &at->diag), HD_OK);
+	CHECK(replaced.inode != first.inode, "replaced");
+}
+
 static void a_map_outlives_its_file_and_empty_ones_are_empty(struct place *at)
 {
 	struct hd_file file = { 0 };
@@ -230,7 +251,7 @@ static void offsets_that_cannot_be_are_refused(struct place *at)
 static void (*const suite[])(struct place *) = {
 	what_is_written_is_read, appending_goes_to_the_end, codes_and_words_fit_what_happened, folders_are_made_listed_and_removed,
 	an_atomic_write_replaces_and_leaves_nothing_else, a_map_outlives_its_file_and_empty_ones_are_empty, a_lock_is_held_by_one,
-	names_from_data_stay_in_their_folder, offsets_that_cannot_be_are_refused,
+	names_from_data_stay_in_their_folder, offsets_that_cannot_be_are_refused, what_lies_under_a_path_is_known_by_its_inode_and_its_time,
 };
 
 static void run(bool sim)
