@@ -11,6 +11,8 @@
 #include "base/near.h"
 #include "data/reader_int.h"
 
+enum { HD_PROOF_BLOCKS = 64, HD_PROOF_BYTES = 4096 };
+
 const struct hd_reader_ops *const hd_readers[] = {
 	&hd_reader_idx, &hd_reader_cifar, &hd_reader_csv, &hd_reader_text, &hd_reader_tokens, &hd_reader_npy, &hd_reader_synthetic, NULL,
 };
@@ -55,6 +57,65 @@ uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name)
 	return HD_NONE;
 }
 
+/* Blocks drawn from the seed; a file that is not much longer is taken whole. */
+static struct hd_hash sample_of(const struct hd_source *source, uint64_t seed, uint32_t file)
+{
+	size_t len = source->bytes ? source->len : 0;
+	struct hd_hasher hasher;
+
+	if (len <= HD_PROOF_BLOCKS * HD_PROOF_BYTES)
+		return hd_hash(source->bytes, len);
+	hd_hasher_init(&hasher);
+	for (uint32_t i = 0; i < HD_PROOF_BLOCKS; i++) {
+		struct hd_philox draw = hd_data_draw(seed, HD_USE_PROOF, 0, file, i);
+		uint64_t at = ((uint64_t)draw.word[0] << 32 | draw.word[1]) % (len - HD_PROOF_BYTES + 1);
+		hd_hasher_add(&hasher, source->bytes + at, HD_PROOF_BYTES);
+	}
+	return hd_hasher_end(&hasher);
+}
+
+static enum hd_err take_files(struct hd_reader *reader, uint64_t seed, struct hd_diag *diag)
+{
+	struct hd_data_file *file = hd_arena_take(&reader->arena, reader->nsources ? reader->nsources : 1, sizeof *file);
+
+	if (!file)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %u data files", reader->nsources);
+	for (uint32_t i = 0; i < reader->nsources; i++) {
+		const struct hd_source *s = &reader->source[i];
+		file[i] = (struct hd_data_file){ .name = s->name, .size_bytes = s->stat.size_bytes, .changed_wall_ns = s->stat.changed_wall_ns,
+			.inode = s->stat.inode, .sample = sample_of(s, seed, i), .mapped = s->bytes == s->map.bytes };
+	}
+	reader->set.file = file;
+	reader->set.nfiles = reader->nsources;
+	return HD_OK;
+}
+
+/* Another file in the place of one that is mapped changes nothing here: the map is of the old one. */
+static bool was_written_to(struct hd_fs *fs, struct hd_data_file *file)
+{
+	struct hd_stat now;
+
+	if (!file->mapped || hd_fs_stat(fs, file->name, &now, NULL) || now.inode != file->inode ||
+	    (now.size_bytes == file->size_bytes && now.changed_wall_ns == file->changed_wall_ns))
+		return false;
+	file->size_bytes = now.size_bytes;
+	file->changed_wall_ns = now.changed_wall_ns;
+	return true;
+}
+
+enum hd_err hd_dataset_look(struct hd_dataset *set, struct hd_fs *fs, struct hd_diag *diag)
+{
+	const struct hd_data_file *written = NULL;
+
+	for (uint32_t i = 0; i < set->nfiles; i++)
+		if (was_written_to(fs, &set->file[i]))
+			written = &set->file[i];
+	if (!written || hd_hash_same(hd_sources_hash((const struct hd_reader *)set), set->hash))
+		return HD_OK;
+	return hd_fail(diag, HD_E_INTEGRITY, "%s was written to while it is in use and has other content now: put the old one back and go on with "
+		"`heddle resume`, or begin another run with the new one", written->name);
+}
+
 static uint64_t bytes_of_files(const struct hd_reader *reader)
 {
 	uint64_t total = 0;
@@ -77,6 +138,8 @@ enum hd_err hd_reader_open(struct hd_dataset **set, size_t bytes, const struct h
 	reader->fs = fs;
 	hd_arena_init(&reader->arena, 0);
 	enum hd_err err = fill(reader, spec, diag);
+	if (err == HD_OK)
+		err = take_files(reader, spec->seed, diag);
 	if (err != HD_OK) {
 		hd_reader_destroy(&reader->set);
 		return err;

@@ -12,6 +12,7 @@
  *    part (text, tokens); formats that bring their own test set have a split "test".
  * 5. Everything a file says is checked when the set is opened: sizes, magic,
  *    labels in range; later reads cannot fail but for I/O.
+ * 6. A file that is written to while it is mapped is another one from then on: hd_dataset_look() finds out.
  *
  * Ownership: the set is created by open and destroyed by destroy. */
 #ifndef HD_DATA_DATASET_H
@@ -48,6 +49,9 @@ struct hd_field { char name[16]; uint8_t dtype, rank; int64_t dim[HD_MAX_DIMS]; 
 
 struct hd_split { char name[16]; uint64_t count; };
 
+/* A file as it was when the set was opened. Its sample, keyed by the seed, says which of several files has other content. */
+struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uint64_t inode; struct hd_hash sample; bool mapped; };
+
 struct hd_dataset;
 struct hd_augment;                        /* augment.h */
 struct hd_reader_ops {
@@ -68,6 +72,7 @@ struct hd_dataset {
 	struct hd_split split[HD_MAX_SPLITS]; uint32_t nsplits;        /* 0 is "train" */
 	uint64_t count;                   /* of all samples of the source */
 	struct hd_hash hash;              /* of the content */
+	struct hd_data_file *file; uint32_t nfiles;   /* where it comes from; none: it is made up */
 	uint64_t kept_bytes;              /* of memory that read() fills little by little; 0: it reads where the files are mapped */
 	bool     at_hand;                 /* read() copies or draws: it does not wait for a disk, as far as can be known */
 	const struct hd_augment *augment; /* borrowed from whoever opened the set, NULL: none; field 0 is what it transforms */
@@ -76,6 +81,9 @@ struct hd_dataset {
 
 HD_MUST_USE enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag);
 void hd_dataset_destroy(struct hd_dataset *set);               /* takes NULL */
+/* Looks whether the files that read() reads are what they were; one that was written to is hashed, with all others. A call of the system
+ * for each file. HD_E_INTEGRITY: the content is another one. */
+HD_MUST_USE enum hd_err hd_dataset_look(struct hd_dataset *set, struct hd_fs *fs, struct hd_diag *diag);
 uint32_t hd_dataset_split(const struct hd_dataset *set, const char *name);       /* HD_NONE: no such split */
 
 #endif

@@ -20,8 +20,8 @@
 #include "base/philox.h"
 #include "data/dataset.h"
 
-/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz". */
-struct hd_source { const uint8_t *bytes; size_t len; struct hd_map map; const char *name; };
+/* A file as bytes: mapped, or unpacked into the arena if its name ends in ".gz". The content that is hashed begins after `head` bytes. */
+struct hd_source { const uint8_t *bytes; size_t len, head, hashed; struct hd_map map; const char *name; struct hd_stat stat; };
 
 enum { HD_SOURCES_CAP = 4096,                        /* files of one set */
        HD_MAX_SAMPLE_BYTES = 1 << 30 };
@@ -75,7 +75,7 @@ HD_MUST_USE enum hd_err hd_field_add_x(struct hd_reader *reader, const struct hd
 struct hd_dims_text { char at[96]; };                /* "[28,28]" */
 struct hd_dims_text hd_dims_text(uint32_t rank, const int64_t *dim);
 
-enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_USE_WALK, HD_USE_NEXT };
+enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_USE_WALK, HD_USE_NEXT, HD_USE_PROOF };
 struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index, uint32_t block);
 
 static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }

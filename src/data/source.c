@@ -27,17 +27,17 @@ static enum hd_err room_for(struct hd_reader *reader, uint32_t n, struct hd_diag
 	return HD_OK;
 }
 
-static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *map, struct hd_diag *diag)
+/* What is known of the file is older than its bytes: one that changes meanwhile is found to be another. */
+static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *map, struct hd_stat *stat, struct hd_diag *diag)
 {
-	struct hd_stat stat;
 	struct hd_file file = { 0 };
-	enum hd_err err = hd_fs_stat(fs, path, &stat, diag);
+	enum hd_err err = hd_fs_stat(fs, path, stat, diag);
 
 	if (err != HD_OK)
 		return err;
-	if (stat.kind != HD_FILE_REGULAR)
-		return hd_fail(diag, HD_E_INPUT, "%s is %s, not a file: name a file%s", path,
-			stat.kind == HD_FILE_FOLDER ? "a folder" : "a device or a pipe", stat.kind == HD_FILE_FOLDER ? ", or several as in folder/*.txt" : "");
+	if (stat->kind != HD_FILE_REGULAR)
+		return hd_fail(diag, HD_E_INPUT, "%s is %s, not a file: name a file%s", path, stat->kind == HD_FILE_FOLDER ? "a folder" :
+			"a device or a pipe", stat->kind == HD_FILE_FOLDER ? ", or several as in folder/*.txt" : "");
 	err = hd_file_open(fs, path, HD_OPEN_READ, &file, diag);
 	if (err != HD_OK)
 		return err;
@@ -57,7 +57,7 @@ enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_
 	*source = (struct hd_source){ .name = hd_arena_text(&reader->arena, path, strlen(path)) };
 	if (!source->name)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", path);
-	err = map_file(reader->fs, path, &source->map, diag);
+	err = map_file(reader->fs, path, &source->map, &source->stat, diag);
 	if (err != HD_OK)
 		return err;
 	reader->nsources++;                        /* from here on destroy unmaps it */
@@ -71,6 +71,7 @@ enum hd_err hd_source_add(struct hd_reader *reader, const char *path, struct hd_
 		source->bytes = unpacked;
 		hd_file_unmap(reader->fs, &source->map);
 	}
+	source->hashed = source->len;
 	return source->len ? HD_OK : hd_fail(diag, HD_E_INPUT, "%s is empty: there is nothing to train on", path);
 }
 
@@ -182,6 +183,6 @@ struct hd_hash hd_sources_hash(const struct hd_reader *reader)
 
 	hd_hasher_init(&hasher);
 	for (uint32_t i = 0; i < reader->nsources; i++)
-		hd_hasher_add(&hasher, reader->source[i].bytes, reader->source[i].len);
+		hd_hasher_add(&hasher, reader->source[i].bytes + reader->source[i].head, reader->source[i].hashed);
 	return hd_hasher_end(&hasher);
 }

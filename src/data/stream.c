@@ -31,12 +31,10 @@ static enum hd_err join_pieces(struct hd_token_stream *stream, enum hd_err (*pie
 	struct hd_diag *diag)
 {
 	struct hd_reader *reader = &stream->reader;
-	struct hd_hasher hasher;
 
 	stream->piece = hd_arena_take(&reader->arena, reader->nsources, sizeof *stream->piece);
 	if (!stream->piece)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the list of %u data files", reader->nsources);
-	hd_hasher_init(&hasher);
 	for (uint32_t i = 0; i < reader->nsources; i++) {
 		struct hd_piece *piece = &stream->piece[i];
 		enum hd_err err = piece_of(&reader->source[i], piece, diag);
@@ -45,10 +43,11 @@ static enum hd_err join_pieces(struct hd_token_stream *stream, enum hd_err (*pie
 		piece->name = reader->source[i].name;
 		piece->first = stream->ntokens;
 		stream->ntokens += piece->ntokens;
-		hd_hasher_add(&hasher, piece->bytes, piece->ntokens * stream->width_bytes);
+		reader->source[i].head = (size_t)(piece->bytes - reader->source[i].bytes);
+		reader->source[i].hashed = piece->ntokens * stream->width_bytes;
 	}
 	stream->npieces = reader->nsources;
-	reader->set.hash = hd_hasher_end(&hasher);
+	reader->set.hash = hd_sources_hash(reader);
 	return HD_OK;
 }
 

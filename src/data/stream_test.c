@@ -1,3 +1,7 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "tests/data_files.h"
 
 static struct hd_fs_sim sim;
@@ -73,6 +77,49 @@ static void several_files_read_as_one_in_the_order_of_their_names(void **state)
 	}
 	hd_dataset_destroy(many);
 	hd_dataset_destroy(one);
+}
+
+static void write_at(const char *path, const char *text, int64_t at, struct hd_fs *fs, int64_t seconds)
+{
+	struct hd_file file = { 0 };
+	struct hd_diag diag = { "" };
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = seconds } };
+
+	CHECK(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &file, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_file_pwrite(&file, text, strlen(text), at, &diag) == HD_OK && hd_file_close(&file, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Of the system's files alone: a map of the simulated ones is a copy. */
+static void a_file_that_is_written_to_under_its_map_is_found_to_be_another(void **state)
+{
+	char folder[] = "/tmp/hd_stream_test.XXXXXX", path[64];
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+	(void)state;
+
+	hd_fs_real(&fs);
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/text", folder);
+	write_at(path, "hello, world!", 0, &fs, 100);
+	struct hd_dataset *set = open_set(&fs, text_of(path, 4));
+	assert_int_equal(set->nfiles, 1);
+	assert_string_equal(set->file[0].name, path);
+	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_OK);
+	write_at(path, "hello", 0, &fs, 200);                    /* the same bytes: its time alone is another */
+	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_OK);
+	write_at(path, "jello", 0, &fs, 300);
+	assert_int_equal(hd_dataset_look(set, &fs, &diag), HD_E_INTEGRITY);
+	CHECK(strstr(diag.text, path) && strstr(diag.text, "was written to while it is in use"), "%s", diag.text);
+	hd_dataset_destroy(set);
+
+	set = open_set(&fs, text_of(path, 4));
+	CHECK(!hd_fs_unlink(&fs, path, &diag), "%s", diag.text);
+	assert_int_equal(hd_dataset_look(set, &fs, NULL), HD_OK);        /* the map is of the old one */
+	write_at(path, "other, world!", 0, &fs, 400);
+	assert_int_equal(hd_dataset_look(set, &fs, NULL), HD_OK);
+	hd_dataset_destroy(set);
+	CHECK(!hd_fs_remove_tree(&fs, folder, &diag), "%s", diag.text);
 }
 
 static void the_last_token_is_a_target_and_what_is_left_over_is_not_used(void **state)
@@ -245,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_sample_is_the_bytes_and_the_same_one_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(several_files_read_as_one_in_the_order_of_their_names, set_up, tear_down),
+		cmocka_unit_test(a_file_that_is_written_to_under_its_map_is_found_to_be_another),
 		cmocka_unit_test_setup_teardown(the_last_token_is_a_target_and_what_is_left_over_is_not_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_validation_split_is_the_last_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_byte_beyond_the_vocabulary_is_reported_with_its_place, set_up, tear_down),
