@@ -5,6 +5,7 @@
 #include "sys/failpoint.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/identity.h"
 #include "exec/lockstep.h"
 #include "exec/report.h"
 #include "exec/times.h"
@@ -208,6 +209,31 @@ static enum hd_err check_alone(const struct hd_task *task, uint32_t target, stru
 		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", target) : HD_OK;
 }
 
+/* Who begins a run, or goes on with it, has its data. Who takes over has members that do: newcomers alone are judged by what lies here. */
+static enum hd_err prove(struct hd_cmd *cmd, struct hd_rundir *dir, struct hd_task *task, bool takes_over, struct hd_ui *ui)
+{
+	struct hd_diag other = { "" };
+	struct hd_json_writer w;
+	struct hd_text body;
+
+	if (!takes_over)
+		return hd_identity_keep(dir, task, &cmd->diag);
+	enum hd_err err = hd_identity_take(&cmd->fs, dir->path, task, &other, &cmd->diag);
+	if (err || !other.text[0])
+		return err;
+	hd_text_init(&body, &cmd->arena);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	hd_json_put_text(&w, "text", other.text);
+	hd_json_close(&w);
+	hd_ui_say(ui, "!! %s; workers that have the old data go on, others are refused", other.text);
+	if (body.full)
+		return HD_OK;
+	body.at[body.len - 1] = '\0';
+	hd_rundir_event(dir, "warning", 0, body.at + 1);
+	return HD_OK;
+}
+
 enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, const struct hd_team_order *order,
 	struct hd_team_end *reached)
 {
@@ -225,6 +251,8 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_arena_init(&team.arena, 0);
 	team.watch = hd_ui_watch(&ui);
 	enum hd_err err = hd_task_create(&task, job, &cmd->fs, &cmd->diag);
+	if (!err)
+		err = prove(cmd, dir, task, !target, &ui);
 	if (!err)
 		err = check_alone(task, target, &cmd->diag);
 	if (!err)

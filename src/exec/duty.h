@@ -70,6 +70,7 @@ struct hd_duty_done {
 	bool lacks;                       /* BOUNDARY: it saves, and slots that lie with others are not here; it is given again */
 	bool learned;                     /* LESSON: all of X_step is here */
 	bool over;                        /* LESSON: its teacher gave up */
+	bool for_all;                     /* FINISH, UPDATE: nobody can finish the step */
 	uint64_t step;                    /* LESSON, RESTORE: of the state */
 	uint64_t sum_digest, state_digest, took_ns, waited_ns, computed_ns;     /* FINISH */
 	struct hd_step_record record;     /* FINISH */

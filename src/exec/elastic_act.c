@@ -368,7 +368,9 @@ static struct hd_step_news news_of(const struct hd_duty_done *done)
 /* What a step could not be finished for is every worker's failure; all else is this process's own. */
 static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
 {
-	if ((done->duty.kind == HD_DUTY_FINISH || done->duty.kind == HD_DUTY_UPDATE) && done->err == HD_E_DIVERGED) {
+	bool step = done->duty.kind == HD_DUTY_FINISH || done->duty.kind == HD_DUTY_UPDATE;
+
+	if (step && (done->err == HD_E_DIVERGED || done->for_all)) {
 		snprintf(e->text, sizeof e->text, "%s", done->diag.text);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step, .code = (uint32_t)hd_err_exit(done->err),
 			.text = e->text });

@@ -174,12 +174,23 @@ static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, stru
 	return err;
 }
 
+/* Before the state changes: what was computed of files that were written to went to the others, too. Hashing them takes its time. */
+static enum hd_err look_at_data(struct hd_elastic *e, struct hd_duty_done *done, struct hd_diag *diag)
+{
+	atomic_store(&e->moving, false);
+	enum hd_err err = hd_run_look(e->run, false, diag);
+	atomic_store(&e->moving, true);
+	done->for_all = err != HD_OK;
+	return err;
+}
+
 /* Alone, a worker updates when it finishes. */
 DUTY(update)
 {
-	enum hd_err err = hd_share_sharded(e->worker) ? hd_relay_take(&e->relay, diag) : HD_OK;
+	enum hd_err err = hd_share_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
 
-	(void)done;
+	if (!err && hd_share_sharded(e->worker))
+		err = hd_relay_take(&e->relay, diag);
 	if (err)
 		return err;
 	if (hd_share_sharded(e->worker))
@@ -194,8 +205,10 @@ DUTY(update)
 DUTY(finish)
 {
 	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
-	enum hd_err err = sharded ? HD_OK : hd_relay_take(&e->relay, diag);
+	enum hd_err err = sharded ? HD_OK : look_at_data(e, done, diag);
 
+	if (!err && !sharded)
+		err = hd_relay_take(&e->relay, diag);
 	if (sharded)
 		hd_relay_take_digests(&e->relay, e->owns);
 	if (!err && !sharded)

@@ -11,12 +11,14 @@
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/choose.h"
+#include "exec/identity.h"
 #include "exec/samples.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
 	HD_DIGEST_GBPS = 10, HD_STEP_GFLOPS = 100,
 	HD_DIGEST_WARMUP = 3,             /* steps before a step's time is believed */
+	HD_LOOK_SHARE = 100,              /* looks at the files of the data take at most 1/100 of the time */
 };
 
 struct hd_run {
@@ -41,6 +43,8 @@ struct hd_run {
 	double metric;
 	bool has_metric, target_reached, told_no_ckpt;
 	bool torn;                        /* memory changed by itself: seen when it was to be saved */
+	bool stale;                       /* the data were written to: what was computed since is of others */
+	int64_t look_ns;                  /* when the data's files may be looked at again */
 	uint64_t evaluated_step;
 	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
 	uint32_t samples_of;
@@ -252,6 +256,8 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 		.digest_every = job->value[HD_JOB_DIGEST].is_auto ? 0 : (uint64_t)hd_job_int(job, HD_JOB_DIGEST), .evaluated_step = UINT64_MAX };
 	hd_arena_init(&run->arena, 0);
 	err = hd_task_create(&run->task, job, fs, diag);
+	if (!err && run->dir)
+		err = options->shared ? hd_identity_join(fs, dir->path, run->task, diag) : hd_identity_keep(dir, run->task, diag);
 	if (!err && !strcmp(run->options.worker.kind, "cpu"))
 		err = choose(run, diag);
 	if (!err)
@@ -298,6 +304,19 @@ static struct hd_ckpt_info describe(const struct hd_run *run)
 	return info;
 }
 
+enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag)
+{
+	int64_t began_ns = hd_clock_now_ns(run->clock);
+
+	if (!must && began_ns < run->look_ns)
+		return HD_OK;
+	enum hd_err err = hd_dataset_look(run->task->data, run->fs, diag);
+	int64_t now_ns = hd_clock_now_ns(run->clock);
+	run->look_ns = now_ns + HD_LOOK_SHARE * (now_ns - began_ns);
+	run->stale |= err != HD_OK;
+	return err;
+}
+
 /* What nobody computed must not be taken for a result by anyone who finds it later. */
 static void note_no_checkpoint(struct hd_run *run)
 {
@@ -317,7 +336,9 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 		note_no_checkpoint(run);
 		return HD_OK;
 	}
-	enum hd_err err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
+	enum hd_err err = hd_run_look(run, true, diag);
+	if (!err)
+		err = hd_ckpt_claim(run->fs, run->dir->path, hd_job_text(run->job, HD_JOB_CKPT_DIR), parent, sizeof parent, diag);
 	run->torn = !hd_worker_is_as_told(run->worker);
 	if (!err && run->torn)
 		err = hd_fail(diag, HD_E_INTEGRITY, "the state before step %llu is not the one that its digest was taken of a moment ago: the memory of this "
@@ -339,7 +360,7 @@ static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 	struct hd_diag why = { "" };
 	enum hd_err err = checkpoint(run, &why);
 
-	if (err && run->torn)
+	if (err && (run->torn || run->stale))
 		return hd_fail(diag, err, "%s", why.text);
 	if (err)
 		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on",

@@ -10,6 +10,8 @@
  *    nothing.
  * 3. A checkpoint that cannot be written is an event, the older ones stay, the run
  *    goes on and tries again at the next interval; only the final one is an error.
+ * 4. A run goes on with the data that it began with (identity.h), and nothing is saved that was computed of files that were
+ *    written to meanwhile: HD_E_INTEGRITY.
  *
  * Threads: one. */
 #ifndef HD_EXEC_RUN_H
@@ -73,6 +75,9 @@ uint64_t hd_run_digest_every(const struct hd_run *run);       /* steps; 0: none 
  * (samples.h). Who steps by share.h calls it when a pass is computed, before anybody hears of it. A record that cannot be kept
  * is a warning, once; it is then found to be incomplete. */
 void hd_run_took(struct hd_run *run, uint64_t step, uint32_t worker, const struct hd_vrange *range, uint32_t nranges);
+/* Are the data what they were? A call of the system for each file, rarely enough to cost nothing unless it `must` be: who steps by share.h
+ * asks before a step is sealed. */
+HD_MUST_USE enum hd_err hd_run_look(struct hd_run *run, bool must, struct hd_diag *diag);
 bool hd_run_digest_due(const struct hd_run *run);     /* after the step at hand (trace.digest) */
 HD_MUST_USE enum hd_err hd_run_eval(struct hd_run *run, const char *split, struct hd_metrics *metrics, struct hd_diag *diag);
 void hd_run_destroy(struct hd_run *run);

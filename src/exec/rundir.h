@@ -1,7 +1,8 @@
 /* rundir.h -- the folder of a run: what is in it, who holds it, how lines are added.
  *
- * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), metrics.ndjson (one object per step),
- * events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also samples/ (samples.h).
+ * job.yaml as given, job.resolved.json, job.folder (where its relative paths begin), identity.json (identity.h),
+ * metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also
+ * samples/ (samples.h).
  *
  * 1. One process holds a run: flock on `lock`. A second is refused with what to do.
  * 2. Lines are appended whole; after a restart the last record of a step counts.

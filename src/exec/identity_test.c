@@ -1,0 +1,197 @@
+/* What a run began with: printed and parsed, compared with what is here now. */
+#include "exec/identity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+static const char five_rows[] = "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n";
+
+struct place { struct hd_arena arena; struct hd_fs fs; struct hd_clock clock; char root[64]; struct hd_rundir dir; };
+
+static void put(struct place *p, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/%s", p->root, name);
+	CHECK(!hd_file_write_atomic(&p->fs, path, text, strlen(text), NULL), "%s", path);
+}
+
+static int enter(void **state)
+{
+	static struct place p;
+	struct hd_diag diag = { "" };
+
+	memset(&p, 0, sizeof p);
+	hd_arena_init(&p.arena, 0);
+	hd_fs_real(&p.fs);
+	hd_clock_real(&p.clock);
+	strncpy(p.root, "/tmp/hd_identity_test.XXXXXX", sizeof p.root - 1);
+	assert_non_null(mkdtemp(p.root));
+	put(&p, "rows.csv", five_rows);
+	char run[128];
+	snprintf(run, sizeof run, "%s/run", p.root);
+	CHECK(!hd_rundir_create(&p.dir, &p.fs, &p.clock, ".", run, "x", "job: {}\n", 8, &diag), "%s", diag.text);
+	*state = &p;
+	return 0;
+}
+
+static int leave(void **state)
+{
+	struct place *p = *state;
+
+	hd_rundir_close(&p->dir);
+	CHECK(!hd_fs_remove_tree(&p->fs, p->root, NULL), "%s", p->root);
+	hd_arena_finish(&p->arena);
+	return 0;
+}
+
+static struct hd_task *task_of(struct place *p, uint64_t seed, const char *more)
+{
+	struct hd_job *job = hd_arena_take(&p->arena, 1, sizeof *job);
+	struct hd_diag diag = { "" };
+	struct hd_task *task;
+	char yaml[512];
+
+	snprintf(yaml, sizeof yaml, "job: {seed: %llu, steps: 9}\nmodel: {use: \"builtin:mlp\", args: {input: [2], hidden: [3], classes: 3}}\n"
+		"data: {kind: csv, path: %s/rows.csv, split: {train: 1, valid: 0}}\nbatch: {global: 2, virtual_nodes: 2}\n%s", (unsigned long long)seed,
+		p->root, more);
+	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, &p->arena, &diag, NULL) == HD_OK, "%s", diag.text);
+	CHECK(hd_task_create(&task, job, &p->fs, &diag) == HD_OK, "%s", diag.text);
+	return task;
+}
+
+static enum hd_err join(struct place *p, uint64_t seed, struct hd_diag *diag)
+{
+	struct hd_task *task = task_of(p, seed, "");
+
+	*diag = (struct hd_diag){ "" };
+	enum hd_err err = hd_identity_join(&p->fs, p->dir.path, task, diag);
+	hd_task_destroy(task);
+	return err;
+}
+
+static void begin(struct place *p)
+{
+	struct hd_task *task = task_of(p, 1, "");
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_identity_keep(&p->dir, task, &diag) == HD_OK, "%s", diag.text);
+	hd_task_destroy(task);
+}
+
+static void what_is_printed_is_parsed(void **state)
+{
+	const struct hd_data_file file[2] = { { .name = "a \"b\"\n", .size_bytes = INT64_MAX, .changed_wall_ns = -5, .inode = UINT64_MAX,
+		.sample = { { 1, 2 } } }, { .name = "" } };
+	const struct hd_identity one = { .job = { { 7 } }, .data = { { 9, 8 } }, .count = 12, .file = file, .nfiles = 2 };
+	struct place *p = *state;
+	struct hd_identity back;
+	struct hd_text first, second;
+	struct hd_diag diag = { "" };
+
+	hd_text_init(&first, &p->arena);
+	hd_text_init(&second, &p->arena);
+	CHECK(!hd_identity_print(&one, &first, &diag) && !hd_identity_parse(&back, &p->arena, "x", first.at, first.len, &diag), "%s", diag.text);
+	CHECK(!hd_identity_print(&back, &second, &diag) && second.len == first.len && !memcmp(first.at, second.at, first.len), "%s\n%s", first.at, second.at);
+	assert_int_equal(back.nfiles, 2);
+	assert_string_equal(back.file[0].name, file[0].name);
+	assert_true(back.file[0].inode == UINT64_MAX && back.file[0].changed_wall_ns == -5);
+}
+
+#define HASH "\"000102030405060708090a0b0c0d0e0f\""
+
+static void what_is_not_understood_is_refused(void **state)
+{
+	static const char *const bad[] = { "", "[]", "{}", "{\"v\":2}", "{\"v\":1,\"job\":\"00\",\"data\":{}}",
+		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":1,\"hash\":" HASH ",\"files\":[1]}}",
+		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":-1,\"hash\":" HASH ",\"files\":[]}}",
+		"{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":1,\"hash\":" HASH ",\"files\":[]},\"x\":1}" };
+	struct place *p = *state;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct hd_identity out;
+		struct hd_diag diag = { "" };
+		CHECK(hd_identity_parse(&out, &p->arena, "x", bad[i], strlen(bad[i]), &diag) == HD_E_INPUT && diag.text[0], "%zu: %s", i, bad[i]);
+	}
+}
+
+static void who_joins_proves_its_data(void **state)
+{
+	static const struct { const char *rows, *says; } other[] = {
+		{ "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.6,1\n", "rows.csv has as many bytes and other content" },
+		{ "a,b,y\n0,0,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n", "rows.csv has 40 bytes instead of 51" },
+	};
+	struct place *p = *state;
+	struct hd_diag diag;
+
+	assert_int_equal(join(p, 1, &diag), HD_OK);              /* a run of before there were identities */
+	begin(p);
+	assert_int_equal(join(p, 1, &diag), HD_OK);
+	put(p, "rows.csv", five_rows);                             /* another file of another time, and the same content */
+	assert_int_equal(join(p, 1, &diag), HD_OK);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+		put(p, "rows.csv", other[i].rows);
+		assert_int_equal(join(p, 1, &diag), HD_E_INTEGRITY);
+		CHECK(strstr(diag.text, other[i].says) && strstr(diag.text, "put the old data back"), "%s", diag.text);
+	}
+	put(p, "rows.csv", five_rows);
+	assert_int_equal(join(p, 1, &diag), HD_OK);
+	assert_int_equal(join(p, 2, &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "what fixes the result differs"), "%s", diag.text);
+}
+
+static void who_goes_on_keeps_the_data_and_may_have_another_job(void **state)
+{
+	struct place *p = *state;
+	struct hd_diag diag = { "" };
+
+	begin(p);
+	struct hd_task *other = task_of(p, 2, "");
+	assert_int_equal(hd_identity_keep(&p->dir, other, &diag), HD_OK);        /* another lineage */
+	hd_task_destroy(other);
+	assert_int_equal(join(p, 2, &diag), HD_OK);
+	assert_int_equal(join(p, 1, &diag), HD_E_INVAL);
+	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n");
+	other = task_of(p, 2, "");
+	diag.text[0] = '\0';
+	assert_int_equal(hd_identity_keep(&p->dir, other, &diag), HD_E_INTEGRITY);
+	hd_task_destroy(other);
+}
+
+static void who_takes_over_speaks_for_the_old_data(void **state)
+{
+	struct place *p = *state;
+	struct hd_diag diag = { "" }, says = { "" };
+
+	begin(p);
+	struct hd_task *task = task_of(p, 1, "");
+	struct hd_hash was = task->data->hash;
+	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_OK);
+	assert_string_equal(says.text, "");
+	hd_task_destroy(task);
+	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n");
+	task = task_of(p, 1, "");
+	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_OK);
+	CHECK(strstr(says.text, "rows.csv has "), "%s", says.text);
+	assert_true(hd_hash_same(task->data->hash, was));
+	hd_task_destroy(task);
+	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n");          /* fewer: the steps of an epoch are others */
+	task = task_of(p, 1, "");
+	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_E_INTEGRITY);
+	hd_task_destroy(task);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_printed_is_parsed, enter, leave),
+		cmocka_unit_test_setup_teardown(what_is_not_understood_is_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(who_joins_proves_its_data, enter, leave),
+		cmocka_unit_test_setup_teardown(who_goes_on_keeps_the_data_and_may_have_another_job, enter, leave),
+		cmocka_unit_test_setup_teardown(who_takes_over_speaks_for_the_old_data, enter, leave),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+#!/bin/bash
+# What a run was begun with is what it goes on with: whoever joins or takes over proves its data, wherever it comes from.
+. "$(dirname "$0")/program.sh"
+
+rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 400; i++) printf "%.3f,%.3f,%.3f,%d\n", (i * 37 % 101) / 100, (i * 53 % 97) / 96,
+	(i + (i % 100 == 50 ? other : 0)) % 89 / 88, i % 3 }'; }
+rows 0 >rows.csv
+rows 5 >other.csv                     # one row of a hundred differs, no size
+rows 0 >old.csv
+cat >csv.yaml <<END
+job: {name: csv, seed: 3, steps: 1500}
+model: {use: "builtin:mlp", args: {input: [3], hidden: [64], classes: 3}}
+data: {kind: csv, path: rows.csv}
+batch: {global: 120, virtual_nodes: 12}
+checkpoint: {every: 500 steps, keep: 2}
+trace: {digest: 1}
+eval: {every: 0}
+workers: {detect: 500 ms}
+END
+same "$(stat -c %s rows.csv)" "$(stat -c %s other.csv)" "sizes of the two files"
+expect 0 heddle run csv.yaml --out twin --devices 1 --json -q
+workers_of() { heddle status "$1" --json 2>/dev/null | grep -o '"workers":\[.*' | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+replace() { cp "$1" rows.new && mv rows.new rows.csv; }
+hand_said() { grep -qs -- "$2" "$1"/log/hand-*.log; }
+
+# a file takes its place while the run goes on; then a worker is killed
+"$HEDDLE_BIN" run csv.yaml --out changed --workers 2 --devices 1 -s workers.pace='2 ms' -q 2>log &
+run=$!
+reach changed 30
+replace other.csv
+kill -9 "$(workers_of changed | tail -n 1)"
+wait $run || failed "changed ended with $?"
+hand_said changed 'other data than the run began with: rows.csv has as many bytes and other content' || failed "a worker with other data was not refused"
+expect 0 heddle ckpt diff changed twin
+says IDENTICAL
+passed "a new local worker with other data is refused; those with the run's own go on"
+
+# whoever takes over reads no sample: it goes on for those who have the old data
+replace old.csv
+"$HEDDLE_BIN" run csv.yaml --out taken --workers 2 --devices 1 -s workers.pace='2 ms' -q 2>log &
+run=$!
+reach taken 30
+replace other.csv
+kill -9 $run
+wait $run 2>/dev/null
+await test -f taken/ckpt/step-000001500/MANIFEST.json || failed "nobody went on with the run"
+grep -q '"kind":"warning".*rows.csv has as many bytes and other content' taken/events.ndjson || failed "the coordinator that followed does not say it"
+expect 0 heddle ckpt diff taken twin
+says IDENTICAL
+passed "a coordinator that takes over goes on with the run's data"
+
+# what belongs to the identity of a run is asked of a local worker as of one that comes from elsewhere
+replace old.csv
+"$HEDDLE_BIN" run csv.yaml --out seed --workers 1 --devices 1 -s workers.pace='2 ms' -s job.steps=1000000 -q 2>log &
+run=$!
+reach seed 10
+expect 2 heddle worker --join seed --devices 1 -s job.seed=4 -q
+says 'what fixes the result differs from the job that the run began with'
+passed "a worker with another job is refused in a sentence"
+
+# files that are written to: what was computed since is not kept, by several and by one
+written_to()         # run, process: exit 5, whoever finds it first; then refused until the old data are back
+{
+	local status=0
+	dd if=other.csv of=rows.csv conv=notrunc 2>/dev/null
+	wait "$2" || status=$?
+	same $status 5 "exit code of $1, whose data were written to"
+	grep -q 'rows.csv was written to while it is in use' log || failed "$1 does not say what was written to: $(cat log)"
+	expect 5 heddle resume "$1" -q
+	says 'other data than the run began with: rows.csv has as many bytes and other content'
+	replace old.csv
+}
+written_to seed $run
+"$HEDDLE_BIN" run csv.yaml --out one --devices 1 -s job.steps=1000000 -s 'checkpoint.every=50 steps' -q 2>log &
+run=$!
+await test -d one/ckpt/step-000000100 || failed "one did not come to step 100"
+written_to one $run
+at=$((10#$(ls one/ckpt | tail -n 1 | cut -d- -f2) + 10))
+expect 0 heddle resume one --devices 1 --steps $at -q
+expect 0 heddle run csv.yaml --out one-twin --devices 1 --steps $at -s job.steps=1000000 -q
+expect 0 heddle ckpt diff one one-twin
+says IDENTICAL
+passed "nothing is kept that was computed of files that were written to"
