@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/near.h"
 #include "base/num.h"
 #include "base/text.h"
 
@@ -321,6 +322,27 @@ enum hd_err hd_json_as_text(const struct hd_json *json, const char **out, struct
 
 	if (!err)
 		*out = json->text;
+	return err;
+}
+
+enum hd_err hd_json_only(const struct hd_json *object, const char *const keys[], struct hd_diag *diag)
+{
+	enum hd_err err = hd_json_as(object, HD_JSON_OBJECT, diag);
+	char path[PATH_CAP], all[300];
+	struct hd_text text;
+
+	for (size_t i = 0; !err && i < hd_json_count(object); i++) {
+		struct hd_near near = hd_near_to(hd_json_key(object, i));
+		size_t k = 0;
+		hd_text_fixed(&text, all, sizeof all);
+		for (; keys[k] && strcmp(keys[k], near.word) != 0; k++) {
+			hd_near_offer(&near, keys[k]);
+			hd_text_addf(&text, "%s%s", k ? ", " : "", keys[k]);
+		}
+		if (!keys[k])
+			err = hd_fail(diag, HD_E_INPUT, "%s is no member that is known here%s%s%s", hd_json_path(hd_json_item(object, i), path, sizeof path),
+				near.best ? "; did you mean " : ": there are ", near.best ? near.best : all, near.best ? "?" : "");
+	}
 	return err;
 }
 

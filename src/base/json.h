@@ -59,6 +59,9 @@ HD_MUST_USE enum hd_err hd_json_get_u64(const struct hd_json *object, const char
 HD_MUST_USE enum hd_err hd_json_get_f64(const struct hd_json *object, const char *key, double *out, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_json_get_text(const struct hd_json *object, const char *key, const char **out, struct hd_diag *diag);
 
+/* Refuses a member of `object` that is none of `keys` (which end with NULL), and says which was perhaps meant. */
+HD_MUST_USE enum hd_err hd_json_only(const struct hd_json *object, const char *const keys[], struct hd_diag *diag);
+
 /* "state.json: .tensors[3].rank", for messages of the caller's own; cut to fit. */
 const char *hd_json_path(const struct hd_json *json, char *out, size_t cap);
 

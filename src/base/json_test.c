@@ -266,12 +266,33 @@ static void an_arena_too_small_is_out_of_memory_for_every_size(void **state)
 	assert_int_equal(err, HD_OK);
 }
 
+static void a_member_that_is_not_known_is_refused_with_the_one_that_was_meant(void **state)
+{
+	static const char *const keys[] = { "priority", "scale", NULL };
+	static const struct { const char *text, *says; } cases[] = {
+		{ "{\"priority\":1}", "" },
+		{ "{}", "" },
+		{ "{\"priority\":1,\"prority\":2}", "f.json: .prority is no member that is known here; did you mean priority?" },
+		{ "{\"colour\":2}", "f.json: .colour is no member that is known here: there are priority, scale" },
+		{ "[1]", "f.json: the whole is an array, not an object" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_json_only(must(cases[i].text), keys, &diag);
+		assert_string_equal(diag.text, cases[i].says);
+		assert_int_equal(err, *cases[i].says ? HD_E_INPUT : HD_OK);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_read_as_their_types),
 		cmocka_unit_test(members_keep_the_order_of_the_text),
 		cmocka_unit_test(wrong_types_and_ranges_name_the_value),
+		cmocka_unit_test(a_member_that_is_not_known_is_refused_with_the_one_that_was_meant),
 		cmocka_unit_test(negative_and_suffixed_texts_are_no_u64),
 		cmocka_unit_test(bad_texts_are_refused_at_their_place),
 		cmocka_unit_test(nesting_is_allowed_to_64_and_no_deeper),
