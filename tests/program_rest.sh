@@ -35,8 +35,8 @@ done
 passed "no other machine is served, and the way round is named"
 
 # Without a device in service nobody runs: what would be is known beforehand. A job alone on a device of speed 1 takes a step a second.
-cat >whatif.py <<'END'
-import http.client, json, socket, sys
+cat >ask.py <<'END'
+import http.client, json, socket
 class Unix(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -46,6 +46,10 @@ def ask(method, path, body=None):
     c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"} if body is not None else {})
     r = c.getresponse()
     return r.status, json.loads(r.read())
+END
+cat >whatif.py <<'END'
+import sys
+from ask import ask
 if len(sys.argv) > 1:
     for device in sys.argv[1:]:
         assert ask("POST", "/v1/devices/" + device, {"usable": False})[0] == 200
@@ -78,10 +82,39 @@ expect 0 python3 whatif.py fast-0 slow-0
 expect 0 heddle submit mlp.yaml --dir d --name one
 expect 0 heddle submit mlp.yaml --dir d --name two
 expect 0 python3 whatif.py
+passed "what would be is told, and nothing is changed by it"
+
+# One key, one order: however it is written, and over a restart.
+cat >order.py <<'END'
+import os
+from ask import ask
+order = {"job": open("mlp.yaml").read(), "folder": os.getcwd(), "key": "k1", "scale": 1, "rates": {"fast": 2, "slow": 1}, "set": ["job.seed=3"]}
+def submit(change={}):
+    return ask("POST", "/v1/jobs", {k: v for k, v in sorted({**order, **change}.items(), reverse=bool(change)) if v is not None})
+jobs = lambda: ask("GET", "/v1/jobs")[1]["jobs"]
+status, first = submit()
+assert status == 200, first
+assert submit() == (200, first) and submit({"rates": {"slow": 1.0, "fast": 2.0}}) == (200, first)
+before = len(jobs())
+for change in ({"scale": 2}, {"rates": {"fast": 1, "slow": 2}}, {"rates": None}, {"set": ["job.seed=4"]}, {"set": []}, {"name": "n"}, {"priority": 1},
+               {"user": "ann"}, {"folder": "/"}, {"job": order["job"] + "\n# another\n"}):
+    status, answer = submit(change)
+    assert status == 409 and answer["exit"] == 2 and "ordered otherwise" in answer["error"] and "job %d " % first["id"] in answer["error"], (change, status, answer)
+assert len(jobs()) == before
+status, other = submit({"key": "k2"})
+assert status == 200 and other["id"] != first["id"], other
+status, answer = submit({"key": "k3", "rates": {"Fast": 1}})
+assert status == 400 and "did you mean fast?" in answer["error"], answer
+END
+expect 0 python3 order.py
+kill $daemon
+wait $daemon
+begin
+expect 0 python3 order.py
 kill $daemon
 wait $daemon
 rm -rf d
-passed "what would be is told, and nothing is changed by it"
+passed "an order that is sent again is the same job, another order with its key is refused"
 
 begin
 [ "$(stat -c %a d)" = 700 ] || failed "others can enter the folder"

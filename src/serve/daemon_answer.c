@@ -94,6 +94,20 @@ static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_
 
 #define ANSWER(name) static enum hd_err answer_##name(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
 
+/* The job that an order with this key made before; HD_E_EXISTS if that was another order. */
+static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t id, struct hd_diag *diag)
+{
+	struct hd_jobs_card card;
+	char order[HD_HASH_HEX];
+	enum hd_err err = hd_jobs_get(d->jobs, id, &card, NULL, NULL, diag);
+
+	hd_hash_hex(daemon_order_hash(ask), order);
+	if (!err && card.order[0] && strcmp(card.order, order) != 0)
+		err = hd_fail(diag, HD_E_EXISTS, "key \"%.64s\" is of job %llu (%s), which was ordered otherwise: send the same order to be told of that job, "
+			"or draw another key for a new one", key, (unsigned long long)id, card.name);
+	return err;
+}
+
 static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_json_writer *w, struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
@@ -118,8 +132,10 @@ ANSWER(submit)
 	uint64_t id = 0;
 	enum hd_err err = hd_json_find(ask, "key") ? hd_json_get_text(ask, "key", &key, diag) : HD_OK;
 
-	if (!err && *key && !hd_jobs_by_key(d->jobs, key, &id, NULL))
-		return put_submitted(d, id, w, diag);
+	if (!err && *key && !hd_jobs_by_key(d->jobs, key, &id, NULL)) {
+		err = same_order(d, ask, key, id, diag);
+		return err ? err : put_submitted(d, id, w, diag);
+	}
 	if (!err && d->draining)
 		err = hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
 	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)

@@ -114,6 +114,8 @@ HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct h
 HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
 /* Finds `taken`: a store that begins anew does not begin the runs of an older one anew (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
+/* Of an order without its key: equal for equal orders, however they are written (submit.c). */
+struct hd_hash daemon_order_hash(const struct hd_json *ask);
 /* Reads the job, makes its run's folder, fills card and row (submit.c). */
 HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card, struct hd_dispatch_job *row,
 	struct hd_diag *diag);

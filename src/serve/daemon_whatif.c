@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/near.h"
 #include "cluster/sched_why.h"
 #include "serve/daemon_int.h"
 
@@ -67,12 +68,14 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; of && i < hd_json_count(of) && !err; i++) {
+		struct hd_near near = hd_near_to(hd_json_key(of, i));
 		uint32_t t = 0;
 		double value = 0;
-		while (t < q->state.ntypes && strcmp(q->state.types[t].name, hd_json_key(of, i)) != 0)
-			t++;
+		for (; t < q->state.ntypes && strcmp(q->state.types[t].name, near.word) != 0; t++)
+			hd_near_offer(&near, q->state.types[t].name);
 		if (t == q->state.ntypes)
-			return hd_fail(diag, HD_E_INVAL, "%s: there is no type \"%.60s\"", key, hd_json_key(of, i));
+			return hd_fail(diag, HD_E_INVAL, "%s: there is no type \"%.60s\"%s%s%s", key, near.word, near.best ? "; did you mean " : "",
+				near.best ? near.best : "", near.best ? "?" : "");
 		err = hd_json_as_f64(hd_json_item(of, i), &value, diag);
 		if (!err)
 			err = add(q, kind, t, value, diag);

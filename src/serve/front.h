@@ -18,8 +18,9 @@
  *	         scale?: devices at once (1), min?, max?: devices of an
  *	         elastic policy (1, virtual nodes), rates?: {TYPE: steps/s
  *	         on `scale` devices; 0: never there}, user?, key?: a text
- *	         of at most 64 bytes; a second submission with the same
- *	         key is answered with the first one's job
+ *	         of at most 64 bytes; the same order with the same
+ *	         key again is answered with the first one's job,
+ *	         another order is HD_E_EXISTS
  *	jobs     state?, after?: id (0), limit?: 1..1000 (100)              jobs: [SUMMARY], more: bool
  *	job      job                                                        SUMMARY, and: devices: [names], lease, rates: [{type, steps_s,
  *	                                                                    from: "asked" | "measured" | "guessed"}], failures, run,

@@ -24,17 +24,20 @@ static const struct hd_db_kind file = {
 		"CREATE TABLE IF NOT EXISTS event (number INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, t_ms INTEGER NOT NULL, kind TEXT NOT NULL,"
 		" job INTEGER NOT NULL, text TEXT NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
+		"CREATE TABLE IF NOT EXISTS ordered (job INTEGER PRIMARY KEY, hash TEXT NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
 
 #define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, j.max, j.nvns, j.weight, j.submitted_s, " \
 	"j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, " \
-	"l.number, l.epoch, l.state, l.over, l.since_s, l.until_s, l.devices FROM job j LEFT JOIN lease l ON l.job = j.id "
+	"l.number, l.epoch, l.state, l.over, l.since_s, l.until_s, l.devices, coalesce(o.hash, '') FROM job j LEFT JOIN lease l ON l.job = j.id " \
+	"LEFT JOIN ordered o ON o.job = j.id "
 
 /*        id          text */
 #define ASKS(X) \
 	X(CARD,     "INSERT INTO job (id, name, user, key, run) VALUES (?, ?, ?, ?, ?)") \
+	X(ORDERED,  "INSERT INTO ordered (job, hash) VALUES (?, ?)") \
 	X(ROW,      "UPDATE job SET state = ?, scale = ?, min = ?, max = ?, nvns = ?, weight = ?, submitted_s = ?, started_s = ?, ended_s = ?, " \
 		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, why = ?, rates = ? WHERE id = ?") \
 	X(LEASE,    "INSERT INTO lease (job, number, epoch, state, over, since_s, until_s, devices) VALUES (?, ?, ?, ?, ?, ?, ?, ?) " \
@@ -182,7 +185,11 @@ enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card,
 	enum hd_err err = put(s, ASK_CARD, diag);
 	if (!err && card->id > s->last)
 		s->last = card->id;
-	return err;
+	if (err || !card->order[0])
+		return err;
+	sqlite3_bind_int64(s->ask[ASK_ORDERED], 1, (int64_t)card->id);
+	bind_text(s->ask[ASK_ORDERED], 2, card->order);
+	return put(s, ASK_ORDERED, diag);
 }
 
 /* An INFINITY comes back as one; SQLite knows no NaN. */
@@ -330,6 +337,8 @@ static bool state_of(const char *name, enum hd_dispatch_state *state)
 	return false;
 }
 
+enum { LEASE_AT = 24, ORDER_AT = 31 };            /* columns: the first of the lease, the last */
+
 static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs_card *card, struct hd_dispatch_job *r, struct hd_diag *diag)
 {
 	int at = 0;
@@ -341,6 +350,7 @@ static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs
 	snprintf(card->key, sizeof card->key, "%s", text_of(ask, at++));
 	snprintf(card->run, sizeof card->run, "%s", text_of(ask, at++));
 	snprintf(card->digest, sizeof card->digest, "%s", text_of(ask, at++));
+	snprintf(card->order, sizeof card->order, "%s", text_of(ask, ORDER_AT));
 	if (!state_of(text_of(ask, at++), &r->state))
 		return damaged(s, r->id, "its state", diag);
 	uint32_t *const whole[] = { &r->scale, &r->min, &r->max, &r->nvns };
@@ -378,8 +388,6 @@ static enum hd_err read_devices(struct hd_jobs *s, const char *text, struct hd_d
 	}
 	return HD_OK;
 }
-
-enum { LEASE_AT = 24 };                           /* first column of it */
 
 static enum hd_err read_lease(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_lease *l, struct hd_diag *diag)
 {

@@ -14,6 +14,7 @@
 #ifndef HD_SERVE_JOBS_H
 #define HD_SERVE_JOBS_H
 
+#include "base/hash.h"
 #include "cluster/dispatch.h"
 
 enum { HD_JOBS_EVENTS = 200000, HD_JOBS_NAME = 64, HD_JOBS_KEY = 64, HD_JOBS_RUN = 512, HD_JOBS_DIGEST = 40 };
@@ -23,6 +24,7 @@ struct hd_jobs_card {
 	uint64_t id;
 	char name[HD_JOBS_NAME + 1], user[HD_JOBS_NAME + 1], key[HD_JOBS_KEY + 1];        /* key "": none */
 	char run[HD_JOBS_RUN], digest[HD_JOBS_DIGEST];                                    /* run: folder */
+	char order[HD_HASH_HEX];                  /* hash of what was asked for with the key; "": nobody noted it */
 };
 
 struct hd_jobs_event { uint64_t number, job; double at_s; int64_t t_ms; const char *kind, *text; };        /* job 0: of the cluster */

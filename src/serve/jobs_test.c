@@ -7,6 +7,7 @@
 
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "serve/db.h"
 #include "serve/store.h"
 #include "tests/check.h"
 
@@ -197,6 +198,35 @@ static void a_key_names_one_job_and_a_name_the_youngest(void **state)
 	hd_jobs_close(jobs);
 }
 
+static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it(void **state)
+{
+	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k", .order = "0123456789abcdef0123456789abcdef" }, got;
+	const struct hd_dispatch_job row = a_row(1);
+	struct hd_db db;
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_card(jobs, &card, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_row(jobs, &row, NULL), HD_OK);
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	hd_jobs_close(jobs);
+	jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_get(jobs, 1, &got, NULL, NULL, NULL), HD_OK);
+	assert_string_equal(got.order, card.order);
+	hd_jobs_close(jobs);
+
+	static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 1, .name = "store", .busy = "busy", .damaged = "", .tables = "" };
+	assert_int_equal(hd_db_open(&db, path, &raw, NULL), HD_OK);
+	assert_int_equal(hd_db_run(&db, "DROP TABLE ordered", NULL), HD_OK);
+	hd_db_close(&db);
+	jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_get(jobs, 1, &got, NULL, NULL, NULL), HD_OK);
+	assert_string_equal(got.order, "");
+	assert_string_equal(got.key, "k");
+	hd_jobs_close(jobs);
+}
+
 struct seen { uint64_t first, last; uint32_t n; };
 
 static enum hd_err count_job(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
@@ -292,6 +322,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_second_scheduler_is_refused_and_foreign_files_stay_as_they_are, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_store_of_another_kind_is_refused_and_stays_as_it_is, fresh, gone),
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
+		cmocka_unit_test_setup_teardown(what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh, gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
 	};

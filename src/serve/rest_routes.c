@@ -113,7 +113,7 @@ const struct hd_rest_route hd_rest_routes[] = {
 		{ "max", HD_REST_INT, MAY, 1, DEVICES, "most devices under an elastic policy (virtual nodes)", NULL },
 		{ "rates", HD_REST_NUMBERS, MAY, 0, 1e12, "steps/s on `scale` devices by type; 0: never there", NULL },
 		{ "user", HD_REST_TEXT, MAY, 0, NAME, "whose it is", NULL },
-		{ "key", HD_REST_TEXT, MAY, 0, NAME, "of this submission: sent again, the same job is answered", NULL }),
+		{ "key", HD_REST_TEXT, MAY, 0, NAME, "of this submission: sent again, the same job is answered; another order with it is refused (409)", NULL }),
 	  LIST({ "id", HD_REST_INT, YES, 0, 0, "its number", NULL }, { "name", HD_REST_TEXT, YES, 0, 0, "its name", NULL },
 		{ "run", HD_REST_TEXT, YES, 0, 0, "its run directory", NULL }, { "state", HD_REST_TEXT, YES, 0, 0, "as of a job", NULL }) },
 	{ "GET", "/v1/jobs/{job}", HD_REST_ASK, "job", false, "one job", LIST(THE_JOB),

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/names.h"
+#include "base/near.h"
 #include "plan/job.h"
 #include "exec/rundir.h"
 #include "serve/daemon_int.h"
@@ -86,6 +88,63 @@ static enum hd_err read_job(const struct hd_json *ask, const char *folder, struc
 	return err ? err : find_files(job, folder, arena, diag);
 }
 
+/* ---- whether it is the same order ---- */
+
+static struct hd_hash hash_of(const struct hd_json *json);
+
+/* A sum over members, so that their order does not matter. */
+static struct hd_hash hash_members(const struct hd_json *object, const char *without)
+{
+	uint64_t sum[2] = { 0, 0 }, half[2];
+
+	for (size_t i = 0; i < hd_json_count(object); i++) {
+		const char *key = hd_json_key(object, i);
+		struct hd_hasher h;
+		if (without && !strcmp(key, without))
+			continue;
+		struct hd_hash value = hash_of(hd_json_item(object, i));
+		hd_hasher_init(&h);
+		hd_hasher_add(&h, value.byte, sizeof value.byte);
+		hd_hasher_add(&h, key, strlen(key));
+		value = hd_hasher_end(&h);
+		memcpy(half, value.byte, sizeof half);
+		sum[0] += half[0];
+		sum[1] += half[1];
+	}
+	return hd_hash(sum, sizeof sum);
+}
+
+static struct hd_hash hash_of(const struct hd_json *json)
+{
+	const char *text = "";
+	double number = 0;
+	bool truth = false;
+	struct hd_hasher h;
+	int64_t whole = 0;
+	uint8_t kind = (uint8_t)hd_json_kind(json);
+
+	if (kind == HD_JSON_OBJECT)
+		return hash_members(json, NULL);
+	kind = kind == HD_JSON_INT ? HD_JSON_REAL : kind;     /* 2 is 2.0 */
+	hd_hasher_init(&h);
+	hd_hasher_add(&h, &kind, 1);
+	if (kind == HD_JSON_TEXT && !hd_json_as_text(json, &text, NULL))
+		hd_hasher_add(&h, text, strlen(text));
+	if (kind == HD_JSON_BOOL && !hd_json_as_bool(json, &truth, NULL))
+		hd_hasher_add(&h, &truth, 1);
+	if (kind == HD_JSON_REAL && !hd_json_as_f64(json, &number, NULL))
+		hd_hasher_add(&h, &number, sizeof number);
+	if (kind == HD_JSON_REAL && !hd_json_as_i64(json, INT64_MIN, INT64_MAX, &whole, NULL) && (double)whole != number)
+		hd_hasher_add(&h, &whole, sizeof whole);
+	for (size_t i = 0; kind == HD_JSON_ARRAY && i < hd_json_count(json); i++) {
+		struct hd_hash item = hash_of(hd_json_item(json, i));
+		hd_hasher_add(&h, item.byte, sizeof item.byte);
+	}
+	return hd_hasher_end(&h);
+}
+
+struct hd_hash daemon_order_hash(const struct hd_json *ask) { return hash_members(ask, "key"); }
+
 /* ---- its row ---- */
 
 static enum hd_err read_number(const struct hd_json *ask, const char *key, double least, double *value, struct hd_diag *diag)
@@ -105,6 +164,16 @@ static enum hd_err read_count(const struct hd_json *ask, const char *key, uint32
 	return err;
 }
 
+static enum hd_err no_type(const struct hd_pools *pools, const char *name, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(name);
+
+	for (uint32_t t = 0; t < pools->ntypes; t++)
+		hd_near_offer(&near, pools->name[t]);
+	return hd_fail(diag, HD_E_INVAL, "rates: there is no type of device \"%.60s\"%s%s%s", name, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
+}
+
 static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json *ask, struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const struct hd_json *rates = hd_json_find(ask, "rates");
@@ -117,7 +186,7 @@ static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json
 		while (t < pools->ntypes && strcmp(pools->name[t], hd_json_key(rates, i)) != 0)
 			t++;
 		if (t == pools->ntypes)
-			return hd_fail(diag, HD_E_INVAL, "rates: there is no type of device \"%.60s\"", hd_json_key(rates, i));
+			return no_type(pools, hd_json_key(rates, i), diag);
 		err = hd_json_as_f64(hd_json_item(rates, i), &row->rate[t].steps_s, diag);
 		if (!err && !(row->rate[t].steps_s >= 0 && isfinite(row->rate[t].steps_s)))
 			err = hd_fail(diag, HD_E_INVAL, "rates: %g steps/s on %s; 0 means never there", row->rate[t].steps_s, pools->name[t]);
@@ -278,6 +347,8 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 		err = read_text(ask, "user", card->user, sizeof card->user, diag);
 	if (!err)
 		err = read_text(ask, "key", card->key, sizeof card->key, diag);
+	if (!err && card->key[0])
+		hd_hash_hex(daemon_order_hash(ask), card->order);
 	if (!err)
 		err = hd_json_get_text(ask, "job", &text, diag);
 	if (!err)
