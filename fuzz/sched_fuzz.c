@@ -1,4 +1,5 @@
-/* Any bytes are refused with a reason, or are a state on which policies without a solver answer within its devices. */
+/* Any bytes are refused with a reason, or are a state on which policies answer within its devices: those without a solver, and of few jobs
+ * those with one. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static void try_policy(const char *name, const struct hd_sched_state *state, struct hd_arena *arena)
 {
-	struct hd_policy_setting set = { 0 };
+	struct hd_policy_setting set = { .lp_iterations = 2000 };
 	struct hd_policy *policy = NULL;
 	struct hd_shares out;
 
@@ -22,6 +23,7 @@ static void try_policy(const char *name, const struct hd_sched_state *state, str
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+	static const char *const solved[] = { "las", "ftf", "makespan", "sum-packed", "cost", "hierarchy-packed", "heddle" };
 	struct hd_arena arena;
 	const struct hd_json *json;
 	struct hd_sched_state state;
@@ -38,6 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		try_policy("fifo", &state, &arena);
 		try_policy("gandiva", &state, &arena);
 	}
+	if (!err && state.njobs <= 8 && hd_policy_has_lp())
+		for (size_t i = 0; i < sizeof solved / sizeof *solved; i++)
+			try_policy(solved[i], &state, &arena);
 	hd_arena_finish(&arena);
 	return 0;
 }

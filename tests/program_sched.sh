@@ -29,7 +29,7 @@ says 'which state?'
 expect 3 heddle sched solve --state none.json --policy fifo
 sed 's/"k80": 2/"k80": -2/' state.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy fifo
-says 'job 1: -2 steps/s on type k80'
+says 'bad.json: .jobs[1].throughput.k80 is -2; it is steps/s'
 printf '{"a": %s, "b": %s}' "$(cat state.json)" "$(cat state.json)" >two.json
 expect 3 heddle sched solve --state two.json --policy fifo
 says 'choose one by its name'
@@ -49,7 +49,7 @@ expect 0 heddle sched solve --state elastic.json --policy wfs-2020
 says '0                4 v100'
 sed 's/"speedup": \[1, 1.5, 2, 2.5\], "v/"speedup": [1, 0, 2, 2.5], "v/' elastic.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy wfs
-says 'job 0: a speed-up of 0 on 2 devices'
+says 'bad.json: .jobs[0].elastic.speedup[1] is 0; it is a speed-up'
 # a job of much noise learns from larger batches, one of little does not: 1 and 3 of 4 devices at least
 cat >goodput.json <<'END'
 {"jobs": [{"id": 0, "steps_remaining": 1000, "throughput": {"v100": 4}, "elastic": {"speedup": [1, 2, 3, 4]},
@@ -67,6 +67,20 @@ says 'is less than the first batch'
 sed 's/"sqr": 10, //' goodput.json >bad.json
 expect 3 heddle sched solve --state bad.json --policy goodput
 says 'sqr'
+# what is written wrongly is never passed over
+while IFS='|' read -r edit sentence; do
+	sed "$edit" state.json >bad.json
+	expect 3 heddle sched solve --state bad.json --policy fifo
+	says "$sentence"
+	expect 3 heddle sched whatif 1 --state bad.json --policy fifo --weight 2
+	says "$sentence"
+done <<'END'
+s/"priority": 1/"prority": 1/|bad.json: .jobs[0].prority is no member that is known here; did you mean priority?
+s/"v100": 4/"V100": 4/|bad.json: .jobs[0].throughput.V100 is of a type that "cluster" does not list; did you mean v100?
+s/"k80": 0.5/"k8": 0.5/|bad.json: .prices_per_hour lacks the price of k80
+s/"v100": 4/"v100": 1e308/|bad.json: .jobs[0].throughput.v100 is 1e+308; it is steps/s from 1e-12 to 1e12
+s/"prices_per_hour"/"entities": {"a": [0], "b": [1]}, "entity_weights": {"a": 2}, "prices_per_hour"/|bad.json: .entity_weights lacks the weight of b
+END
 passed "states, names and refusals"
 
 if heddle sched policies --json | grep -q '"built":false'; then

@@ -34,6 +34,25 @@ enum {
 };
 #define HD_SCHED_NONE UINT32_MAX                  /* no such job, type, entity, kind */
 
+/* What a number may be that comes from outside, so that sums and quotients of them stay numbers:
+ *      id        least   most    words, "a rate of 3e20; it is ..." */
+#define HD_SCHED_RANGES(X) \
+	X(RATE,   1e-12,  1e12,   "steps/s from 1e-12 to 1e12, or 0 where the job cannot run") \
+	X(WEIGHT, 1e-9,   1e9,    "a weight from 1e-9 to 1e9") \
+	X(STEPS,  0,      1e18,   "steps from 0 to 1e18") \
+	X(TIME,   0,      1e15,   "seconds from 0 to 1e15") \
+	X(UNTIL,  -1e15,  1e15,   "seconds from now, -1e15 (passed) to 1e15, or inf for none") \
+	X(MONEY,  0,      1e9,    "money from 0 to 1e9") \
+	X(SPEEDUP, 1e-6,  1e6,    "a speed-up from 1e-6 to 1e6 of what one device does")
+
+enum hd_sched_range {
+#define X(id, least, most, words) HD_SCHED_IN_##id,
+	HD_SCHED_RANGES(X)
+#undef X
+};
+bool hd_sched_in(enum hd_sched_range range, double value);
+const char *hd_sched_range_words(enum hd_sched_range range);
+
 struct hd_sched_type {
 	const char *name;                         /* "v100" */
 	uint32_t n;                               /* devices of it */
@@ -148,8 +167,12 @@ double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const
  * (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step of a job, kind of all entities ("entity_kind"), and
  * "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...] on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true},
  * "goodput" of a job: the members of struct hd_sched_goodput by name; an, bn, ar, br are 0 and g is 1 unless given.
+ * Or one of the reference hierarchical states: "throughputs" and "priority" by id, "cluster", "entities", "entity_weights", "kind", "num_jobs".
  * A file with one state per name is read with `set`; NULL takes the file itself, or its only member.
- * HD_E_INPUT with name and place. */
+ *
+ * Nothing is passed over: a member that is none of these, a type that "cluster" does not list (with 0 where there is none), and in a table of
+ * prices, weights or priorities a name that is not there or one that is missing, are HD_E_INPUT with name, place and what was perhaps meant.
+ * A type that a throughput leaves out has rate 0. */
 HD_MUST_USE enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *file, const char *set, struct hd_arena *arena,
 	struct hd_diag *diag);
 

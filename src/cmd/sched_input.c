@@ -336,7 +336,7 @@ static enum hd_err put_entity(struct hd_cmd *cmd, void *to, char *name, char *we
 
 	if (!entities)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for --entities");
-	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight && (hd_num_f64(weight, 0, 1e9, &w, NULL) || !(w > 0))))
+	if (in->setting.nentities == HD_SCHED_ENTITIES || (weight && (hd_num_f64(weight, 0, 1e9, &w, NULL) || !hd_sched_in(HD_SCHED_IN_WEIGHT, w))))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--entities: %.60s:%.40s: a weight above 0, of at most %d entities", name, weight ? weight : "",
 			HD_SCHED_ENTITIES);
 	for (uint32_t e = 0; e < in->setting.nentities; e++)

@@ -77,15 +77,16 @@ static void bad_rates_are_refused_with_their_place(void **state)
 {
 	static const struct { const char *text, *says; } cases[] = {
 		{ "{}", "t: the whole is empty: no rates of any kind of job" },
-		{ "{\"a\":{\"('M', 1)\":{\"null\":-1}}}", "t: .a.('M', 1).null is -1: a rate is a number of steps per second, 0 or more" },
-		{ "{\"a\":{\"('M', 1)\":{\"null\":\"nan\"}}}", "t: .a.('M', 1).null is nan: a rate is a number of steps per second, 0 or more" },
+		{ "{\"a\":{\"('M', 1)\":{\"null\":-1}}}", "t: .a.('M', 1).null is -1; it is steps/s from 1e-12 to 1e12, or 0 where the job cannot run" },
+		{ "{\"a\":{\"('M', 1)\":{\"null\":\"nan\"}}}", "t: .a.('M', 1).null is nan; it is steps/s from 1e-12 to 1e12, or 0 where the job cannot run" },
+		{ "{\"a\":{\"('M', 1)\":{\"null\":1e308}}}", "t: .a.('M', 1).null is 1e+308; it is steps/s from 1e-12 to 1e12, or 0 where the job cannot run" },
 		{ "{\"a\":{\"('M', 0)\":{\"null\":1}}}", "t: .a: \"('M', 0)\" is no kind of job: write \"('Model (batch size b)', devices)\"" },
 		{ "{\"a\":{\"M\":{\"null\":1}}}", "t: .a: \"M\" is no kind of job: write \"('Model (batch size b)', devices)\"" },
 		{ "{\"a\":{\"('M', 1)\":{\"('N', 1)\":[1,2]}}}", "t: .a.('M', 1): the rates of \"('N', 1)\" alone are not in this file" },
 		{ "{\"a\":{\"('M', 1)\":{\"('M', 1)\":[1]}}}", "t: .a.('M', 1).('M', 1): a pair has two rates, [mine, the other's]" },
 		{ "{\"a\":{\"('M', 1)\":{\"('N', 1)\":[1,2]},\"('N', 1)\":{\"('M', 1)\":[1,2]}}}",
 		  "t: .a.('N', 1).('M', 1): 1 and 2 here, but the other kind's row says 2 and 1" },
-		{ "{\"('M', 1)\":{\"a\":-2}}", "t: .('M', 1).a is -2: a rate is a number of steps per second, 0 or more" },
+		{ "{\"('M', 1)\":{\"a\":-2}}", "t: .('M', 1).a is -2; it is steps/s from 1e-12 to 1e12, or 0 where the job cannot run" },
 	};
 	(void)state;
 
@@ -150,7 +151,7 @@ static void bad_lines_of_traces_are_refused_with_place_and_field(void **state)
 		{ "K\tc\td\t-n\t2\t10\t2\t1\t-1\t5\n", "t:1:10: needs data: 2 is not between 0 and 1" },
 		{ "K\tc\td\t-n\t1\tten\t2\t1\t-1\t5\n", "t:1:12: total steps: \"ten\" is not a number" },
 		{ "K\tc\td\t-n\t1\t10\t0\t1\t-1\t5\n", "t:1:15: scale: 0 is not between 1 and 1048576" },
-		{ "K\tc\td\t-n\t1\t10\t2\t0\t-1\t5\n", "t:1:17: weight: 0 would never run; it is above 0" },
+		{ "K\tc\td\t-n\t1\t10\t2\t0\t-1\t5\n", "t:1:17: weight: 0; it is a weight from 1e-9 to 1e9" },
 		{ "K\tc\td\t-n\t1\t10\t2\t1\t-0.5\t5\n", "t:1:19: SLO is -0.5: a factor above 0, or -1 for none" },
 		{ LINE "K\tc\td\t-n\t1\t10\t2\t1\t-1\t", "t:2:22: arrival: \"\" is not a number" },
 		{ "K\x01\tc\td\t-n\t1\t10\t2\t1\t-1\t5\n", "t:1:1: field 1 holds a control character" },
@@ -234,7 +235,7 @@ static void columns_are_mapped_by_name_and_mistakes_are_named(void **state)
 		{ "", "submit,duration,gpus\nsoon,2,1\n", "t:2:1: submit \"soon\" is no time: write seconds, or YYYY-MM-DD HH:MM:SS" },
 		{ "", "submit,duration,gpus\n2017-02-29,2,1\n", "t:2:1: submit \"2017-02-29\" is no time: write seconds, or YYYY-MM-DD HH:MM:SS" },
 		{ "", "submit,duration,gpus\n1,2\n", "t:2:3: 2 fields, the header has 3" },
-		{ "", "submit,duration,gpus,weight\n1,2,3,0\n", "t:2:7: weight is 0; it is above 0" },
+		{ "", "submit,duration,gpus,weight\n1,2,3,0\n", "t:2:7: weight is 0; it is a weight from 1e-9 to 1e9" },
 		{ "", "", "t:1:1: the table is empty: its first line names the columns" },
 		{ "gpu=x", NULL, "there is no field \"gpu\" (submit, duration, gpus, type, weight, user, deadline); did you mean gpus?" },
 		{ "gpus", NULL, "\"gpus\" maps no column: write FIELD=COLUMN, for example submit=timestamp,gpus=num_gpus" },

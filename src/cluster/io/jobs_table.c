@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/philox.h"
 #include "cluster/io/jobs.h"
+#include "cluster/sched_state.h"
 
 /*        field     key of --map  usual names, in order of preference */
 #define COLUMNS(X)                                                                                          \
@@ -164,6 +165,9 @@ static enum hd_err table_add(struct table *t, const struct cells *c, int type_ce
 		}
 		job->kind = t->how->rates->kind[kind].name;
 		job->steps = job->duration_s * reference_rate(t, kind);
+		if (!hd_sched_in(HD_SCHED_IN_STEPS, job->steps))
+			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s", job->duration_s, reference_rate(t, kind), job->steps,
+				hd_sched_range_words(HD_SCHED_IN_STEPS));
 	} else if (type_cell != NONE && !(job->kind = hd_arena_text(t->jobs.arena, c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	}
@@ -224,8 +228,8 @@ static enum hd_err read_row(struct table *t, const struct cells *c, const int at
 		err = cells_fail(c, (uint32_t)at[GPUS], diag, "gpus is %g: a whole number, at most %d", gpus, HD_JOB_SCALE);
 	if (!err)
 		err = number(c, at[WEIGHT], "weight", 1, &job.weight, diag);
-	if (!err && !(job.weight > 0))
-		err = cells_fail(c, (uint32_t)at[WEIGHT], diag, "weight is %g; it is above 0", job.weight);
+	if (!err && !hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
+		err = cells_fail(c, (uint32_t)at[WEIGHT], diag, "weight is %g; it is %s", job.weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
 	if (!err && at[DEADLINE] != NONE && *c->cell[at[DEADLINE]].text && !(err = cells_when(c, (uint32_t)at[DEADLINE], "deadline", &until, diag)))
 		job.deadline_s = until - job.arrival_s;
 	if (!err && at[USER] != NONE && !(job.user = jobs_text(&t->jobs, c->cell[at[USER]].text, &t->last_user)))

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "cluster/io/jobs.h"
+#include "cluster/sched_state.h"
 
 /* Columns of both forms; -1: the form has none. */
 enum column { KIND, COMMAND, FOLDER, STEPS_ARG, NEEDS_DATA, STEPS, SCALE, WEIGHT, SLO, ARRIVAL, NCOLUMNS };
@@ -50,8 +51,8 @@ static enum hd_err read_line(const struct cells *c, const struct form *form, str
 		err = cells_u32(c, (uint32_t)form->at[SCALE], "scale", 1, HD_JOB_SCALE, &job->scale, diag);
 	if (!err && form->at[WEIGHT] >= 0)
 		err = cells_f64(c, (uint32_t)form->at[WEIGHT], "weight", 0, 1e9, &job->weight, diag);
-	if (!err && !(job->weight > 0))
-		err = cells_fail(c, (uint32_t)form->at[WEIGHT], diag, "weight: 0 would never run; it is above 0");
+	if (!err && !hd_sched_in(HD_SCHED_IN_WEIGHT, job->weight))
+		err = cells_fail(c, (uint32_t)form->at[WEIGHT], diag, "weight: %g; it is %s", job->weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
 	if (!err && form->at[SLO] >= 0)
 		err = cells_f64(c, (uint32_t)form->at[SLO], "SLO", -1, 1e9, &job->slo, diag);
 	if (!err && job->slo <= 0) {

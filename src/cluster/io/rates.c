@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/json_writer.h"
 #include "base/num.h"
+#include "cluster/sched_state.h"
 
 static const char left_out[] = "_unconsolidated";
 
@@ -121,8 +122,8 @@ static enum hd_err read_rate(const struct hd_json *at, double *out, struct hd_di
 
 	if (err)
 		return err;
-	if (!isfinite(*out) || *out < 0)
-		return hd_fail(diag, HD_E_INPUT, "%s is %g: a rate is a number of steps per second, 0 or more", hd_json_path(at, path, sizeof path), *out);
+	if (!hd_sched_in(HD_SCHED_IN_RATE, *out))
+		return hd_fail(diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path), *out, hd_sched_range_words(HD_SCHED_IN_RATE));
 	return HD_OK;
 }
 

@@ -33,12 +33,36 @@ static enum hd_err bad(struct reader *r, const struct hd_json *at, const char *w
 	return hd_fail(r->diag, HD_E_INPUT, "%s %s", hd_json_path(at, path, sizeof path), what);
 }
 
-/* A member that may be missing: then `out` keeps its value. */
-static enum hd_err maybe(const struct hd_json *object, const char *key, double *out, struct hd_diag *diag)
+/* ---- what may stand where ---- */
+
+static const char *const of_state[] = { "jobs", "cluster", "pairs", "prices_per_hour", "entities", "entity_weights", "entity_kind", "kind", NULL };
+static const char *const of_bare_state[] = { "throughputs", "priority", "num_jobs", "cluster", "pairs", "prices_per_hour", "entities", "entity_weights",
+	"entity_kind", "kind", NULL };
+static const char *const of_job[] = { "id", "job_type", "scale_factor", "priority", "steps_remaining", "time_since_start", "throughput", "deadline_s",
+	"usd_per_step", "elastic", "goodput", NULL };
+static const char *const of_elastic[] = { "min", "speedup", "virtual_nodes", "resize_s", "mixed", NULL };
+static const char *const of_goodput[] = { "ac", "bc", "an", "bn", "ar", "br", "g", "var", "sqr", "batch", "most_batch", "most_local", "node", NULL };
+static const char *const of_pair[] = { "a", "b", "throughput", NULL };
+
+static enum hd_err number(struct reader *r, const struct hd_json *at, enum hd_sched_range range, double *out)
+{
+	char path[200];
+	double v = 0;
+	enum hd_err err = hd_json_as_f64(at, &v, r->diag);
+
+	if (!err && !hd_sched_in(range, v))
+		return hd_fail(r->diag, HD_E_INPUT, "%s is %g; it is %s", hd_json_path(at, path, sizeof path), v, hd_sched_range_words(range));
+	if (!err)
+		*out = v;
+	return err;
+}
+
+/* A member that may be missing, or null: then `out` keeps its value. */
+static enum hd_err maybe(struct reader *r, const struct hd_json *object, const char *key, enum hd_sched_range range, double *out)
 {
 	const struct hd_json *at = hd_json_find(object, key);
 
-	return at && hd_json_kind(at) != HD_JSON_NULL ? hd_json_as_f64(at, out, diag) : HD_OK;
+	return at && hd_json_kind(at) != HD_JSON_NULL ? number(r, at, range, out) : HD_OK;
 }
 
 static uint32_t type_of(const struct reader *r, const char *name)
@@ -49,15 +73,55 @@ static uint32_t type_of(const struct reader *r, const char *name)
 	return HD_SCHED_NONE;
 }
 
+static enum hd_err no_type(struct reader *r, const struct hd_json *at, const char *name)
+{
+	struct hd_near near = hd_near_to(name);
+	char path[200];
+
+	for (uint32_t j = 0; j < r->state->ntypes; j++)
+		hd_near_offer(&near, r->types[j].name);
+	return hd_fail(r->diag, HD_E_INPUT, "%s is of a type that \"cluster\" does not list%s%s%s", hd_json_path(at, path, sizeof path),
+		near.best ? "; did you mean " : ": add it there, with 0 if there are none", near.best ? near.best : "", near.best ? "?" : "");
+}
+
+/* Of a table by name: a row that must be there, as the table is. */
+static enum hd_err row_of(struct reader *r, const struct hd_json *table, const char *name, const char *what, enum hd_sched_range range, double *out)
+{
+	const struct hd_json *at = hd_json_find(table, name);
+	char path[200];
+
+	return at ? number(r, at, range, out) : hd_fail(r->diag, HD_E_INPUT, "%s lacks %s %.60s: give every one, or leave the table out",
+		hd_json_path(table, path, sizeof path), what, name);
+}
+
+/* Of the same table: rows of what is not in `all` (names are its keys). */
+static enum hd_err no_other(struct reader *r, const struct hd_json *table, const struct hd_json *all)
+{
+	char path[200];
+
+	for (size_t k = 0; k < hd_json_count(table); k++) {
+		struct hd_near near = hd_near_to(hd_json_key(table, k));
+		if (hd_json_find(all, near.word))
+			continue;
+		for (size_t i = 0; i < hd_json_count(all); i++)
+			hd_near_offer(&near, hd_json_key(all, i));
+		return hd_fail(r->diag, HD_E_INPUT, "%s is of nothing that the state has%s%s%s", hd_json_path(hd_json_item(table, k), path, sizeof path),
+			near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
+	}
+	return HD_OK;
+}
+
 static enum hd_err read_types(struct reader *r, const struct hd_json *root)
 {
 	const struct hd_json *cluster, *prices = hd_json_find(root, "prices_per_hour");
 	enum hd_err err = hd_json_get(root, "cluster", HD_JSON_OBJECT, &cluster, r->diag);
 
+	if (!err && (hd_json_count(cluster) == 0 || hd_json_count(cluster) > HD_SCHED_TYPES))
+		err = bad(r, cluster, "has none or more than 64 types of devices");
+	if (!err && prices)
+		err = hd_json_as(prices, HD_JSON_OBJECT, r->diag);
 	if (err)
 		return err;
-	if (hd_json_count(cluster) > HD_SCHED_TYPES)
-		return bad(r, cluster, "has more than 64 types of devices");
 	r->state->ntypes = (uint32_t)hd_json_count(cluster);
 	r->types = take(r, r->state->ntypes, sizeof *r->types, &err);
 	for (uint32_t j = 0; !err && j < r->state->ntypes; j++) {
@@ -66,20 +130,18 @@ static enum hd_err read_types(struct reader *r, const struct hd_json *root)
 		err = hd_json_as_i64(hd_json_item(cluster, j), 0, HD_SCHED_DEVICES, &n, r->diag);
 		r->types[j].n = (uint32_t)n;
 		if (!err && prices)
-			err = maybe(prices, r->types[j].name, &r->types[j].price_usd_h, r->diag);
+			err = row_of(r, prices, r->types[j].name, "the price of", HD_SCHED_IN_MONEY, &r->types[j].price_usd_h);
 	}
-	return err;
+	return err || !prices ? err : no_other(r, prices, cluster);
 }
 
-/* Types that the cluster does not have are passed over: a table of speeds may know more. */
 static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double *rate)
 {
 	enum hd_err err = hd_json_as(at, HD_JSON_OBJECT, r->diag);
 
 	for (uint32_t k = 0; !err && k < hd_json_count(at); k++) {
 		uint32_t j = type_of(r, hd_json_key(at, k));
-		if (j != HD_SCHED_NONE)
-			err = hd_json_as_f64(hd_json_item(at, k), &rate[j], r->diag);
+		err = j == HD_SCHED_NONE ? no_type(r, hd_json_item(at, k), hd_json_key(at, k)) : number(r, hd_json_item(at, k), HD_SCHED_IN_RATE, &rate[j]);
 	}
 	return err;
 }
@@ -87,7 +149,9 @@ static enum hd_err read_rates(struct reader *r, const struct hd_json *at, double
 static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
 	const struct hd_json *curve;
-	enum hd_err err = hd_json_get(at, "speedup", HD_JSON_ARRAY, &curve, r->diag);
+	enum hd_err err = hd_json_only(at, of_elastic, r->diag);
+	if (!err)
+		err = hd_json_get(at, "speedup", HD_JSON_ARRAY, &curve, r->diag);
 	struct hd_sched_elastic *e = take(r, 1, sizeof *e, &err);
 	double *speedup = take(r, err ? 1 : hd_json_count(curve) + 1, sizeof *speedup, &err);
 	int64_t min = 1, nvns = HD_SCHED_DEVICES;
@@ -95,7 +159,7 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, stru
 	if (!err && (hd_json_count(curve) == 0 || hd_json_count(curve) > HD_SCHED_DEVICES))
 		err = bad(r, curve, "is no list of speed-ups on 1, 2, ... devices");
 	for (uint32_t k = 0; !err && k < hd_json_count(curve); k++)
-		err = hd_json_as_f64(hd_json_item(curve, k), &speedup[k + 1], r->diag);
+		err = number(r, hd_json_item(curve, k), HD_SCHED_IN_SPEEDUP, &speedup[k + 1]);
 	if (!err && hd_json_find(at, "min"))
 		err = hd_json_get_i64(at, "min", 1, HD_SCHED_DEVICES, &min, r->diag);
 	if (!err && hd_json_find(at, "virtual_nodes"))
@@ -106,12 +170,12 @@ static enum hd_err read_elastic(struct reader *r, const struct hd_json *at, stru
 	if (hd_json_find(at, "mixed"))
 		err = hd_json_get_bool(at, "mixed", &e->mixed, r->diag);
 	job->elastic = e;
-	return err ? err : maybe(at, "resize_s", &e->resize_s, r->diag);
+	return err ? err : maybe(r, at, "resize_s", HD_SCHED_IN_TIME, &e->resize_s);
 }
 
 static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
-	enum hd_err err = hd_json_as(at, HD_JSON_OBJECT, r->diag);
+	enum hd_err err = hd_json_only(at, of_goodput, r->diag);
 	struct hd_sched_goodput *m = take(r, 1, sizeof *m, &err);
 	const struct { const char *key; size_t offset; double lo, hi; bool must; } numbers[] = {
 		{ "ac", offsetof(struct hd_sched_goodput, ac), 0, 1e9, true }, { "bc", offsetof(struct hd_sched_goodput, bc), 1e-12, 1e9, true },
@@ -130,7 +194,8 @@ static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, stru
 	m->g = 1;
 	for (size_t i = 0; !err && i < sizeof numbers / sizeof *numbers; i++) {
 		double *to = (double *)((char *)m + numbers[i].offset);
-		err = numbers[i].must ? hd_json_get_f64(at, numbers[i].key, to, r->diag) : maybe(at, numbers[i].key, to, r->diag);
+		if (numbers[i].must || hd_json_find(at, numbers[i].key))
+			err = hd_json_get_f64(at, numbers[i].key, to, r->diag);
 		if (!err && !(*to >= numbers[i].lo && *to <= numbers[i].hi))
 			err = bad(r, hd_json_find(at, numbers[i].key), "is out of range (docs/scheduling.md)");
 	}
@@ -148,10 +213,14 @@ static enum hd_err read_goodput(struct reader *r, const struct hd_json *at, stru
 
 static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct hd_sched_job *job)
 {
-	const struct hd_json *rates, *kind = hd_json_find(at, "job_type"), *elastic = hd_json_find(at, "elastic");
+	const struct hd_json *rates = NULL, *kind = hd_json_find(at, "job_type"), *elastic = hd_json_find(at, "elastic");
 	const struct hd_json *goodput = hd_json_find(at, "goodput");
-	enum hd_err err = HD_OK;
+	enum hd_err err = hd_json_only(at, of_job, r->diag);
 	double *rate = take(r, r->state->ntypes, sizeof *rate, &err);
+	const struct { const char *key; enum hd_sched_range range; double *to; } numbers[] = {
+		{ "priority", HD_SCHED_IN_WEIGHT, &job->weight }, { "time_since_start", HD_SCHED_IN_TIME, &job->age_s },
+		{ "deadline_s", HD_SCHED_IN_UNTIL, &job->deadline_s }, { "usd_per_step", HD_SCHED_IN_MONEY, &job->usd_per_step },
+	};
 	int64_t scale = 1;
 
 	*job = (struct hd_sched_job){ .kind = "", .ikind = HD_SCHED_NONE, .weight = 1, .deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = rate };
@@ -161,16 +230,12 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *at, struct h
 		err = hd_json_as_text(kind, &job->kind, r->diag);
 	if (!err && hd_json_find(at, "scale_factor"))
 		err = hd_json_get_i64(at, "scale_factor", 1, HD_SCHED_DEVICES, &scale, r->diag);
-	if (!err)
-		err = maybe(at, "priority", &job->weight, r->diag);
+	for (size_t i = 0; !err && i < sizeof numbers / sizeof *numbers; i++)
+		err = maybe(r, at, numbers[i].key, numbers[i].range, numbers[i].to);
 	if (!err)
 		err = hd_json_get_f64(at, "steps_remaining", &job->steps_left, r->diag);
 	if (!err)
-		err = maybe(at, "time_since_start", &job->age_s, r->diag);
-	if (!err)
-		err = maybe(at, "deadline_s", &job->deadline_s, r->diag);
-	if (!err)
-		err = maybe(at, "usd_per_step", &job->usd_per_step, r->diag);
+		err = number(r, hd_json_find(at, "steps_remaining"), HD_SCHED_IN_STEPS, &job->steps_left);
 	if (!err)
 		err = hd_json_get(at, "throughput", HD_JSON_OBJECT, &rates, r->diag);
 	job->scale = (uint32_t)scale;
@@ -200,11 +265,18 @@ static enum hd_err read_jobs(struct reader *r, const struct hd_json *root)
 /* The format of hierarchical_states.json: throughputs and priority by id, one step left and no age. */
 static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates, const struct hd_json *root)
 {
-	const struct hd_json *weights = hd_json_find(root, "priority");
+	const struct hd_json *weights = hd_json_find(root, "priority"), *count = hd_json_find(root, "num_jobs");
+	int64_t n = 0;
 	enum hd_err err = hd_json_as(rates, HD_JSON_OBJECT, r->diag);
 
 	if (!err && hd_json_count(rates) > HD_SCHED_JOBS)
 		err = bad(r, rates, "has more jobs than a state may hold");
+	if (!err && count)
+		err = hd_json_as_i64(count, (int64_t)hd_json_count(rates), (int64_t)hd_json_count(rates), &n, r->diag);
+	if (!err && weights)
+		err = hd_json_as(weights, HD_JSON_OBJECT, r->diag);
+	if (!err && weights)
+		err = no_other(r, weights, rates);
 	if (err)
 		return err;
 	r->state->njobs = (uint32_t)hd_json_count(rates);
@@ -219,7 +291,7 @@ static enum hd_err read_bare_jobs(struct reader *r, const struct hd_json *rates,
 		if (!err)
 			err = read_rates(r, hd_json_item(rates, i), rate);
 		if (!err && weights)
-			err = maybe(weights, hd_json_key(rates, i), &job->weight, r->diag);
+			err = row_of(r, weights, hd_json_key(rates, i), "the priority of job", HD_SCHED_IN_WEIGHT, &job->weight);
 	}
 	return err;
 }
@@ -239,8 +311,10 @@ static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct 
 {
 	const struct hd_json *rates;
 	uint64_t a = 0, b = 0;
-	enum hd_err err = hd_json_get_u64(at, "a", UINT64_MAX, &a, r->diag);
+	enum hd_err err = hd_json_only(at, of_pair, r->diag);
 
+	if (!err)
+		err = hd_json_get_u64(at, "a", UINT64_MAX, &a, r->diag);
 	if (!err)
 		err = hd_json_get_u64(at, "b", UINT64_MAX, &b, r->diag);
 	if (!err)
@@ -258,12 +332,12 @@ static enum hd_err read_pair(struct reader *r, const struct hd_json *at, struct 
 		const struct hd_json *two = hd_json_item(rates, k);
 		uint32_t j = type_of(r, hd_json_key(rates, k));
 		if (j == HD_SCHED_NONE)
-			continue;
+			return no_type(r, two, hd_json_key(rates, k));
 		if (hd_json_kind(two) != HD_JSON_ARRAY || hd_json_count(two) != 2)
 			return bad(r, two, "is not the speeds of two jobs");
-		err = hd_json_as_f64(hd_json_item(two, 0), &first[j], r->diag);
+		err = number(r, hd_json_item(two, 0), HD_SCHED_IN_RATE, &first[j]);
 		if (!err)
-			err = hd_json_as_f64(hd_json_item(two, 1), &second[j], r->diag);
+			err = number(r, hd_json_item(two, 1), HD_SCHED_IN_RATE, &second[j]);
 	}
 	if (!err && r->jobs[pair->a].scale != r->jobs[pair->b].scale)
 		err = bad(r, at, "pairs jobs of different scale");
@@ -321,6 +395,12 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
 	enum hd_entity_kind kind = HD_ENTITY_FAIRNESS;
 	enum hd_err err = entities ? hd_json_as(entities, HD_JSON_OBJECT, r->diag) : HD_OK;
 
+	if (!err && weights)
+		err = hd_json_as(weights, HD_JSON_OBJECT, r->diag);
+	if (!err && !entities && (weights || hd_json_find(root, "entity_kind")))
+		err = hd_json_get(root, "entities", HD_JSON_OBJECT, &entities, r->diag);
+	if (!err && weights)
+		err = no_other(r, weights, entities);
 	if (err || !entities)
 		return err;
 	if (hd_json_count(entities) > HD_SCHED_ENTITIES)
@@ -331,7 +411,7 @@ static enum hd_err read_entities(struct reader *r, const struct hd_json *root)
 	for (uint32_t k = 0; !err && k < r->state->nentities; k++) {
 		r->entities[k] = (struct hd_sched_entity){ hd_json_key(entities, k), 1, kind };
 		if (weights)
-			err = maybe(weights, r->entities[k].name, &r->entities[k].weight, r->diag);
+			err = row_of(r, weights, r->entities[k].name, "the weight of", HD_SCHED_IN_WEIGHT, &r->entities[k].weight);
 		if (!err)
 			err = read_members(r, hd_json_item(entities, k), k);
 	}
@@ -345,8 +425,9 @@ static enum hd_err find_set(const struct hd_json *file, const char *set, const s
 
 	*root = file;
 	hd_json_path(file, name, sizeof name);
-	if (!set && (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT))
-		return HD_OK;
+	for (size_t i = 0; !set && i < hd_json_count(file); i++)         /* a state has lists; whatever holds states has none */
+		if (hd_json_find(file, "cluster") || hd_json_kind(file) != HD_JSON_OBJECT || hd_json_kind(hd_json_item(file, i)) != HD_JSON_OBJECT)
+			return HD_OK;
 	if (!set && hd_json_count(file) == 1) {
 		*root = hd_json_item(file, 0);
 		return HD_OK;
@@ -368,16 +449,19 @@ enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *fi
 {
 	struct reader r = { .state = state, .arena = arena, .diag = diag };
 	const struct hd_json *root = NULL, *bare;
+	struct hd_diag why = { "" };
+	char path[200];
 	enum hd_err err = find_set(file, set, &root, diag);
 
 	*state = (struct hd_sched_state){ 0 };
-	if (!err)
-		err = hd_json_as(root, HD_JSON_OBJECT, diag);
+	if (err)
+		return err;
+	bare = hd_json_find(root, "throughputs");
+	err = hd_json_only(root, bare ? of_bare_state : of_state, diag);
 	if (!err)
 		err = read_types(&r, root);
 	if (err)
 		return err;
-	bare = hd_json_find(root, "throughputs");
 	err = bare ? read_bare_jobs(&r, bare, root) : read_jobs(&r, root);
 	if (!err)
 		err = read_pairs(&r, root);
@@ -389,6 +473,6 @@ enum hd_err hd_sched_read(struct hd_sched_state *state, const struct hd_json *fi
 	state->jobs = r.jobs;
 	state->pairs = r.pairs;
 	state->entities = r.entities;
-	err = hd_sched_order(state, arena, diag);
-	return err == HD_E_INVAL ? HD_E_INPUT : err;
+	err = hd_sched_order(state, arena, &why);
+	return err ? hd_fail(diag, err == HD_E_INVAL ? HD_E_INPUT : err, "%s: %s", hd_json_path(root, path, sizeof path), why.text) : HD_OK;
 }

@@ -26,6 +26,19 @@ static int by_jobs(const void *a, const void *b)
 	return x->a != y->a ? (x->a < y->a ? -1 : 1) : x->b != y->b ? (x->b < y->b ? -1 : 1) : 0;
 }
 
+static const struct { double least, most; const char *words; } ranges[] = {
+#define X(id, least, most, words) { least, most, words },
+	HD_SCHED_RANGES(X)
+#undef X
+};
+
+const char *hd_sched_range_words(enum hd_sched_range range) { return ranges[range].words; }
+
+bool hd_sched_in(enum hd_sched_range range, double v)
+{
+	return (v >= ranges[range].least && v <= ranges[range].most) || (range == HD_SCHED_IN_RATE && v == 0) || (range == HD_SCHED_IN_UNTIL && v == INFINITY);
+}
+
 static bool good(double v, bool zero) { return isfinite(v) && (zero ? v >= 0 : v > 0); }
 
 static enum hd_err check_types(const struct hd_sched_state *s, struct hd_diag *diag)

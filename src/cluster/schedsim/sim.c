@@ -164,9 +164,14 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 		return hd_fail(sim->diag, HD_E_INPUT, "job %llu is \"%.80s\" on %u devices, which the rates do not know", (unsigned long long)job->id,
 			job->listed.kind, job->listed.scale);
 	for (uint32_t t = 0; t < set->ntypes; t++)
-		job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1;
+		if (!hd_sched_in(HD_SCHED_IN_RATE, job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1))
+			return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps/s on type %s; it is %s", (unsigned long long)job->id, job->rate[t],
+				set->types[t].name, hd_sched_range_words(HD_SCHED_IN_RATE));
 	if (sim->estimator)
 		hd_estimator_came(sim->estimator, job->ikind);
+	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job->listed.weight) || !hd_sched_in(HD_SCHED_IN_STEPS, job->listed.steps))
+		return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps and a weight of %g; these are %s and %s", (unsigned long long)job->id,
+			job->listed.steps, job->listed.weight, hd_sched_range_words(HD_SCHED_IN_STEPS), hd_sched_range_words(HD_SCHED_IN_WEIGHT));
 	return HD_OK;
 }
 
