@@ -1,5 +1,5 @@
 #!/bin/bash
-# A coordinator that dies when it matters: whoever follows it goes on with what was decided, and says how it ended.
+# Coordinators and workers that die when it matters: whoever follows goes on with what was decided, and says how it ended.
 . "$(dirname "$0")/program.sh"
 HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 77; }
 cat >endless.yaml <<END
@@ -11,7 +11,7 @@ optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 10000000 steps, keep: 2}
 eval: {every: 0}
 END
-pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2; }
+pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2; }                 # of workers
 saved() { ls "$1/ckpt" | tail -n 1 | cut -d- -f2; }
 
 # Its fourth record is that of the stop; nobody has heard of it when it dies. The worker waits for another coordinator for 10 s.
@@ -25,6 +25,35 @@ same $status 137 "exit code of a coordinator that dies as it is told to stop"
 expect 75 heddle serve --job halt -q
 [ "$(saved halt)" ] || failed "a stopped run has no checkpoint"
 passed "a run that was told to stop is no success when another coordinator ends it"
+
+# ---- workers that fail alike ----
+
+rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'; }
+rows 0 >rows.csv
+cat >csv.yaml <<END
+job: {name: csv, seed: 3, steps: 10000000}
+model: {use: "builtin:mlp", args: {input: [3], hidden: [16], classes: 3}}
+data: {kind: csv, path: rows.csv}
+batch: {global: 24, virtual_nodes: 4}
+eval: {every: 0}
+END
+"$HEDDLE_BIN" run csv.yaml --out alike --workers 2 --devices 1 -q 2>log &
+run=$!
+reach alike 3
+rows 1 >other.csv && mv other.csv rows.csv
+# one of two: those that should take its place are refused one after the other, and the run goes on
+kill -9 "$(pids alike | tail -n 1)"
+await grep -qs '"kind":"failing"' alike/events.ndjson || failed "nobody says that workers fail: $(tail -n 3 alike/events.ndjson)"
+same "$(heddle status alike --json | grep -o '"members":[0-9]*')" '"members":1' "members of a run that goes on"
+reach alike $(($(step alike) + 3))
+# the other one: nobody is left, and nobody who could begin
+kill -9 "$(pids alike | head -n 1)"
+status=0
+wait $run || status=$?
+same $status "$(grep -o 'exit code [0-9]*' log | tail -n 1 | grep -o '[0-9]*$')" "exit code of a run and of the workers that it could not start"
+grep -q "workers in a row ended with exit code $status before they took part; alike/log/hand-[0-9]*.log ends with: .*rows.csv" log || failed "who looks is not told why: $(cat log)"
+same "$(grep -c '"kind":"failing"' alike/events.ndjson)" 2 "rows of failures in events.ndjson"
+passed "a run whose new workers are all refused says why, and ends as they do when nobody is left"
 
 # ---- under a scheduler ----
 

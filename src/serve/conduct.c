@@ -7,71 +7,9 @@
 #include "sys/failpoint.h"
 #include "wire/patience.h"
 
-enum { OTHERS = 32, BAD_STARTS = 6 };
+enum { OTHERS = 32 };
 #define LAST_NS INT64_C(300000000)
 #define GRACE_NS INT64_C(3000000000)
-
-/* One that was to come will not. Before there is a machine nobody else counts the missing ones; it asks for others itself. */
-static void unspawned(struct conduct *c)
-{
-	if (c->machine)
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
-	else
-		c->to_start++;
-}
-
-/* Nobody ever joined, and those who were started end at once with a reason of their own: so would all others. */
-static bool is_hopeless(const struct conduct *c) { return !c->machine && c->crew.bad_starts >= BAD_STARTS; }
-
-static void give_up(struct conduct *c, uint32_t number, int code)
-{
-	struct hd_diag diag = { "" };
-	enum hd_err err = hd_err_of_exit(code);
-
-	bool for_all = err == HD_E_INVAL || err == HD_E_INPUT || err == HD_E_INTEGRITY || err == HD_E_REFUSED;
-
-	if (!is_hopeless(c) || !for_all)
-		return;
-	err = hd_fail(&diag, err, "workers end before they join, %u in a row, the last with exit code %d: %s/log/hand-%u.log says why", c->crew.bad_starts,
-		code, c->spec->dir->path, number);
-	conduct_fail(c, err, &diag);
-}
-
-static void look_at_crew(struct conduct *c)
-{
-	struct hd_co_worker_status w[HD_MAX_WORKERS];
-	uint32_t number;
-	int pid, code;
-
-	while (hd_crew_ended(&c->crew, &number, &pid, &code)) {
-		char text[80];
-		uint32_t worker = HD_NOBODY, n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
-		for (uint32_t i = 0; i < n; i++)
-			if (conduct_pid(&w[i]) == pid)
-				worker = w[i].worker;
-		snprintf(text, sizeof text, "process %d ended with exit code %d", pid, code);
-		conduct_note(c, "process_ended", worker, text);
-		if (worker != HD_NOBODY)
-			conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = HD_EXITED });
-		else
-			unspawned(c);
-		if (worker == HD_NOBODY)
-			give_up(c, number, code);
-	}
-	while (c->to_start && !c->over) {
-		struct hd_diag diag = { "" };
-		enum hd_err err = hd_crew_start(&c->crew, NULL, &diag);
-		if (err == HD_E_AGAIN)
-			break;
-		c->to_start--;
-		if (err) {
-			conduct_note(c, "unspawned", HD_NOBODY, diag.text);
-			unspawned(c);
-			if (is_hopeless(c))
-				conduct_fail(c, err, &diag);
-		}
-	}
-}
 
 static void look_at_wish(struct conduct *c)
 {
@@ -117,7 +55,7 @@ static void conduct(struct conduct *c)
 		if (hd_clock_now_ns(c->spec->clock) < next)
 			continue;
 		hd_failpoint_look();
-		look_at_crew(c);
+		conduct_look_at_crew(c);
 		look_at_wish(c);
 		conduct_look_for_a_beginning(c, hd_clock_now_ns(c->spec->clock) - began);
 		hd_control_tick(&c->control, hd_clock_now_ns(c->spec->clock));

@@ -12,7 +12,8 @@
  *    by such an address is remote: it asks which job this is, and joins a run that has begun.
  * 5. The kernels of the job are those of the first worker that joined; they are in the store.
  *
- * 6. Workers of its own that end before anybody joined, several in a row and by themselves, end the run with their exit code.
+ * 6. Of workers of its own that end with the same error before they took part, HD_CREW_ALIKE in a row, an event has what the last one said; if
+ *    nobody else is there, the run ends with their exit code.
  *
  * Threads: one; returns when the job is over. */
 #ifndef HD_SERVE_CONDUCT_H

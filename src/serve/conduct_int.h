@@ -1,6 +1,7 @@
 /* conduct_int.h -- the inside of a run's coordinator; conduct.h says what it promises.
  *
- *	conduct.c        its life: crew, turns of the loop, how it ended
+ *	conduct.c        its life: turns of the loop, how it ended
+ *	conduct_crew.c   the workers of its own machine
  *	conduct_act.c    what the machine orders, carried out; what the run's folder is told
  *	conduct_wire.c   what workers say, and the links
  *	conduct_ask.c    what users ask
@@ -57,6 +58,9 @@ void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const ch
 void conduct_feed(struct conduct *c, const struct hd_co_event *event);                   /* to the machine, and does what it orders */
 /* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
 int conduct_pid(const struct hd_co_worker_status *w);
+
+/* conduct_crew.c */
+void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
 
 /* conduct_wire.c */
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);

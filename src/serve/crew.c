@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { HD_CREW_FIRST_NS = 100000000 };
+enum { HD_CREW_FIRST_NS = 100000000, HD_CREW_UNSTARTED = -1 };
 #define HD_CREW_LONGEST_NS INT64_C(5000000000)
 
 void hd_crew_init(struct hd_crew *crew, const struct hd_crew_spec *spec) { *crew = (struct hd_crew){ .spec = *spec }; }
@@ -26,13 +26,30 @@ static void bad_start(struct hd_crew *crew)
 	crew->ready_ns = hd_clock_now_ns(crew->spec.clock) + (wait < HD_CREW_LONGEST_NS ? wait : HD_CREW_LONGEST_NS);
 }
 
-/* What ran for a while and then ended is no bad start, and forgives those before. */
-static void judge(struct hd_crew *crew, const struct hd_hand *hand)
+static bool count_alike(struct hd_crew *crew, int code)
 {
-	if (hd_clock_now_ns(crew->spec.clock) - hand->began_ns >= HD_CREW_SHORT_NS)
-		crew->bad_starts = 0;
-	else
+	crew->nalike = code == crew->alike_code ? crew->nalike + 1 : 1;
+	crew->alike_code = code;
+	return crew->nalike >= HD_CREW_ALIKE;
+}
+
+/* Whoever is told to go goes without fault. */
+static bool is_error(int code) { return code && code != hd_err_exit(HD_E_PREEMPTED) && code != hd_err_exit(HD_E_INTERRUPT); }
+
+/* What ran for a while and then ended is no bad start, and forgives those before. */
+bool hd_crew_judge(struct hd_crew *crew, const struct hd_hand_end *end, bool did_something)
+{
+	bool failed = !did_something && is_error(end->code);
+
+	if (failed || end->lived_ns < HD_CREW_SHORT_NS)
 		bad_start(crew);
+	else
+		crew->bad_starts = 0;
+	if (did_something)
+		crew->nalike = 0;
+	if (!failed)
+		return false;
+	return count_alike(crew, end->code);
 }
 
 enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag *diag)
@@ -46,7 +63,7 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 	int64_t now = hd_clock_now_ns(crew->spec.clock);
 	if (now < crew->ready_ns)
 		return HD_E_AGAIN;
-	*hand = (struct hd_hand){ .number = crew->next++, .began_ns = now };
+	*hand = (struct hd_hand){ .number = crew->next++, .began_ns = now, .mark = crew->mark };
 	snprintf(path, sizeof path, "%s/log", crew->spec.dir);
 	enum hd_err err = hd_fs_mkdirs(crew->spec.fs, path, diag);
 	snprintf(path, sizeof path, "%s/log/hand-%u.log", crew->spec.dir, hand->number);
@@ -60,6 +77,7 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 	if (err) {
 		hand->proc = (struct hd_proc){ 0 };
 		bad_start(crew);
+		(void)count_alike(crew, HD_CREW_UNSTARTED);
 		return err;
 	}
 	crew->n++;
@@ -68,16 +86,14 @@ enum hd_err hd_crew_start(struct hd_crew *crew, uint32_t *number, struct hd_diag
 	return HD_OK;
 }
 
-bool hd_crew_ended(struct hd_crew *crew, uint32_t *number, int *pid, int *code)
+bool hd_crew_ended(struct hd_crew *crew, struct hd_hand_end *end)
 {
 	for (size_t i = 0; i < HD_CREW_HANDS; i++) {
 		struct hd_hand *hand = &crew->hand[i];
-		int ours = hand->proc.pid;
-		if (!hand->proc.host || hd_proc_wait(&hand->proc, 0, code, NULL) != HD_OK)
+		*end = (struct hd_hand_end){ .number = hand->number, .pid = hand->proc.pid, .mark = hand->mark };
+		if (!hand->proc.host || hd_proc_wait(&hand->proc, 0, &end->code, NULL) != HD_OK)
 			continue;
-		*number = hand->number;
-		*pid = ours;
-		judge(crew, hand);
+		end->lived_ns = hd_clock_now_ns(crew->spec.clock) - hand->began_ns;
 		hand->proc = (struct hd_proc){ 0 };
 		crew->n--;
 		return true;
