@@ -21,12 +21,26 @@ struct post {
 	struct hd_network net;
 	struct hd_host host;
 	struct hd_proc coordinator;       /* one that this worker started; reaped at the next */
+	uint32_t nfailed;                 /* of those, in a row with the same exit code */
+	int failed_code;
 };
+
+enum { HD_WORKER_TRIES = 5 };             /* coordinators that fail alike before it is told, once */
 
 static enum hd_err wish(void *user)
 {
 	(void)user;
 	return hd_wish_err(hd_signal_wish());
+}
+
+/* Another one that holds the run is no failure: it is found at the next call. What fails alike again and again nobody else would tell. */
+static void judge_coordinator(struct post *p, int code)
+{
+	p->nfailed = !code || code == hd_err_exit(HD_E_AGAIN) ? 0 : code == p->failed_code ? p->nfailed + 1 : 1;
+	p->failed_code = code;
+	if (p->nfailed == HD_WORKER_TRIES)
+		fprintf(stderr, "heddle: %u coordinators in a row, which this worker started, ended with exit code %d: %s/log/coordinator.log says "
+			"why; it goes on trying\n", p->nfailed, code, p->dir);
 }
 
 /* What it says goes into a log of the run's folder; it outlives this worker. */
@@ -46,6 +60,8 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 
 	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
 		return HD_OK;             /* it is still trying */
+	if (p->coordinator.host)
+		judge_coordinator(p, code);
 	p->coordinator = (struct hd_proc){ 0 };
 	if (p->cmd->args.has[HD_OPT_DEVICES]) {
 		argv[n++] = "--devices";

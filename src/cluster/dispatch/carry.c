@@ -234,6 +234,21 @@ static double again_s(const struct device *v)
 	return v->leaving ? AGAIN_S : fmin(WORKER_LAST_S, WORKER_FIRST_S * (double)(1u << (v->starts < 8 ? v->starts : 8)));
 }
 
+/* Others of the run take part, so it goes on; who looks is told once. */
+static enum hd_err tell_failing(struct hd_dispatch *d, const struct live *j, uint32_t device)
+{
+	const struct device *v = &d->device[device];
+	char name[200], last[48] = "";
+
+	if (!j->n_seen || v->starts != WORKER_STARTS)
+		return HD_OK;
+	if (v->code >= 0)
+		snprintf(last, sizeof last, ", the last with exit code %d", v->code);
+	names_of(d, &device, 1, name);
+	return dispatch_note(d, j->row.id, "failing", "%u workers in a row ended on %.80s before they took part%s: log/%.80s.log in the folder of its run "
+		"says why", v->starts, name, last, name);
+}
+
 static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
@@ -245,11 +260,13 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 			continue;
 		v->asked_s = d->now_s;
 		if (comes) {                      /* it counts as there until somebody says that it is not */
+			err = tell_failing(d, j, j->lease.device[i]);
 			v->starts++;
 			v->there = true;
 			v->whose = j->row.id;
 		}
-		err = order(d, j, goes ? HD_DISPATCH_DO_LEAVE : HD_DISPATCH_DO_WORKER, j->lease.device[i], 0, diag);
+		if (!err)
+			err = order(d, j, goes ? HD_DISPATCH_DO_LEAVE : HD_DISPATCH_DO_WORKER, j->lease.device[i], 0, diag);
 	}
 	return err;
 }

@@ -34,7 +34,7 @@ struct world {
 	struct hd_dispatch_lease lease[JOBS + 1];
 	/* out there */
 	uint64_t worker[DEVICES];         /* job of the worker there; 0: none */
-	bool device_out[DEVICES];
+	bool device_out[DEVICES], barren[DEVICES];       /* barren: whoever is started there ends at once */
 	struct run run[JOBS + 1];
 	double speed_of[JOBS + 1];
 	bool stubborn[JOBS + 1];          /* does not obey STOP */
@@ -113,7 +113,7 @@ static void do_worker(struct world *w, const struct hd_dispatch_out *o)
 	CHECK(leased(w, o->job, o->device), "a worker of job %llu on device %u, which the disk knows in no lease of it", (unsigned long long)o->job,
 		o->device);
 	CHECK(w->worker[o->device] == 0 || w->worker[o->device] == o->job, "two jobs on device %u", o->device);
-	if (w->run[o->job].alive)
+	if (w->run[o->job].alive && !w->barren[o->device])
 		w->worker[o->device] = o->job;
 }
 
@@ -622,6 +622,25 @@ static void a_run_that_ends_with_0_before_its_last_step_goes_on(void **state)
 	finish(&w);
 }
 
+/* The run goes on with the others; that one place stays empty is said, once. */
+static void a_device_on_which_workers_fail_is_told(void **state)
+{
+	struct world w;
+	uint32_t told = 0;
+
+	(void)state;
+	begin(&w, "fifo", 3);
+	w.barren[1] = true;
+	submit(&w, 100000, 2);
+	for (int i = 0; i < 200; i++)
+		pass(&w, 0.5);
+	for (const char *at = w.log.at; (at = strstr(at, "\"kind\":\"failing\"")); at++)
+		told++;
+	CHECK(told == 1 && w.row[1].state == HD_DISPATCH_OPEN && workers_of(&w, 1) == 1, "told %u times", told);
+	CHECK(strstr(w.log.at, "6 workers in a row ended on fast-1 before they took part: log/fast-1.log"), "%s", w.row[1].why);
+	finish(&w);
+}
+
 static void an_error_of_the_job_is_not_tried_again(void **state)
 {
 	(void)state;
@@ -1068,6 +1087,7 @@ int main(void)
 		cmocka_unit_test(a_run_that_fails_five_times_is_dropped_with_the_reason),
 		cmocka_unit_test(a_run_that_leaves_by_itself_without_a_step_counts_as_failed),
 		cmocka_unit_test(a_run_that_ends_with_0_before_its_last_step_goes_on),
+		cmocka_unit_test(a_device_on_which_workers_fail_is_told),
 		cmocka_unit_test(an_error_of_the_job_is_not_tried_again),
 		cmocka_unit_test(measured_speed_takes_half_and_the_impossible_waits),
 		cmocka_unit_test(a_job_that_goes_elsewhere_never_stops_if_the_place_is_free),
