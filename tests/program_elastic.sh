@@ -36,6 +36,20 @@ pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d
 over() { await test -f "$1/ckpt/step-000003000/MANIFEST.json" || failed "$1 did not end"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
 gone() { await nobody_of "$1" || failed "processes of $1 stay behind"; }
+# each plan that the records name lies in the run's folder, may run, and is of as many workers; numbers never come back
+plans_of()
+{
+	local records=$1/metrics.ndjson number workers file
+	grep -o '"plan":[0-9]*' "$records" | sort -c -t: -k2n 2>/dev/null || failed "plan numbers of $1 go back"
+	grep -o '"workers":[0-9]*,"membership":[0-9]*,"plan":[0-9]*' "$records" | tr -dc '0-9,\n' | sort -u >named
+	[ "$(cut -d, -f3 named | sort -u | wc -l)" -ge "${2:-1}" ] || failed "$1 names only the plans $(cut -d, -f3 named | sort -u | paste -sd' ')"
+	while IFS=, read -r workers _ number; do
+		printf -v file '%s/plan/%04d.plan' "$1" "$number"
+		expect 0 heddle plan check "$file"
+		expect 0 heddle plan show "$file"
+		same "$(sed -n 's/^workers //p' "$file" | tr ' ' '\n' | cut -d: -f2 | sort -u | wc -l)" "$workers" "workers of $file"
+	done <named
+}
 ends_well()
 {
 	over "$1"
@@ -44,6 +58,7 @@ ends_well()
 	same "$(cat out)" "$first" "$2"
 	expect 0 heddle ckpt diff "$1" twin
 	says 'digest logs agree'
+	plans_of "$1"
 	# from what the workers gathered: 3000 steps are 1000 data epochs of three steps
 	expect 0 heddle data verify "$1" --json
 	says '"steps":3000,"epochs":1000,"samples":1000,"rest":0'
@@ -69,6 +84,7 @@ expect 2 heddle stop grow --worker 77
 says 'there is no worker 77'
 stops_with_bits_of_one grow long.yaml "2 workers, then 4, then 1"
 gone grow
+plans_of grow 3
 expect 0 heddle data verify grow
 passed "workers come and go between two steps"
 
@@ -149,8 +165,14 @@ expect 0 heddle stop halted
 status=0
 wait $! || status=$?
 [ $status -eq 75 ] || failed "stopped: expected exit 75, got $status"
+expect 0 heddle resume halted --devices 2 --steps 2000 -q
+expect 0 heddle resume halted --devices 2 --steps 2010 -q
+expect 0 heddle resume halted --devices 3 --steps 2020 -q
 expect 0 heddle resume halted --workers 3 --devices 1 -q
-ends_well halted "stopped, and resumed on 3 workers"
+ends_well halted "stopped, resumed by itself and on 3 workers"
+plan_at() { grep "\"step\":$1," halted/metrics.ndjson | tail -n 1 | grep -o '"plan":[0-9]*' | cut -d: -f2; }
+same "$(plan_at 2000) $(plan_at 2010)" "$(plan_at 1999) $(($(plan_at 1999) + 1))" "an equal plan keeps its number, another one counts on"
+[ "$(plan_at 2020)" -gt "$(plan_at 2010)" ] || failed "workers took the number of a plan that was there: $(plan_at 2020)"
 passed "stop ends with a checkpoint and exit 75, resume goes on with other workers"
 
 expect 0 heddle chaos run long.yaml --seed 3 --kills 1 --steps 1000 --workers 3 --out chaos --json

@@ -38,6 +38,7 @@
 	X(RESTORE,   "step",                "takes the state from disk, or the initial one")                  \
 	X(TEACH,     "worker, flag",        "begins or ends to teach a learner")                              \
 	X(LESSON,    "number",              "takes a piece of what is taught")                                \
+	X(RECORD,    "view",                "writes the plan of a view that is in force into the run's folder") \
 	X(QUIT,      "",                    "returns")
 
 enum hd_duty_kind {
@@ -59,7 +60,7 @@ struct hd_duty {
 	uint64_t len;
 	const float *const *operand;      /* FOLD: of each root of the step, as the relay named them */
 	const struct hd_vrange *range;    /* COMPUTE */
-	const struct hd_view *view;       /* PREPARE, BEGIN, TEACH of nobody */
+	const struct hd_view *view;       /* PREPARE, BEGIN, RECORD, TEACH of nobody */
 };
 
 /* What came of one: the duty, and what it says. */

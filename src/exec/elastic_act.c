@@ -154,7 +154,18 @@ ACT(epoch)
 	hd_relay_epoch(&e->relay, a->epoch);
 }
 
-ACT(adopt) { hd_relay_view(&e->relay, a->view, hd_member_worker(e->member)); }
+/* A plan lies in the run's folder before a step of its view can commit: the scribe's part of it stands behind RECORD. */
+ACT(adopt)
+{
+	uint32_t self = hd_member_worker(e->member);
+
+	hd_relay_view(&e->relay, a->view, self);
+	if (!e->spec->dir || hd_view_scribe(a->view) != self)
+		return;
+	struct hd_view *view = copy_of(e, a->view);
+	if (view)
+		give(e, &(struct hd_duty){ .kind = HD_DUTY_RECORD, .view = view });
+}
 
 static void open_exchange(struct hd_elastic *e)
 {
@@ -430,7 +441,7 @@ static void became(struct hd_elastic *e, const struct hd_duty_done *done)
 			open_exchange(e);
 		}
 		break;
-	case HD_DUTY_ARRIVED: case HD_DUTY_CANCEL: case HD_DUTY_QUIT: case HD_DUTY_NKINDS:
+	case HD_DUTY_ARRIVED: case HD_DUTY_CANCEL: case HD_DUTY_RECORD: case HD_DUTY_QUIT: case HD_DUTY_NKINDS:
 		break;                    /* what follows them stands in the queue behind them */
 	}
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "sys/failpoint.h"
 #include "wire/patience.h"
+#include "exec/kept_plan.h"
 
 /* The hand: the thread that owns the worker, doing one duty after the other. */
 
@@ -15,24 +16,22 @@ enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner wha
 
 #define DUTY(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag)
 
-/* The plan of a view, in the place that is not in use. Workers are named by their index: ids may be of any size. */
+static struct hd_plan_job plan_job(const struct hd_elastic *e)
+{
+	return (struct hd_plan_job){ .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1,
+		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
+}
+
+/* The plan of a view, in the place that is not in use. */
 static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share, struct hd_diag *diag)
 {
-	struct hd_plan_job job = { .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1,
-		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
+	const struct hd_plan_job job = plan_job(e);
 	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
 	struct hd_plan *plan = &e->plan[!e->plan_now];
 	uint32_t me = hd_view_index(view, atomic_load(&e->self));
 
 	hd_arena_reset(arena);
-	uint32_t *counts = hd_arena_take(arena, view->nranks, sizeof *counts);
-	if (!counts)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a plan of %u devices", view->nranks);
-	for (uint32_t r = 0; r < view->nranks; r++)
-		counts[r] = view->rank[r].nvns;
-	enum hd_err err = hd_plan_data(plan, &job, view->nranks, counts, arena, diag);
-	for (uint32_t r = 0; r < view->nranks && !err; r++)
-		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
+	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
 	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY : (uint16_t)me };
 	return err;
 }
@@ -55,6 +54,28 @@ DUTY(prepare)
 	(void)done;
 	(void)HD_FAILPOINT(CHANGE_PREPARE);
 	return hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
+}
+
+/* A folder that takes nothing loses the plan, with one warning, and nothing else. */
+DUTY(record)
+{
+	const struct hd_plan_job job = plan_job(e);
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+	struct hd_plan plan;
+	char text[700];
+
+	(void)done;
+	(void)diag;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_plan_of_view(&plan, d->view, &job, &arena, &why);
+	err = err ? err : hd_plan_keep(&plan, e->spec->fs, e->spec->dir, &why);
+	hd_arena_finish(&arena);
+	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", d->view->epoch, why.text);
+	if (err && !e->unkept)
+		hd_elastic_note(e, "warning", text);
+	e->unkept |= err != HD_OK;
+	return HD_OK;
 }
 
 static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
@@ -401,7 +422,7 @@ static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum 
 static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag) = {
 	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
 	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore, [HD_DUTY_TEACH] = do_teach,
-	[HD_DUTY_LESSON] = do_lesson,
+	[HD_DUTY_LESSON] = do_lesson, [HD_DUTY_RECORD] = do_record,
 };
 
 /* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is one, what the

@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "exec/choose.h"
 #include "exec/identity.h"
+#include "exec/kept_plan.h"
 #include "exec/samples.h"
 
 enum {
@@ -114,17 +115,10 @@ static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, 
 
 static enum hd_err keep_plan(struct hd_run *run, struct hd_diag *diag)
 {
-	struct hd_text text;
-	char name[32];
-
 	if (!run->dir)
 		return HD_OK;
-	hd_text_init(&text, &run->arena);
-	enum hd_err err = hd_plan_print(&run->plan, &text);
-	if (err)
-		return hd_fail(diag, err, "the plan could not be printed");
-	snprintf(name, sizeof name, "plan/%04u.plan", run->plan.number);
-	return hd_rundir_put(run->dir, name, text.at, text.len, diag);
+	enum hd_err err = hd_plan_number(&run->plan.number, &run->plan, run->fs, run->dir->path, diag);
+	return err ? err : hd_plan_keep(&run->plan, run->fs, run->dir->path, diag);
 }
 
 static enum hd_err adopt(struct hd_run *run, struct hd_diag *diag)

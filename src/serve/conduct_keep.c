@@ -5,6 +5,7 @@
 
 #include "base/le.h"
 #include "sys/thread.h"
+#include "exec/kept_plan.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
        RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
@@ -182,6 +183,16 @@ static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
 	return hd_straggler_init(&c->straggler, rule[hd_job_int(c->spec->task->job, HD_JOB_STRAGGLER_REPLACE)], diag);
 }
 
+/* Epochs number plans in the run's folder, where a run in one process may have left some since: the next is of no plan yet. */
+static void pass_plans(struct conduct *c)
+{
+	struct hd_co_record *r = &c->config.record;
+	uint32_t newest;
+
+	if (!r->nmembers && !hd_plan_newest(&newest, c->spec->fs, c->spec->dir->path, NULL) && newest > r->epoch && newest < UINT32_MAX / 2)
+		r->epoch = newest;
+}
+
 enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -210,8 +221,10 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 		err = set_scaler(c, diag);
 	if (!err)
 		err = set_straggler(c, diag);
-	if (c->spec->target)
+	if (c->spec->target) {
 		conduct_record_resume(&c->config.record);
+		pass_plans(c);
+	}
 	if (!err && (c->config.target < c->config.min || c->config.target > c->config.max))
 		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
 			c->config.min, c->config.max);

@@ -1,0 +1,160 @@
+#include "exec/kept_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+enum { PLAN_FILE_BYTES = 256 << 20 };
+
+/* Chunks of a member's buckets, dealt to its ranks as they stand in the view. */
+static void own_chunks(struct hd_plan *plan, const struct hd_view *view)
+{
+	uint32_t nbuckets = hd_bucket_count(plan->nchunks), rank[HD_VIEW_RANKS];
+
+	for (uint32_t m = 0; m < view->nmembers; m++) {
+		uint32_t first = hd_bucket_first(m, nbuckets, view->nmembers) * HD_BUCKET_CHUNKS, n = 0;
+		uint32_t end = hd_bucket_first(m + 1, nbuckets, view->nmembers) * HD_BUCKET_CHUNKS;
+		end = end < plan->nchunks ? end : plan->nchunks;
+		for (uint32_t r = 0; r < view->nranks; r++)
+			if (view->rank[r].worker == view->member[m])
+				rank[n++] = r;
+		for (uint32_t c = first; n && c < end; c++)
+			plan->owner[c] = rank[(uint64_t)(c - first) * n / (end - first)];
+	}
+}
+
+static const char *cause_of(const struct hd_view *view, struct hd_arena *arena)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, arena);
+	hd_text_addf(&text, "view %u: worker%s", view->epoch, view->nmembers == 1 ? "" : "s");
+	for (uint32_t m = 0; m < view->nmembers; m++)
+		hd_text_addf(&text, " %u", view->member[m]);
+	return text.full ? "" : text.at;
+}
+
+enum hd_err hd_plan_of_view(struct hd_plan *plan, const struct hd_view *view, const struct hd_plan_job *job, struct hd_arena *arena, struct hd_diag *diag)
+{
+	uint32_t counts[HD_VIEW_RANKS];
+
+	for (uint32_t r = 0; r < view->nranks; r++)
+		counts[r] = view->rank[r].nvns;
+	enum hd_err err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
+	if (err)
+		return err;
+	for (uint32_t r = 0; r < view->nranks; r++)
+		plan->worker[r] = (uint16_t)hd_view_index(view, view->rank[r].worker);
+	own_chunks(plan, view);
+	plan->number = view->epoch;
+	plan->cause = cause_of(view, arena);
+	return HD_OK;
+}
+
+static void path_of(char path[HD_PATH_CAP], const char *dir, uint32_t number, const char *end)
+{
+	snprintf(path, HD_PATH_CAP, "%s/" HD_PLAN_FOLDER "/%04u.plan%s", dir, number, end);
+}
+
+static enum hd_err write(struct hd_fs *fs, const char *path, const struct hd_text *text, struct hd_diag *diag)
+{
+	struct hd_file file = { 0 };
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &file, diag);
+
+	if (err)
+		return err;
+	err = hd_file_write(&file, text->at, text->len, diag);
+	enum hd_err closed = hd_file_close(&file, err ? NULL : diag);
+	return err ? err : closed;
+}
+
+enum hd_err hd_plan_keep(const struct hd_plan *plan, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP], temporary[HD_PATH_CAP];
+	struct hd_arena arena;
+	struct hd_text text;
+
+	path_of(path, dir, plan->number, "");
+	path_of(temporary, dir, plan->number, ".tmp");
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	enum hd_err err = hd_plan_print(plan, &text);
+	err = err ? hd_fail(diag, err, "plan %u could not be printed: no memory", plan->number) : write(fs, temporary, &text, diag);
+	hd_arena_finish(&arena);
+	err = err ? err : hd_fs_rename(fs, temporary, path, diag);
+	if (err)
+		(void)!hd_fs_unlink(fs, temporary, NULL);
+	return err;
+}
+
+static bool number_of(const char *name, uint32_t *number)
+{
+	const char *end = strstr(name, ".plan");
+	char digits[16];
+	uint64_t n = 0;
+
+	if (!end || end[5] || end == name || end - name >= (ptrdiff_t)sizeof digits)
+		return false;
+	snprintf(digits, sizeof digits, "%.*s", (int)(end - name), name);
+	const char *first = digits + strspn(digits, "0");
+	if (hd_num_u64(*first ? first : "0", UINT32_MAX - 1, &n, NULL))
+		return false;
+	*number = (uint32_t)n;
+	return true;
+}
+
+enum hd_err hd_plan_newest(uint32_t *number, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+	struct hd_arena arena;
+	uint32_t n = 0, found = 0;
+	char **names = NULL;
+	size_t nnames = 0;
+
+	snprintf(path, sizeof path, "%s/" HD_PLAN_FOLDER, dir);
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_fs_list(fs, path, &arena, &names, &nnames, diag);
+	for (size_t i = 0; i < nnames && !err; i++) {
+		uint32_t one;
+		if (!number_of(names[i], &one))
+			continue;
+		found++;
+		n = one > n ? one : n;
+	}
+	hd_arena_finish(&arena);
+	if (!err && !found)
+		err = hd_fail(diag, HD_E_NOTFOUND, "there is no plan in %s", path);
+	if (!err)
+		*number = n;
+	return err;
+}
+
+/* One that cannot be read is another one. */
+static bool is_same(const struct hd_plan *plan, uint32_t number, struct hd_fs *fs, const char *dir)
+{
+	char path[HD_PATH_CAP];
+	struct hd_arena arena;
+	struct hd_plan kept;
+	uint8_t *bytes;
+	size_t len;
+
+	path_of(path, dir, number, "");
+	hd_arena_init(&arena, 0);
+	bool same = !hd_file_read_all(fs, path, &arena, PLAN_FILE_BYTES, &bytes, &len, NULL) &&
+		!hd_plan_parse(&kept, (const char *)bytes, len, path, &arena, NULL) && hd_hash_same(hd_plan_digest(plan), hd_plan_digest(&kept));
+	hd_arena_finish(&arena);
+	return same;
+}
+
+enum hd_err hd_plan_number(uint32_t *number, const struct hd_plan *plan, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
+{
+	uint32_t newest = 0;
+	enum hd_err err = hd_plan_newest(&newest, fs, dir, diag);
+
+	if (!err)
+		*number = is_same(plan, newest, fs, dir) ? newest : newest + 1;
+	else if (err == HD_E_NOTFOUND)
+		*number = 0;
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
