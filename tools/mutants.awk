@@ -17,6 +17,7 @@ FILENAME != file { wanted[$1] = 1; next }
 
 END {
 	SEP = sprintf("%c", 31)
+	MEMORY = "(memset|memcpy|memmove|hd_alloc|hd_free|_finish)\\("         # two of them do the same in either order
 	npairs = split(" < \001 <= \001 <= \001 < \001 > \001 >= \001 >= \001 > \001 == \001 != \001 != \001 == \001 + \001 - \001 - \001 + \001 * \001 + " \
 		"\001 && \001 || \001 || \001 && \001 += \001 -= \001 -= \001 += \001++\001--\001<<\001>>", pair, "\001")
 	for (at = 1; at <= n; at++)
@@ -237,6 +238,7 @@ function swaps(text,    next_text)
 	next_text = strip(line[at + 1])
 	if (indent(line[at]) != indent(line[at + 1]) || text !~ /;$/ || next_text !~ /;$/ || strip(line[at - 1]) !~ /([;{}:]|^)$/)
 		return
-	if (is_call_or_assignment(text) && is_call_or_assignment(next_text) && (text next_text) ~ /[a-z_]\(/)
+	if (is_call_or_assignment(text) && is_call_or_assignment(next_text) && text ~ /[a-z_]\(/ && next_text ~ /[a-z_]\(/ &&
+	    !(text ~ MEMORY && next_text ~ MEMORY))
 		out("swap", at + 1, text " " next_text, next_text " " text)
 }

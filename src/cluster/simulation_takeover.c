@@ -151,6 +151,6 @@ void sim_check_takeover(struct sim *s)
 			s->store.term, s->store.epoch);
 	if (s->store.target && status.asked != s->store.target)
 		sim_bad(s, "target", "a coordinator begins with %u workers, the record says %u", status.asked, s->store.target);
-	if (s->store.started && s->store.halting && !status.halting)
+	if (s->store.halting && !status.halting)
 		sim_bad(s, "stored", "a coordinator goes on with what the record says is stopped");
 }

@@ -7,7 +7,7 @@
 
 #include "tests/check.h"
 
-/* HD_SIM_SEEDS names another number. */
+/* HD_SIM_SEEDS names another number; how often what befell them is counted for the usual one alone. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SLICE = 1000 };
 #else
@@ -37,7 +37,8 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 		takeovers += r.takeovers;
 		halted += r.halted;
 	}
-	assert_true(crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100 && halted > n / 100); /* something befell them */
+	/* something befell them */
+	assert_true(asked || (crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100 && halted > n / 100));
 }
 
 /* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
@@ -55,7 +56,7 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 		restores += r.restores;
 		given_up += r.given_up;
 	}
-	assert_true(fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0);
+	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0));
 }
 
 /* So do workers in whose place others come. */
@@ -71,7 +72,7 @@ static void no_seed_of_relieved_workers_violates_an_invariant(void **state)
 		relieved += r.relieved;
 		joins += r.joins;
 	}
-	assert_true(relieved > n && joins > n);
+	assert_true(asked || (relieved > n && joins > n));
 }
 
 static void a_seed_that_ever_failed_is_run_for_ever(void **state)
@@ -110,7 +111,7 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 		undecided += r.undecided;
 		alone += r.escaped;
 	}
-	assert_true(corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4);
+	assert_true(asked || (corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4));
 }
 
 /* Whoever was given up learns from another, or anew. */
@@ -126,7 +127,8 @@ static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
 		unheard += r.unheard;
 		heeded += r.heeded;
 	}
-	CHECK(unheard > n / 10 && heeded > unheard / 4, "%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
+	CHECK(asked || (unheard > n / 10 && heeded > unheard / 4),
+		"%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
 }
 
 /* Nor does one whose record was stored, or not, and who never heard which. */
@@ -142,7 +144,7 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 		takeovers += r.takeovers;
 		restores += r.restores;
 	}
-	CHECK(takeovers > n / 2 && restores > n / 100, "%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
+	CHECK(asked || (takeovers > n / 2 && restores > n / 100), "%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
 }
 
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
