@@ -1,29 +1,34 @@
 #include "device/device.h"
 
+#include <string.h>
+
 #include "device/program.h"
 #include "device/single.h"
 
 enum { SEED = 1 };
 
-/* Everything of a call but its addresses and its key. */
-static enum hd_err question(struct hd_single *single, const struct hd_call *call, struct hd_arena *arena, struct hd_diag *diag)
+/* Everything of a call but its addresses and its key. Extents stay multiples of the rows where they are that: an op may say the
+ * same of its result in an attribute. */
+static enum hd_err question(struct hd_single *single, const struct hd_program *program, uint32_t variant, uint32_t inode, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
+	const struct hd_node *node = &program->graph->node[inode];
 	struct hd_value in[HD_MAX_IN] = { 0 };
 
-	for (uint8_t i = 0; i < call->nin; i++) {
-		in[i].rank = call->in[i].rank;
-		in[i].dtype = call->in[i].dtype;
-		for (uint8_t d = 0; d < call->in[i].rank; d++)
-			in[i].dim[d] = call->in[i].dim[d];
+	for (uint8_t i = 0; i < node->nin; i++) {
+		const struct hd_value *v = &program->graph->value[node->in[i]];
+		in[i].rank = v->rank;
+		in[i].dtype = v->dtype;
+		memcpy(in[i].dim, v->dim, sizeof in[i].dim);
 	}
-	return hd_single_make(single, call->op, call->nin, in, &call->attr, &(uint64_t){ 1 }, 1, arena, diag);
+	return hd_single_make(single, node->op, node->nin, in, &node->attr, &program->rows[variant], 1, arena, diag);
 }
 
 static uint64_t bytes_of(const struct hd_operand *o) { return o->elems * hd_dtype_bytes((enum hd_dtype)o->dtype); }
 
 /* Bytes of one question live only while it is asked: a job's activations need not fit all at once. They are the device's, which
  * gives them back to the system: the heap would keep them, as much as the largest op, for the whole run. */
-static enum hd_err ask(struct hd_device *device, const struct hd_single *single, struct hd_hasher *hasher, struct hd_diag *diag)
+static enum hd_err ask(struct hd_device *device, const struct hd_single *single, uint64_t rows, struct hd_hasher *hasher, struct hd_diag *diag)
 {
 	const struct hd_call *call = &single->program.calls[0][0];
 	void *in[HD_MAX_IN] = { 0 }, *out[HD_MAX_OUT] = { 0 };
@@ -36,7 +41,7 @@ static enum hd_err ask(struct hd_device *device, const struct hd_single *single,
 	for (uint8_t i = 0; i < call->nin && !err; i++)
 		hd_single_fill(call, i, SEED, in[i]);
 	if (!err)
-		err = hd_single_run(device, single, 1, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
+		err = hd_single_run(device, single, rows, &(struct hd_draw){ .seed = SEED }, (const void *const *)in, out, diag);
 	for (uint8_t i = 0; i < call->nout && !err; i++)
 		hd_hasher_add(hasher, out[i], bytes_of(&call->out[i]));
 	for (uint8_t i = 0; i < call->nin; i++)
@@ -78,10 +83,10 @@ enum hd_err hd_device_fingerprint(struct hd_device *device, const struct hd_prog
 			if (hd_ops[program->graph->node[i].op].class == HD_OP_VIEW || seen_before(program, v, i))
 				continue;
 			single = hd_arena_take(&arena, 1, sizeof *single);
-			err = single ? question(single, &program->calls[v][i], &arena, diag) :
+			err = single ? question(single, program, v, i, &arena, diag) :
 				hd_fail(diag, HD_E_NOMEM, "fingerprint of a program: out of memory");
 			if (!err)
-				err = ask(asked, single, &hasher, diag);
+				err = ask(asked, single, program->rows[v], &hasher, diag);
 		}
 	hd_device_destroy(asked);
 	hd_arena_finish(&arena);

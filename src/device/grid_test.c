@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lanes.h"
+#include "graph/text.h"
 #include "device/optim.h"
 #include "device/testing.h"
 
@@ -396,6 +397,43 @@ static void fingerprints_tell_kernels_and_shapes_apart(void **state)
 	hd_device_destroy(reference);
 }
 
+/* Gradients of these repeat a number over extents that are written down as multiples of the rows: so many rows, so many answers. */
+static const char reductions[] =
+	"input x f32 [*,4,6]\nparam w f32 [4,6] zeros\n%0 = mul x w\n%1 = reduce_mean %0 axes=2\n%2 = reduce_mean %0 axes=6\n"
+	"%3 = reduce_mean %0 axes=4 keep=4\n%4 = sub %0 %3\n%5 = mul %4 %4\n%6 = reduce_mean %5 axes=6 keep=6\n%7 = reduce_max %0 axes=4 keep=4\n"
+	"%8 = sub %0 %7\n%9 = act %8 act=exp\n%10 = reduce_sum %9 axes=4\n%11 = act %10 act=log\n%12 = reduce_prod %0 axes=4\n%13 = reduce_min %0 axes=2\n"
+	"%14 = sum64 %1\n%15 = sum64 %2\n%16 = sum64 %6\n%17 = sum64 %11\n%18 = sum64 %12\n%19 = sum64 %13\n"
+	"output loss %14\noutput b %15\noutput c %16\noutput d %17\noutput e %18\noutput f %19\n";
+
+static void fingerprints_are_taken_of_what_repeats_over_the_rows(void **state)
+{
+	static const char *const names[] = { "cpu", "reference" };
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+	struct hd_graph graph;
+	struct hd_layout layout;
+	struct hd_program program;
+	struct hd_hash of[2][2];
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	hd_graph_init(&graph, &arena);
+	CHECK(hd_graph_parse(&graph, "t.graph", reductions, sizeof reductions - 1, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_graph_optimize(&graph, 3, &diag) == HD_OK && hd_graph_autodiff(&graph, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_layout_make(&layout, &graph, &arena, &diag) == HD_OK, "%s", diag.text);
+	for (int d = 0; d < 2; d++) {
+		struct hd_device *device = hd_stage_device(names[d], 1);
+		for (uint64_t rows = 1; rows <= 2; rows++) {
+			CHECK(hd_program_make(&program, &graph, &layout, true, (uint64_t[]){ 2 * rows, rows }, 2, &arena, &diag) == HD_OK, "%s", diag.text);
+			CHECK(hd_device_fingerprint(device, &program, &of[d][rows - 1], &diag) == HD_OK, "%s, %llu rows: %s", names[d],
+				(unsigned long long)rows, diag.text);
+		}
+		assert_false(hd_hash_same(of[d][0], of[d][1]));
+		hd_device_destroy(device);
+	}
+	hd_arena_finish(&arena);
+}
+
 static void an_unknown_device_is_told_the_names(void **state)
 {
 	struct hd_device *device = NULL;
@@ -425,6 +463,7 @@ int main(void)
 		cmocka_unit_test(switched_rounding_is_told_by_whatever_computes),
 		cmocka_unit_test(the_null_device_gives_zeros_and_prices),
 		cmocka_unit_test(fingerprints_tell_kernels_and_shapes_apart),
+		cmocka_unit_test(fingerprints_are_taken_of_what_repeats_over_the_rows),
 		cmocka_unit_test(an_unknown_device_is_told_the_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
