@@ -71,6 +71,20 @@ python3 - <<-'END' || failed "statistics do not begin as the file has them"
 END
 passed "statistics of a BatchNormalization begin as the file has them"
 
+# ---- models exported fresh, for evaluation: statistics are their own, and what the exporter left out is said
+for name in eval new; do
+	cp "$fixtures/norms/$name.onnx" norms_$name.onnx
+	sed "s/lenet.onnx/norms_$name.onnx/; s/steps: 4/steps: 30/; s/every: 2 steps/every: 30 steps/" onnx.yaml >norms_$name.yaml
+	expect 0 heddle run norms_$name.yaml --out norms_$name -q
+	expect 0 heddle eval norms_$name --split train --json
+	eval "loss_$name=$(number loss)"
+done
+same "$loss_eval" "$loss_new" "two exporters of one fresh model"
+awk -v loss="$loss_eval" 'BEGIN { exit !(loss < 1) }' || failed "evaluation is chance: $loss_eval"
+expect 3 heddle model import "$fixtures/lost.onnx" -o refused
+says "parameter 'a.bias' is not in the file"
+passed "equal tensors that exporters made one are several again"
+
 # ---- what cannot be had is told all at once
 expect 3 heddle model import "$fixtures/refused.onnx" -o refused
 for node in first_wave volume second_wave own; do says "'$node'"; done

@@ -6,7 +6,9 @@
  *
  * 1. In training form: a float initializer is a parameter with the file's values, running
  *    statistics of a BatchNormalization are buffers, all other initializers and the
- *    Constant nodes are constants (a float initializer without extents too).
+ *    Constant nodes are constants (a float initializer without extents too). Where the file says what
+ *    a module's parameters are (PyTorch's newer exporter), that counts; what it left out is refused by name.
+ *    Tensors that an exporter made one because they were equal are several again (onnx/owners.h).
  * 2. Extents are known after folding the arithmetic on shapes; the batch is free: the
  *    first extent of the data inputs is the rows, whatever number was traced. What
  *    would depend on the number of rows in another way is refused.

@@ -5,7 +5,8 @@ For each: model.onnx (TorchScript exporter, training mode, no constant folding),
 what PyTorch computes: logits of the first rows before the first step and the losses of ten SGD steps.
 Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
 The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm and gru by 2.13.0,
-label by 2.14.1.
+label, norms,
+fresh and lost.onnx by 2.14.1.
 """
 import os, sys, warnings
 import numpy as np
@@ -145,6 +146,35 @@ class Label(nn.Module):
         return self.fc(self.cell(self.table(ids))[0][:, -1])
 
 
+class Norms(nn.Module):
+    """Fresh norms over the batch: their gains, biases and statistics are all ones and zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.n0, self.n1, self.n2 = nn.BatchNorm2d(2), nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+        self.c1, self.c2, self.fc = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3, bias=False), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.n1(F.relu(self.c1(self.n0(x))))
+        return self.fc(self.n2(F.relu(self.c2(x))).mean((2, 3)))
+
+
+class Fresh(nn.Module):
+    """Norms that begin equal, one used twice; a buffer, a constant and what the exporter computes: only parameters are trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.fc = nn.Linear(6, 8), nn.Linear(8, 8), nn.Linear(8, 5)
+        self.n1, self.n2, self.n3, self.g = nn.LayerNorm(8), nn.LayerNorm(8), nn.LayerNorm(8), nn.GroupNorm(2, 8)
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 8))
+
+    def forward(self, x):
+        x = self.n1(self.a(x))
+        x = self.n2(x + self.b(F.gelu(x))) * self.scale
+        x = self.n3(self.n3(x)) + torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
+        return self.fc(self.g(x.transpose(1, 2)).mean(2))
+
+
 def data_of(kind, rng, classes, shape):
     if kind == "label":
         return rng.integers(0, Label.V, (COUNT,) + shape).astype(np.int32), rng.integers(0, classes, COUNT).astype(np.int32)
@@ -162,6 +192,8 @@ MODELS = {
     "encoder": lambda: (Encoder(), "images", 5, (Encoder.T, Encoder.C)),
     "lstm": lambda: (Recurrent(nn.LSTM), "images", 5, (4, 6)),
     "gru": lambda: (Recurrent(nn.GRU), "images", 5, (4, 6)),
+    "norms": lambda: (Norms(), "images", 3, (2, 8, 8)),
+    "fresh": lambda: (Fresh(), "images", 5, (4, 6)),
     "label": lambda: (Label(), "label", 5, (6,)),
     "gpt": lambda: (Gpt(), "tokens", Gpt.V, (Gpt.T,)),
 }
@@ -173,6 +205,31 @@ def export(model, x, path, opset):
         torch.onnx.export(model, (x,), path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False,
                           opset_version=opset, input_names=["ids" if x.dtype == torch.int64 else "image"], output_names=["scores"],
                           dynamic_axes=None if opset == 15 else {"image": {0: "n"}, "ids": {0: "n"}})
+
+
+def export_new(model, x, path, optimize=True):
+    """By the newer exporter, without the places in this file."""
+    import onnx
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (x,), path, dynamo=True, optimize=optimize, opset_version=18, input_names=["image"], output_names=["scores"],
+                          external_data=False, verbose=False)
+    file = onnx.load(path)
+    for node in file.graph.node:
+        kept = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node"]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+    onnx.save(file, path)
+
+
+class Zero(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.fc = nn.Linear(12, 4), nn.Linear(4, 3)
+        nn.init.zeros_(self.a.bias)
+
+    def forward(self, x):
+        return self.fc(torch.relu(self.a(x)))
 
 
 def refused(path):
@@ -192,6 +249,7 @@ def refused(path):
 def main(folder, only):
     if not only:
         refused(os.path.join(folder, "refused.onnx"))
+        export_new(Zero(), torch.zeros(2, 12), os.path.join(folder, "lost.onnx"))
     for name, build in MODELS.items():
         if only and name not in only:
             continue
@@ -204,8 +262,17 @@ def main(folder, only):
         tx = torch.from_numpy(x.astype(np.int64) if x.dtype == np.int32 else x)
         ty = torch.from_numpy(y.astype(np.int64))
         model.train()
-        export(model, tx[:2], os.path.join(at, "model.onnx"), 15)
-        export(model, tx[:2], os.path.join(at, "free.onnx"), 17)
+        if name in ("norms", "fresh"):                # as people export for inference, before training
+            model.eval()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.onnx.export(model, (tx[:2],), os.path.join(at, "eval.onnx"), training=torch.onnx.TrainingMode.EVAL, dynamo=False,
+                                  do_constant_folding=False, opset_version=17, input_names=["image"], output_names=["scores"])
+            export_new(model, tx[:2], os.path.join(at, "new.onnx"))
+            model.train()
+        else:
+            export(model, tx[:2], os.path.join(at, "model.onnx"), 15)
+            export(model, tx[:2], os.path.join(at, "free.onnx"), 17)
         for m in model.modules():                     # exporting runs the model: moments start anew
             if isinstance(m, nn.BatchNorm2d):
                 m.reset_running_stats()

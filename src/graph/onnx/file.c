@@ -131,6 +131,8 @@ enum hd_err hd_onnx_file_open(struct hd_onnx_file *file, const char *name, const
 		return err;
 	if (!find_field(bytes, len, MODEL_GRAPH, &graph, &ngraphs) || ngraphs != 1)
 		return hd_fail(diag, HD_E_INPUT, "%s: %u graphs; an ONNX model has one", name, ngraphs);
+	file->graph_bytes = graph.bytes;
+	file->graph_len = graph.len;
 	find_field(graph.bytes, graph.len, GRAPH_INITIALIZER, &last, &ninits);
 	err = hd_wire_unpack(&onnx__model_proto__descriptor, name, bytes, len, MODEL_GRAPH, &file->arena, (ProtobufCMessage **)&file->model, diag);
 	if (!err)

@@ -28,6 +28,7 @@ struct hd_onnx_file {
 	const char *name;                 /* for messages; borrowed */
 	Onnx__ModelProto *model;
 	Onnx__GraphProto *graph;
+	const uint8_t *graph_bytes; uint64_t graph_len;       /* its message, as it lies in the file */
 	struct hd_onnx_init *init; uint32_t ninit;
 	int64_t opset;
 };

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "graph/onnx/owners.h"
 #include "graph/onnx/pattern.h"
 #include "graph/onnx/wire.h"
 #include "graph/verify.h"
@@ -29,12 +30,13 @@ struct hd_onnx_val *hd_onnx_find(const struct hd_importer *im, const char *name)
 }
 
 /* The value of that name, made if it is new; the table has room for every name of the file. */
-static struct hd_onnx_val *note(struct hd_importer *im, const char *name)
+struct hd_onnx_val *hd_onnx_note(struct hd_importer *im, const char *name)
 {
 	struct hd_onnx_val *v = &im->val[place(im, name)];
 
 	if (!v->name)
-		*v = (struct hd_onnx_val){ .name = name, .value = HD_NONE, .turned = HD_NONE, .maker = HD_NONE, .sum_of = HD_NONE, .mean_of = HD_NONE };
+		*v = (struct hd_onnx_val){ .name = name, .value = HD_NONE, .turned = HD_NONE, .maker = HD_NONE, .first = HD_NONE, .sum_of = HD_NONE,
+			.mean_of = HD_NONE };
 	return v;
 }
 
@@ -46,7 +48,7 @@ static enum hd_err note_inits(struct hd_importer *im, struct hd_diag *diag)
 		const struct hd_onnx_init *init = &im->file.init[i];
 		if (!init->tensor->name || !*init->tensor->name)
 			return hd_fail(diag, HD_E_INPUT, "%s: initializer %u has no name", im->file.name, i);
-		struct hd_onnx_val *v = note(im, init->tensor->name);
+		struct hd_onnx_val *v = hd_onnx_note(im, init->tensor->name);
 		if (v->kind != HD_VAL_NONE)
 			return hd_fail(diag, HD_E_INPUT, "%s: two initializers are called '%s'", im->file.name, v->name);
 		enum hd_err err = hd_onnx_extents(init->tensor, v->dim, &n, diag);
@@ -69,11 +71,11 @@ static enum hd_err note_nodes(struct hd_importer *im, struct hd_diag *diag)
 			return hd_fail(diag, HD_E_INPUT, "%s: node %zu has no op type", im->file.name, i);
 		for (size_t k = 0; k < g->node[i]->n_input; k++)
 			if (*g->node[i]->input[k])
-				note(im, g->node[i]->input[k])->nuses++;
+				hd_onnx_note(im, g->node[i]->input[k])->nuses++;
 		for (size_t k = 0; k < g->node[i]->n_output; k++) {
 			if (!*g->node[i]->output[k])
 				continue;
-			struct hd_onnx_val *v = note(im, g->node[i]->output[k]);
+			struct hd_onnx_val *v = hd_onnx_note(im, g->node[i]->output[k]);
 			if (v->maker != HD_NONE || v->kind != HD_VAL_NONE)
 				return hd_fail(diag, HD_E_INPUT, "%s: '%s' is made twice", im->file.name, v->name);
 			v->maker = (uint32_t)i;
@@ -81,7 +83,7 @@ static enum hd_err note_nodes(struct hd_importer *im, struct hd_diag *diag)
 	}
 	for (size_t i = 0; i < g->n_output; i++)
 		if (g->output[i]->name && *g->output[i]->name)
-			note(im, g->output[i]->name)->nuses++;
+			hd_onnx_note(im, g->output[i]->name)->nuses++;
 	return HD_OK;
 }
 
@@ -101,7 +103,9 @@ static enum hd_err make_table(struct hd_importer *im, struct hd_diag *diag)
 	if (!im->match)
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %zu nodes", im->file.name, g->n_node);
 	enum hd_err err = note_inits(im, diag);
-	return err ? err : note_nodes(im, diag);
+	if (!err)
+		err = note_nodes(im, diag);
+	return err ? err : hd_onnx_owners(im, diag);
 }
 
 /* ---- what cannot be had */
@@ -288,8 +292,13 @@ static enum hd_err make_const(struct hd_importer *im, const struct hd_host *h, u
 	return hd_graph_const(im->graph, is_float ? HD_F32 : HD_I32, h->rank ? h->rank : 1, h->rank ? h->dim : (int64_t[]){ 1 }, at, value, diag);
 }
 
-/* Is this initializer read as a constant? Integers, and floats without extents: what an exporter writes for literals. */
-static bool is_constant(const struct hd_onnx_val *v) { return v->kind == HD_VAL_INIT && (!hd_onnx_type_is_float(v->type) || v->rank == 0); }
+/* Integers, and floats without extents (what an exporter writes for literals) unless the file says otherwise. */
+bool hd_onnx_is_constant(const struct hd_onnx_val *v)
+{
+	if (v->kind != HD_VAL_INIT || v->role == HD_ROLE_PARAM)
+		return false;
+	return v->role == HD_ROLE_CONST || !hd_onnx_type_is_float(v->type) || v->rank == 0;
+}
 
 static enum hd_err read_init(struct hd_importer *im, struct hd_onnx_val *v, struct hd_diag *diag)
 {
@@ -311,7 +320,7 @@ enum hd_err hd_onnx_value_of(struct hd_onnx_call *call, struct hd_onnx_val *v, u
 	struct hd_importer *im = call->im;
 	enum hd_err err = HD_OK;
 
-	if (v->value == HD_NONE && is_constant(v))
+	if (v->value == HD_NONE && hd_onnx_is_constant(v))
 		err = read_init(im, v, &call->why);
 	if (v->value == HD_NONE && !err) {
 		if (v->turned != HD_NONE)
@@ -345,7 +354,7 @@ bool hd_onnx_number(struct hd_onnx_call *call, uint32_t i, double *number)
 {
 	struct hd_onnx_val *v = hd_onnx_in(call, i);
 
-	if (!v || (v->kind == HD_VAL_INIT && !is_constant(v)))
+	if (!v || (v->kind == HD_VAL_INIT && !hd_onnx_is_constant(v)))
 		return false;
 	const struct hd_host *h = hd_onnx_known(call, i);
 	if (!h || h->n != 1 || (!h->is_float && h->i[0].rows))
@@ -493,7 +502,7 @@ static int state_of(struct hd_onnx_call *call, const char **missing)
 			*missing = v->name;
 		if (v->kind == HD_VAL_NONE || v->kind == HD_VAL_BAD)
 			return -1;
-		known = known && (v->kind == HD_VAL_HOST || is_constant(v));
+		known = known && (v->kind == HD_VAL_HOST || hd_onnx_is_constant(v));
 	}
 	return known && call->nin;
 }

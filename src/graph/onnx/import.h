@@ -24,15 +24,20 @@ enum hd_onnx_kind { HD_VAL_NONE, HD_VAL_BAD, HD_VAL_GRAPH, HD_VAL_HOST, HD_VAL_I
 struct hd_onnx_val {
 	const char *name;                 /* NULL: an empty place of the table */
 	uint8_t kind, rank;
+	uint8_t role, read_as;            /* owners.c: enum hd_onnx_role of an initializer, and how it is read */
 	int64_t dim[HD_ONNX_DIMS];        /* -k: k times the rows */
 	int32_t type;
 	uint32_t value;                   /* GRAPH, and INIT once it is a parameter; HD_NONE: not yet made */
 	uint32_t turned;                  /* a transposed matrix: the value it is the transpose of, else HD_NONE */
 	uint32_t maker, nuses;            /* index of the node that makes it, HD_NONE; how many read it (outputs count) */
+	uint32_t first, copies, said;     /* owners.c: who keeps it, how many copies have names; signature.c: 1 + its entry, 0: none */
 	uint32_t sum_of, mean_of;         /* loss.c: the values [rows..] this scalar sums or averages, else HD_NONE */
 	struct hd_host *host;
 	const struct hd_onnx_init *init;
 };
+
+/* What the file says of an initializer; nothing: floats with extents are parameters, all else are constants. */
+enum hd_onnx_role { HD_ROLE_UNSAID, HD_ROLE_PARAM, HD_ROLE_CONST };
 
 struct hd_onnx_match;                     /* pattern.h */
 
@@ -46,6 +51,7 @@ struct hd_importer {
 	struct hd_onnx_weight *buffer; uint32_t buffer_cap;        /* by buffer */
 	int64_t batch;                    /* rows that were traced, 0: named or unknown */
 	uint32_t nbad;
+	uint64_t copied;                  /* owners.c: bytes that copies will take */
 	struct hd_text bad;               /* "; "-joined, for the message */
 };
 
@@ -95,6 +101,8 @@ HD_MUST_USE enum hd_err hd_onnx_put_host(struct hd_onnx_call *call, uint32_t k, 
 struct hd_onnx_val *hd_onnx_out(struct hd_onnx_call *call, uint32_t k);      /* NULL: the node has no such output */
 
 struct hd_onnx_val *hd_onnx_find(const struct hd_importer *im, const char *name);      /* NULL: unknown */
+struct hd_onnx_val *hd_onnx_note(struct hd_importer *im, const char *name);            /* made if it is new */
+bool hd_onnx_is_constant(const struct hd_onnx_val *v);                                 /* an initializer that is no parameter */
 
 /* A known extent as ours; false: it is not one. */
 static inline bool hd_onnx_extent(struct hd_sym s, int64_t *dim)

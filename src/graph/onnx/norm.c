@@ -297,6 +297,13 @@ enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 		err = hd_onnx_buffer(call, 4, &in[4]);
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < call->im->graph->nrunning; i++)
+		if (call->im->graph->running[i].mean == in[3] || call->im->graph->running[i].variance == in[4])
+			return hd_onnx_no(call, "another node moves its running statistics, too; Heddle moves each once a step");
+	for (uint32_t k = 3; k < 5 && !call->im->opts->as_is; k++)
+		if (call->im->graph->value[in[k]].kind != HD_BUFFER)
+			return hd_onnx_no(call, "its running %s '%s' is no tensor of its own in the file", k == 3 ? "mean" : "variance",
+				call->in[k] ? call->in[k]->name : "");
 	struct hd_attr attr = { .i = { v->rank > 2 ? 1 : -1, !training }, .f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
 	err = hd_onnx_node(call, HD_OP_BATCHNORM, 5, in, attr, &y);
 	running.mean = in[3];

@@ -78,7 +78,7 @@ static bool number_of(struct hd_importer *im, const char *name, double *value)
 	const Onnx__NodeProto *node = v && v->maker != HD_NONE ? im->file.graph->node[v->maker] : NULL;
 	const Onnx__AttributeProto *a = node && !strcmp(node->op_type, "Constant") ? hd_onnx_attr(node, "value") : NULL;
 	struct hd_onnx_init made = { 0 };
-	const struct hd_onnx_init *init = v && v->kind == HD_VAL_INIT && v->rank == 0 ? v->init : NULL;
+	const struct hd_onnx_init *init = v && hd_onnx_is_constant(v) && v->rank == 0 ? v->init : NULL;
 	struct hd_host host;
 
 	if (a && a->t) {

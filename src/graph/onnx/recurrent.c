@@ -39,7 +39,7 @@ static enum hd_err starts_from_zeros(struct hd_onnx_call *call, uint32_t i)
 
 	if (!v)
 		return HD_OK;
-	if (v->kind == HD_VAL_INIT && hd_onnx_type_is_float(v->type) && v->rank)
+	if (v->kind == HD_VAL_INIT && !hd_onnx_is_constant(v))
 		return hd_onnx_no(call, "its initial state is a parameter; Heddle's cells start from zeros");
 	enum hd_err err = hd_onnx_value(call, i, &value);
 	return err ? err : is_zero(call->im->graph, value) ? HD_OK : hd_onnx_no(call, "its initial state is not known to be zeros");

@@ -12,8 +12,9 @@
 #include "graph/op.h"
 #include "tests/check.h"
 
-/* A model written as lines "Op in,in -> out attr=1,2"; numbers and shapes are initializers "name: 1,2" (ints, i64) or
- * "name: 0.5" (one float without extents); weights "name [3,4]" (floats 0, 1, 2 ...). x is [rows,4,6] unless said otherwise. */
+/* A model written as lines "Op in,in -> out attr=1,2", of PyTorch's newer exporter with "@the call it came from"; lines of its
+ * signature begin with "!"; numbers and shapes are initializers "name: 1,2" (ints, i64) or
+ * "name: 0.5" (one float without extents); weights "name [3,4]" (floats 0, 1, 2 ...; "name [3,4]=1": all 1). x is [rows,4,6] unless said otherwise. */
 struct model { uint8_t bytes[1 << 16]; size_t len; };
 
 enum { MAX = 64 };
@@ -116,8 +117,9 @@ static inline Onnx__TensorProto *tensor_of(const char *name, const char *text)
 		for (size_t d = 0; d < t->n_dims; d++)
 			n *= (size_t)t->dims[d];
 		t->float_data = made(n, sizeof *t->float_data);
+		const char *all = strchr(text, '=');
 		for (t->n_float_data = 0; t->n_float_data < n; t->n_float_data++)
-			t->float_data[t->n_float_data] = (float)t->n_float_data;
+			t->float_data[t->n_float_data] = all ? strtof(all + 1, NULL) : (float)t->n_float_data;
 	} else if (strchr(text, '.')) {
 		t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
 		t->float_data = made(1, sizeof *t->float_data);
@@ -131,6 +133,29 @@ static inline Onnx__TensorProto *tensor_of(const char *name, const char *text)
 		t->dims[0] = (int64_t)t->n_int64_data;
 	}
 	return t;
+}
+
+/* A field of newer protocols: {key, value} as field `id`. */
+static inline void add_metadata(ProtobufCMessage *message, uint32_t id, const char *key, const char *value)
+{
+	size_t nkey = strlen(key), nvalue = strlen(value), n = 0;
+	uint8_t *data = made(nkey + nvalue + 16, 1), entry[2048];
+	const struct { uint8_t tag; const char *text; size_t len; } part[] = { { 0x0a, key, nkey }, { 0x12, value, nvalue } };
+
+	assert_true(nkey + nvalue + 8 < sizeof entry);
+	for (int k = 0; k < 2; k++) {
+		entry[n++] = part[k].tag;
+		entry[n++] = (uint8_t)(0x80 | (part[k].len & 0x7f));
+		entry[n++] = (uint8_t)(part[k].len >> 7);
+		memcpy(entry + n, part[k].text, part[k].len);
+		n += part[k].len;
+	}
+	data[0] = (uint8_t)(0x80 | (n & 0x7f));
+	data[1] = (uint8_t)(n >> 7);
+	memcpy(data + 2, entry, n);
+	message->unknown_fields = made(1, sizeof *message->unknown_fields);
+	message->unknown_fields[0] = (ProtobufCMessageUnknownField){ id, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, n + 2, data };
+	message->n_unknown_fields = 1;
 }
 
 /* opset < 0: the file names none; 0: ai.onnx without a version. */
@@ -158,9 +183,20 @@ static inline void write_inputs(struct model *m, const char *text, Onnx__ValueIn
 	Onnx__NodeProto *node[MAX];
 	Onnx__TensorProto *init[MAX];
 	Onnx__ValueInfoProto *y = info("out", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL, 0);
-	char *copy = copied(text), *save;
+	char *copy = copied(text), *save, *signature = made(strlen(text) + 1, 1);
 
 	for (char *line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *call = strchr(line, '@');
+		if (call) {
+			*call = '\0';
+			node[g.n_node] = node_of(line);
+			add_metadata(&node[g.n_node++]->base, 9, "pkg.torch.onnx.fx_node", call + 1);
+			continue;
+		}
+		if (*line == '!') {
+			strcat(strcat(signature, line + 1), "\n");
+			continue;
+		}
 		char *colon = strchr(line, ':'), *bracket = strchr(line, '[');
 		if (colon || bracket) {
 			char *at = colon ? colon + 2 : bracket;
@@ -176,6 +212,8 @@ static inline void write_inputs(struct model *m, const char *text, Onnx__ValueIn
 	g.input = in;
 	g.n_output = 1;
 	g.output = &y;
+	if (*signature)
+		add_metadata(&g.base, 16, "pkg.torch.export.ExportedProgram.graph_signature", signature);
 	pack_opset(m, &g, opset);
 }
 
