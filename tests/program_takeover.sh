@@ -26,6 +26,37 @@ expect 75 heddle serve --job halt -q
 [ "$(saved halt)" ] || failed "a stopped run has no checkpoint"
 passed "a run that was told to stop is no success when another coordinator ends it"
 
+# ---- a coordinator that dies before anybody has joined ----
+
+# Of a start, of a resume, and when all members had died: it is told to die when it gives the first number, once.
+doomed() { mkdir -p -m 700 begin begin/chaos && echo co.admit:kill >begin/chaos/any; }
+struck() { ls begin/chaos/hit.* >/dev/null 2>&1; }
+doomed
+"$HEDDLE_BIN" run endless.yaml --out begin --workers 2 --devices 1 -s workers.detect='500 ms' -q 2>log
+same $? 137 "exit code of a coordinator that dies as the first worker joins"
+reach begin 3
+heddle stop begin >out 2>err
+await not answers_now begin || failed "the run does not stop"
+at=$((10#$(saved begin)))
+[ "$at" -ge 3 ] || failed "no checkpoint after a start that was taken over"
+passed "a start goes on whose coordinator died before the first worker had joined"
+await "$HEDDLE_BIN" ckpt digest begin >out 2>err
+doomed
+"$HEDDLE_BIN" resume begin --workers 2 --devices 1 -q 2>log
+same $? 137 "exit code of a coordinator that dies as the first worker joins again"
+reach begin $((at + 3))
+same "$(grep -c '"step":0,' begin/metrics.ndjson)" 1 "times that the run began at step 0"
+passed "so does a resume"
+rm begin/chaos/hit.*
+doomed
+kill -9 $(pids begin)
+await struck || failed "the coordinator did not die"
+reach begin $((at + 6))
+grep -q '"kind":"restore"' begin/events.ndjson || failed "no event says that the run begins from disk"
+same "$(grep -c '"step":0,' begin/metrics.ndjson)" 1 "times that the run began at step 0"
+expect 0 heddle stop begin
+passed "so does a run whose workers have all died"
+
 # ---- workers that fail alike ----
 
 rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'; }

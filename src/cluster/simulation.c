@@ -250,6 +250,7 @@ static void start(struct sim *s, bool unasked)
 	p->gen = gen;
 	p->id = HD_NOBODY;
 	p->nonce = sim_rnd(s, UINT64_MAX);
+	p->began_ns = s->now;
 	p->learns_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .nsteps = s->nsteps, .detect_ns = SIM_T,
@@ -343,7 +344,8 @@ static void co_kill(struct sim *s)
 	hd_coordinator_destroy(s->co);
 	s->co = NULL;
 	sim_store_cut(s);
-	bool soon = !s->takers || !s->store.started || sim_rnd(s, 2);       /* else members have time to take over */
+	s->co_killed_ns = s->now;
+	bool soon = !s->takers || sim_rnd(s, 2);          /* else workers have time to take over, if there are any */
 	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
 }
 
@@ -941,6 +943,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 		result->events++;
 		handle(s, &ev);
 		check_live(s);
+		sim_check_taken_over(s);
 		check_grown(s);
 		if (!s->nheap)
 			sim_bad(s, "live", "nothing happens any more");

@@ -62,7 +62,7 @@ struct sim_proc {
 	bool alive, paused, exited, remote;
 	bool cut_off;                     /* the coordinator called it dead, and had reason to */
 	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
-	int64_t paused_until, busy_until;
+	int64_t began_ns, paused_until, busy_until;
 	uint64_t nonce;
 	struct hd_member *m;
 	/* the state and the step's numbers */
@@ -119,7 +119,7 @@ struct sim {
 
 	struct hd_coordinator *co;
 	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
-	int64_t co_back_ns;
+	int64_t co_killed_ns;
 	struct hd_co_record store;        /* durable */
 	int64_t store_ns;                 /* when the last record that was handed over is: one after another */
 	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
@@ -173,6 +173,7 @@ void sim_stored(struct sim *s);                                   /* the coordin
 void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
 void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
 void sim_check_takeover(struct sim *s);                           /* the one that was just made */
+void sim_check_taken_over(struct sim *s);                         /* nobody may who is there */
 
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);

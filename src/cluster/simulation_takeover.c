@@ -154,3 +154,23 @@ void sim_check_takeover(struct sim *s)
 	if (s->store.halting && !status.halting)
 		sim_bad(s, "stored", "a coordinator goes on with what the record says is stopped");
 }
+
+/* Since when it could have noticed: it was there, and did not stand still, and heard that its link had closed. */
+static int64_t noticed_ns(const struct sim *s, uint32_t slot)
+{
+	const struct sim_proc *p = &s->proc[slot];
+	const struct sim_link *l = &s->link[slot][SIM_CO];
+	int64_t since = s->co_killed_ns;
+
+	since = p->began_ns > since ? p->began_ns : since;
+	since = p->paused_until > since ? p->paused_until : since;
+	return l->mute_until[1] > since ? l->mute_until[1] : since;
+}
+
+void sim_check_taken_over(struct sim *s)
+{
+	for (uint32_t i = 0; i < SIM_PROCS && !s->co && s->takers && !s->over; i++)
+		if (s->proc[i].alive && !s->proc[i].paused && !s->proc[i].remote && s->now - noticed_ns(s, i) > 7 * SIM_T)
+			sim_bad(s, "taken", "process %u, worker %u, has no coordinator since %.3f s, and takes nothing over", i, s->proc[i].id,
+				(double)s->co_killed_ns / 1e9);
+}

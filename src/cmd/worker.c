@@ -58,6 +58,10 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
 		return hd_fail(diag, HD_E_NOTFOUND, "the run's folder %s is gone and so is its coordinator: nothing that is computed could be kept", p->dir);
 
+	/* one that has not written down yet what is wanted has started nobody, and has its own time for it */
+	snprintf(path, sizeof path, "%s/" HD_CONDUCT_STORE, p->dir);
+	if (hd_fs_stat(&p->cmd->fs, path, &stat, NULL) == HD_E_NOTFOUND)
+		return HD_OK;
 	if (p->coordinator.host && hd_proc_wait(&p->coordinator, 0, &code, NULL) == HD_E_AGAIN)
 		return HD_OK;             /* it is still trying */
 	if (p->coordinator.host)

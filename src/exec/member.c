@@ -382,6 +382,15 @@ static void on_up(struct hd_member *m, uint32_t worker)
 	hd_member_say_prepared(m);
 }
 
+/* Members in their order, then the others: there may be none yet. Whoever has no id never heard of any, and the run may not have begun. */
+static int64_t take_over_at(const struct hd_member *m)
+{
+	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker)
+		: m->worker == HD_NOBODY ? (uint32_t)(m->config.nonce % 16) : HD_MAX_MEMBERS / 4 + m->worker % 16;
+
+	return m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
+}
+
 static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 {
 	bool gone = !m->co_up || m->co_silent;
@@ -392,9 +401,7 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 		return;
 	m->co_lost_ns = m->call_ns = m->now_ns;
 	m->news_from = m->at > 8 ? m->at - 8 : 0;         /* those on their way when it went */
-	/* members in their order, then the others: there may be none yet */
-	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker) : HD_MAX_MEMBERS / 4 + m->worker % 16;
-	m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
+	m->take_over_ns = take_over_at(m);
 }
 
 /* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
@@ -592,7 +599,7 @@ static void orphan(struct hd_member *m)
 		m->call_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, t);
 	}
 	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
-	if (m->worker != HD_NOBODY && m->config.takes_over && m->now_ns >= m->take_over_ns) {
+	if (m->config.takes_over && m->now_ns >= m->take_over_ns) {
 		hd_member_act(m, HD_DO_TAKE_OVER);
 		m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, t);
 	}
@@ -753,8 +760,10 @@ struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_mem
 
 	assert(now_ns >= m->now_ns);
 	m->now_ns = now_ns;
-	if (!m->awake)
+	if (!m->awake) {
 		m->co_lost_ns = m->call_ns = now_ns;
+		m->take_over_ns = take_over_at(m);
+	}
 	m->awake = true;
 	hd_arena_reset(&m->out);
 	m->act = NULL;

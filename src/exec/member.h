@@ -18,8 +18,9 @@
  *  4. Nothing is sent of the table before READY of the step's boundary: so a scribe that halts has not contributed.
  *  5. The scribe is the member of the lowest id; remote workers have higher ids and are never it. One that becomes it in a VIEW gets
  *     BOUNDARY again, before it contributes.
- *  6. A member that lost the coordinator goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others
- *     after them), TAKE_OVER each 2 T if it may. If a member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
+ *  6. Whoever never met a coordinator is as one that lost it: it may have died before anybody joined. A member that lost the coordinator
+ *     goes on. It CALLs each T/4, and after 2 T, later by T/8 per place among the members (others after them), TAKE_OVER each 2 T if it may. If a
+ *     member is lost meanwhile, all hold by themselves; after 30 T: BOUNDARY (final) at the lowest id, EXIT.
  *  7. Sharded state (config.copies above 0): an owner that has folded sends the sums of squares (NORM) to all and the sum along the chain
  *     (exchange.h); who has all of the former, the table and the sums of its own chains: UPDATE; UPDATED_OWN: the last of a chain sends the new
  *     parameters (PARM); all parameters here: FINISH. In the first step of a view a member that lacks slots of its chains does FETCH;

@@ -180,12 +180,41 @@ static void a_halt_whose_reason_is_not_known_is_no_success(void **state)
 	}
 }
 
+/* Its coordinator may have died before anybody joined: whoever has the run's folder starts another, in a while and again. */
+static void who_never_met_a_coordinator_takes_over_too(void **state)
+{
+	struct hd_member_config config = { .nvns = 2, .nbuckets = 1, .nsteps = 9, .detect_ns = 1000000000, .ndevices = 1 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct at_work w = { .now = 5 };
+		config.takes_over = i != 3;               /* a remote one cannot */
+		config.nonce = 3 + 16 * (uint64_t)i;
+		assert_int_equal(hd_member_create(&w.m, &config, NULL), HD_OK);
+		feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK });
+		if (i == 1) {                             /* it met one, which died before it said an id */
+			feed(&w, (struct hd_member_event){ .kind = HD_IN_UP, .worker = HD_COORDINATOR });
+			feed(&w, (struct hd_member_event){ .kind = HD_IN_LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED });
+		}
+		int64_t from = w.now;
+		w.now = from + 2374999990;                /* 2 T, and three eighths for its place */
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), 0);
+		w.now = from + 2375000000;
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), i != 3);
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), 0);
+		w.now += 2000000000;
+		assert_int_equal(count(feed(&w, (struct hd_member_event){ .kind = HD_IN_TICK }), HD_DO_TAKE_OVER), i != 3);
+		hd_member_destroy(w.m);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_root_of_an_earlier_epoch_counts_for_nothing),
 		cmocka_unit_test(what_was_computed_for_a_cancelled_step_counts_for_nothing),
 		cmocka_unit_test(slots_that_come_after_a_status_are_told),
+		cmocka_unit_test(who_never_met_a_coordinator_takes_over_too),
 		cmocka_unit_test(a_halt_whose_reason_is_not_known_is_no_success),
 		cmocka_unit_test(the_lesson_that_its_donor_gave_up_is_named),
 	};

@@ -100,7 +100,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	hd_crew_init(&c->crew, &(struct hd_crew_spec){ .host = &c->host, .fs = spec->fs, .clock = spec->clock, .dir = spec->dir->path,
 		.argv = spec->worker_argv });
 	c->room = hd_alloc(HD_TELL_MAX);
-	hd_rundir_path(spec->dir, "store.sqlite", path, sizeof path);
+	hd_rundir_path(spec->dir, HD_CONDUCT_STORE, path, sizeof path);
 	enum hd_err err = c->room ? hd_store_open(&c->store, path, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for messages");
 	if (!err)
 		err = conduct_configure(c, diag);

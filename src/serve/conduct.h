@@ -4,6 +4,8 @@
  * `heddle run --workers N` calls it in its own process; when that one is gone, a member starts `heddle serve --job RUN`, which calls it
  * again for the same folder. Nothing of the state passes here: steps, sums and checkpoints are the members'.
  *
+ * 0. How many workers are wanted is in the store before one is started: whoever finds the folder without a coordinator can go on with it, also
+ *    when nobody had joined yet.
  * 1. Who holds the store conducts (store.h). A second conductor ends at once with HD_E_AGAIN and changes nothing.
  * 2. What is decided is in the store before a message of it leaves.
  * 3. metrics.ndjson has a line for each committed step, events.ndjson one for each change; both are lost rather than awaited. Steps whose
@@ -25,6 +27,7 @@
 
 enum { HD_CONDUCT_LISTENS = 3 };
 #define HD_CONDUCT_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */
+#define HD_CONDUCT_STORE "store.sqlite"   /* what must not be forgotten (store.h) */
 
 /* What a front end hears; slots may be NULL. Called between turns of the loop. */
 struct hd_conduct_watch {
@@ -38,8 +41,8 @@ struct hd_conduct_spec {
 	struct hd_fs *fs;
 	struct hd_clock *clock;
 	struct hd_rundir *dir;            /* held */
-	uint32_t target;                  /* workers wanted; 0: as stored */
-	uint64_t step;                    /* that a new store begins with: of the checkpoint to resume from, or 0 */
+	uint32_t target;                  /* workers wanted; 0: as stored, HD_E_AGAIN if nothing is */
+	uint64_t step;                    /* that a new store begins with: of the checkpoint to resume from, or 0; without target: of the newest */
 	int64_t lease_ns;                 /* it halts as preempted when no question says "for_s" for so long; 0: nobody needs to ask */
 	const char *const *worker_argv;   /* of a worker on this machine, ends with NULL; NULL: none is started here */
 	const char *listen[HD_CONDUCT_LISTENS];       /* addresses (exec/elastic.h), the first is the folder's own; NULL: no more */

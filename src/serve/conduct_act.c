@@ -101,7 +101,7 @@ ACT(store)
 {
 	struct hd_diag diag = { "" };
 	int error = HD_FAILPOINT(STORE_BEFORE);
-	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", "store.sqlite") : conduct_keep_record(c, a->record, &diag);
+	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_CONDUCT_STORE) : conduct_keep_record(c, a->record, &diag);
 
 	(void)HD_FAILPOINT(STORE_AFTER);
 	if (err)

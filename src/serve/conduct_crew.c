@@ -115,9 +115,29 @@ static bool start_one(struct conduct *c)
 	return true;
 }
 
+/* Those that did not come are not on their way: the machine, for which they count as started, asks for others. */
+static void look_at_presumed(struct conduct *c)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = 0, came = 0;
+
+	if (!c->presumed_ns || hd_clock_now_ns(c->spec->clock) < c->presumed_ns)
+		return;
+	c->presumed_ns = 0;
+	n = hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS);
+	for (uint32_t i = 0; i < n; i++)
+		came += w[i].state != HD_W_FREE && !hd_is_remote(w[i].worker) && !hd_crew_find(&c->crew, conduct_pid(&w[i]));
+	n = c->presumed + 1 > came ? c->presumed + 1 - came : 0;          /* the first of them had come before they were counted */
+	c->started_before -= n < c->started_before ? n : c->started_before;
+	if (n)
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
+}
+
 void conduct_look_at_crew(struct conduct *c)
 {
 	struct hd_hand_end end;
+
+	look_at_presumed(c);
 
 	while (hd_crew_ended(&c->crew, &end))
 		ended(c, &end);

@@ -29,6 +29,8 @@ struct conduct {
 	struct hd_host host;
 	struct hd_crew crew;
 	uint32_t to_start, started_before;        /* workers that are wanted and not started yet; started before there was a machine */
+	uint32_t presumed;                /* of those, started by a coordinator before: they may be dead */
+	int64_t presumed_ns;              /* until when they are waited for; 0: not any more */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
 	struct hd_reshape reshape;
@@ -39,7 +41,7 @@ struct conduct {
 	uint8_t *room;
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
 	uint32_t first, nqueued;
-	bool stepping, over, wished;
+	bool stepping, over, wished, has_kernels, asked_for_all;
 	int64_t until_ns;                 /* its lease; 0: without end */
 	int64_t detect_ns;
 	struct hd_conduct_end end;

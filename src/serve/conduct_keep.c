@@ -5,6 +5,7 @@
 
 #include "base/le.h"
 #include "sys/thread.h"
+#include "exec/ckpt.h"
 #include "exec/kept_plan.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
@@ -103,7 +104,25 @@ static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
 		err = conduct_record_get(&c->config.record, bytes, len, diag);
 	if (!err)
 		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
+	c->has_kernels = !err;
 	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+/* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest there is. */
+static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info;
+
+	if (c->spec->target) {
+		c->config.record.serial++;
+		return conduct_keep_record(c, &c->config.record, diag);
+	}
+	if (!c->config.record.serial)
+		return hd_fail(diag, HD_E_AGAIN, "%s: its coordinator ended before it wrote down how many workers are wanted; `heddle resume %s --workers N` "
+			"begins it", c->spec->dir->path, c->spec->dir->path);
+	if (!c->config.record.started && !hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
+		c->config.step = c->end.step = info.step;
+	return HD_OK;
 }
 
 /* The zero of "t" is the beginning of the run, whoever coordinates it. */
@@ -225,11 +244,12 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 		conduct_record_resume(&c->config.record);
 		pass_plans(c);
 	}
-	if (!err && (c->config.target < c->config.min || c->config.target > c->config.max))
+	if (!err && (c->spec->target || c->config.record.serial) && (c->config.target < c->config.min || c->config.target > c->config.max))
 		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
 			c->config.min, c->config.max);
-	return err;
+	return err ? err : keep_beginning(c, diag);
 }
+
 enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag)
 {
 	const char *was = c->scaler.policy;

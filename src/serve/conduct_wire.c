@@ -16,6 +16,19 @@ static bool make_machine(struct conduct *c)
 	return !err;
 }
 
+/* Somebody is left of those whom the coordinator before had started: the others may be on their way, too. For as long as a start waits for
+ * all they count as started, or there would be twice as many. */
+static void presume(struct conduct *c)
+{
+	uint32_t left = c->config.target > c->crew.n + c->to_start + 1 ? c->config.target - c->crew.n - c->to_start - 1 : 0;
+
+	if (c->spec->target || c->config.record.started)
+		return;
+	c->presumed = left;
+	c->started_before += left;
+	c->presumed_ns = hd_clock_now_ns(c->spec->clock) + HD_PATIENCE_NS(SHORT_HANDED, c->detect_ns);
+}
+
 /* The kernels of the first who joins are the job's: kept before anything else of the membership is. */
 static bool begin(struct conduct *c, const struct hd_msg *msg)
 {
@@ -26,18 +39,20 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 		return true;
 	if (msg->kind != HD_MSG_JOIN)
 		return false;
-	if (!c->config.record.serial) {
+	if (!c->has_kernels) {
 		c->config.kernels = msg->join.kernels;
 		err = conduct_keep_kernels(c, &diag);
 	}
 	if (err)
 		conduct_fail(c, err, &diag);
 	c->started_before = c->crew.n + c->to_start ? c->crew.n + c->to_start - 1 : 0;
+	presume(c);
 	return !err && make_machine(c);
 }
 
 /* Nobody calls. Where members were, and this process was not told how many to start, the machine begins without them and asks for
- * others; else somebody must join before workers.min_wait is over, or what a start takes where that is more. */
+ * others; where there were none, as many are started as are wanted. Else somebody must join before workers.min_wait is over,
+ * or what a start takes where that is more. */
 void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
 {
 	int64_t start_ns = HD_PATIENCE_NS(START, c->detect_ns), most_ns = c->config.min_wait_ns > start_ns ? c->config.min_wait_ns : start_ns;
@@ -47,7 +62,10 @@ void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
 		return;
 	if (c->config.record.started && !c->spec->target && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
 		(void)make_machine(c);
-	else if (waited_ns > most_ns)
+	else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+		c->asked_for_all = true;
+		c->to_start += c->config.target;
+	} else if (waited_ns > most_ns)
 		conduct_fail(c, hd_fail(&diag, HD_E_WORKERS, "nobody joined within workers.min_wait: %s/log says what workers met", c->spec->dir->path), &diag);
 }
 
