@@ -132,7 +132,7 @@ static uint32_t least_per_byte(const struct needs *x, const bool *done)
 enum hd_err hd_compute_greedy(uint32_t **order, const struct hd_bucket_problem *p, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct walker x;
-	struct needs needs;
+	struct needs needs = { 0 };
 	enum hd_err err = begin(&x, &p->graph, arena) ? find_needs(&needs, p, arena, diag) : no_memory(diag);
 
 	if (err)
