@@ -76,6 +76,7 @@ expect 0 heddle scale grow -3
 expect 0 heddle status grow
 says 'long  running'
 expect 0 heddle status grow --json
+grep -q '"workers":\[{"id":[0-9]*,"worker":[0-9]*,"state":"member","pid":[1-9][0-9]*,' out || failed "workers lack worker, state or pid: $(cat out)"
 grep -o '"compute_ms":[0-9.e+-]*' out | sort -u | wc -l >n
 [ "$(cat n)" -ge 2 ] || failed "all workers tell the same time: $(cat out)"
 expect 2 heddle scale grow 99

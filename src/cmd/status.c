@@ -49,6 +49,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 		const struct hd_live_worker *p = &l->worker[i];
 		hd_json_open_object(&w, NULL);
 		hd_json_put_i64(&w, "id", p->id);
+		hd_json_put_i64(&w, "worker", p->id);     /* as events call it */
 		hd_json_put_text(&w, "state", p->state);
 		hd_json_put_i64(&w, "pid", p->pid);
 		hd_json_put_i64(&w, "devices", p->devices);
