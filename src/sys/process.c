@@ -103,8 +103,7 @@ static int start(const struct hd_spawn *how, const char **env, int *pid)
 	sigfillset(&all);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 	error = redirect(&actions, how);
 	if (!error)        /* the casts only drop const: the interface is older than const */
 		error = posix_spawnp(pid, how->argv[0], &actions, &attr, (char *const *)(uintptr_t)how->argv, (char *const *)(uintptr_t)env);
@@ -283,6 +282,70 @@ void hd_proc_finish(struct hd_proc *proc)
 	while (!err && proc->host && hd_proc_wait(proc, HD_NS_PER_S, &code, NULL) == HD_E_AGAIN)
 		;
 	proc->host = NULL;
+}
+
+/* ---- a process that leaves its terminal ---- */
+
+static int leave_terminal(int log)
+{
+	int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (none < 0 || setsid() < 0 || dup2(none, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+		return errno;
+	close(none);
+	return 0;
+}
+
+enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_diag *diag)
+{
+	int ends[2], error = 0, file = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+
+	if (file < 0)
+		return hd_fail_errno(diag, errno, "write", log);
+	if (pipe2(ends, O_CLOEXEC)) {
+		error = errno;
+		close(file);
+		return hd_fail_errno(diag, error, "make", "a pipe");
+	}
+	(void)fflush(NULL);
+	*at = (struct hd_detached){ .pid = fork() };
+	if (at->pid < 0)
+		error = errno;
+	else if (!at->pid)
+		error = leave_terminal(file);
+	close(file);
+	at->told = at->pid ? ends[0] : ends[1];
+	close(at->pid ? ends[1] : ends[0]);
+	if (at->pid < 0)
+		close(at->told);
+	return error ? hd_fail_errno(diag, error, "start", "a process that goes on without this terminal") : HD_OK;
+}
+
+void hd_proc_begun(struct hd_detached *at)
+{
+	if (at->told > 0 && write(at->told, "", 1) == 1)
+		close(at->told);
+	at->told = 0;
+}
+
+enum hd_err hd_proc_await(struct hd_detached *at, int *code, struct hd_diag *diag)
+{
+	int status;
+	ssize_t n;
+	char c;
+
+	do
+		n = read(at->told, &c, 1);
+	while (n < 0 && errno == EINTR);
+	close(at->told);
+	at->told = 0;
+	if (n == 1)
+		return HD_OK;
+	while (waitpid(at->pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return hd_fail(diag, HD_E_BUG, "process %d is no child of ours: %s", at->pid, strerror(errno));
+	*code = code_of(status);
+	return HD_E_AGAIN;
 }
 
 /* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */

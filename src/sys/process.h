@@ -4,7 +4,8 @@
  * remembers what it was asked and answers from a script.
  *
  * 1. argv goes to the program as it is; no shell reads it. The child has no signal
- *    blocked or ignored, a process group of its own, and only descriptors 0-2.
+ *    blocked or ignored, a session of its own, and only descriptors 0-2. So a terminal that closes is not its
+ *    end, nor is that of its parent while it is stopped.
  * 2. A program that cannot be started is an error of the start, not an exit code 127.
  * 3. A child that was started is waited for until it ended: then its id is void.
  * 4. Ended by signal s it is reported as exit 128 + s, as shells do.
@@ -61,6 +62,14 @@ HD_MUST_USE enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what);
 /* When a process began, in ticks of this boot; 0: there is none of that number. With it a number means one process only. */
 uint64_t hd_pid_began(int pid);
 void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */
+
+/* This process in two, before it has threads: one goes on in a session of its own, with what it writes in the file `log` (made new), and returns
+ * with pid 0 and a descriptor to tell that it has begun; the other returns with the pid of that one, and waits for it to tell, or to end. */
+struct hd_detached { int pid, told; };
+HD_MUST_USE enum hd_err hd_proc_detach(struct hd_detached *at, const char *log, struct hd_diag *diag);
+void hd_proc_begun(struct hd_detached *at);               /* by the one that goes on */
+/* By the other. HD_OK: it has begun. HD_E_AGAIN: it ended before, with *code. */
+HD_MUST_USE enum hd_err hd_proc_await(struct hd_detached *at, int *code, struct hd_diag *diag);
 
 /* ---- the twin ---- */
 

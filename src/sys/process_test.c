@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sys/clock.h"
@@ -75,10 +77,10 @@ static void the_child_has_our_environment_and_what_is_added(void **state)
 	assert_string_equal(text, "1\n");
 }
 
-static void the_child_has_three_descriptors_and_a_group_of_its_own(void **state)
+static void the_child_has_three_descriptors_and_a_session_of_its_own(void **state)
 {
 	static const char *const argv[] = { "sh", "-c", "for f in /proc/self/fd/*; do case ${f##*/} in 0|1|2) ;; *) [ -e $f ] && readlink $f; esac; done; "
-					    "test $$ = $(ps -o pgid= -p $$ 2>/dev/null || echo $$) && readlink /proc/$$/fd/0", NULL };
+					    "set -- $(cat /proc/$$/stat) && test $$ = $5 && test $$ = $6 && readlink /proc/$$/fd/0", NULL };
 	char text[400];
 
 	(void)state;
@@ -105,6 +107,38 @@ static void the_child_has_no_signal_blocked_or_ignored(void **state)
 	assert_true(signal(SIGTERM, SIG_IGN) != SIG_ERR);
 	assert_int_equal(caught(argv, NULL, text, sizeof text), 128 + SIGTERM);
 	assert_true(signal(SIGTERM, SIG_DFL) != SIG_ERR);
+}
+
+/* The one that goes on tells its session, and that it has begun, or ends before. */
+static void a_process_that_detaches_goes_on_in_a_session_of_its_own(void **state)
+{
+	char log[] = "/tmp/hd_process_test.XXXXXX", text[100] = "";
+	struct hd_diag diag = { "" };
+	struct hd_detached at;
+	int code = -1, status;
+
+	(void)state;
+	assert_true(close(mkstemp(log)) == 0);
+	for (int begins = 0; begins < 2; begins++) {
+		CHECK(!hd_proc_detach(&at, log, &diag), "%s", diag.text);
+		if (!at.pid) {
+			dprintf(1, "%s %d", getsid(0) == getpid() && getpgrp() == getpid() ? "own" : "other", begins);
+			if (begins)
+				hd_proc_begun(&at);
+			_exit(44);
+		}
+		assert_int_equal(hd_proc_await(&at, &code, &diag), begins ? HD_OK : HD_E_AGAIN);
+		if (begins)
+			assert_true(waitpid(at.pid, &status, 0) == at.pid && WEXITSTATUS(status) == 44);
+		else
+			assert_int_equal(code, 44);
+		int file = open(log, O_RDONLY);
+		assert_int_equal(read(file, text, sizeof text), 5);
+		CHECK(!strncmp(text, begins ? "own 1" : "own 0", 5), "%s", text);
+		close(file);
+	}
+	unlink(log);
+	assert_int_equal(hd_proc_detach(&at, "/no/such/folder/log", NULL), HD_E_NOTFOUND);
 }
 
 static void a_program_that_is_not_there_is_an_error_of_the_start(void **state)
@@ -210,8 +244,9 @@ int main(void)
 		cmocka_unit_test(arguments_pass_no_shell),
 		cmocka_unit_test(exit_codes_and_signals_are_told),
 		cmocka_unit_test(the_child_has_our_environment_and_what_is_added),
-		cmocka_unit_test(the_child_has_three_descriptors_and_a_group_of_its_own),
+		cmocka_unit_test(the_child_has_three_descriptors_and_a_session_of_its_own),
 		cmocka_unit_test(the_child_has_no_signal_blocked_or_ignored),
+		cmocka_unit_test(a_process_that_detaches_goes_on_in_a_session_of_its_own),
 		cmocka_unit_test(a_program_that_is_not_there_is_an_error_of_the_start),
 		cmocka_unit_test(a_child_that_runs_on_is_waited_for_no_longer_than_asked_and_ended),
 		cmocka_unit_test(the_recorder_remembers_and_answers_from_its_script),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 /* signal, its name, its wish */
 #define WISHES(X)                                     \
 	X(SIGTERM, "SIGTERM", HD_WISH_PREEMPT)         \
+	X(SIGHUP,  "SIGHUP",  HD_WISH_PREEMPT)         \
 	X(SIGUSR1, "SIGUSR1", HD_WISH_PREEMPT)         \
 	X(SIGUSR2, "SIGUSR2", HD_WISH_PREEMPT)         \
 	X(SIGXCPU, "SIGXCPU", HD_WISH_PREEMPT)         \
@@ -57,6 +59,14 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	return HD_OK;
 }
 
+/* Under nohup the end of a terminal is nobody's wish. */
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+
+	return number == SIGHUP && !sigaction(number, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
 enum hd_err hd_signal_install(struct hd_diag *diag)
 {
 	enum hd_err err = install(SIGCONT, on_nothing, diag);
@@ -64,7 +74,8 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 	if (!err)
 		err = install(SIGPIPE, SIG_IGN, diag);
 	for (size_t i = 0; !err && i < N_WISHES; i++)
-		err = install(wishes[i].number, on_wish, diag);
+		if (!is_ignored(wishes[i].number))
+			err = install(wishes[i].number, on_wish, diag);
 	return err;
 }
 

@@ -3,8 +3,8 @@
  * The worker looks at hd_signal_wish() between steps; at a wish it commits a checkpoint
  * and leaves with the wish's exit code.
  *
- * 1. SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU: HD_WISH_PREEMPT (75). SIGINT: HD_WISH_INTERRUPT
- *    (130). The first wish stands.
+ * 1. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU: HD_WISH_PREEMPT (75). SIGINT: HD_WISH_INTERRUPT
+ *    (130). The first wish stands. A SIGHUP that is ignored already (nohup) stays so.
  * 2. A second of these signals leaves at once, with the exit code of that second
  *    signal's wish; nothing is flushed.
  * 3. SIGCONT is taken and does nothing. SIGPIPE is ignored: a write tells.

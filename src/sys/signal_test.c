@@ -11,7 +11,7 @@
 
 static const struct { int number; enum hd_wish wish; int exit; const char *name; } asks[] = {
 	{ SIGTERM, HD_WISH_PREEMPT, 75, "SIGTERM" },  { SIGUSR1, HD_WISH_PREEMPT, 75, "SIGUSR1" }, { SIGUSR2, HD_WISH_PREEMPT, 75, "SIGUSR2" },
-	{ SIGXCPU, HD_WISH_PREEMPT, 75, "SIGXCPU" },  { SIGINT, HD_WISH_INTERRUPT, 130, "SIGINT" },
+	{ SIGXCPU, HD_WISH_PREEMPT, 75, "SIGXCPU" },  { SIGHUP, HD_WISH_PREEMPT, 75, "SIGHUP" },   { SIGINT, HD_WISH_INTERRUPT, 130, "SIGINT" },
 };
 enum { N = sizeof asks / sizeof *asks, WISH_RIGHT = 33, WISH_WRONG = 44 };
 
@@ -58,6 +58,23 @@ static void the_second_signal_leaves_at_once(void **state)
 	assert_int_equal(fate(SIGTERM, HD_WISH_PREEMPT, SIGCONT), WISH_RIGHT);
 }
 
+static void an_end_of_the_terminal_that_is_ignored_stays_so(void **state)
+{
+	int status;
+
+	(void)state;
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		if (signal(SIGHUP, SIG_IGN) == SIG_ERR || hd_signal_install(NULL))
+			_exit(1);
+		raise(SIGHUP);
+		_exit(hd_signal_wish() == HD_WISH_NONE ? WISH_RIGHT : WISH_WRONG);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), WISH_RIGHT);
+}
+
 static void a_wish_of_our_own_leaves_the_first_signal_harmless(void **state)
 {
 	int status;
@@ -95,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_signal_makes_a_wish),
 		cmocka_unit_test(the_second_signal_leaves_at_once),
+		cmocka_unit_test(an_end_of_the_terminal_that_is_ignored_stays_so),
 		cmocka_unit_test(a_wish_of_our_own_leaves_the_first_signal_harmless),
 		cmocka_unit_test(names_and_codes_fit),
 	};
