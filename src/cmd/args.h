@@ -35,6 +35,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(OUT,         0,   "out",           TEXT,   "DIR",     "the run directory itself")                        \
 	X(OUTPUT,      'o', "output",        TEXT,   "FILE",    "where to write")                                  \
 	X(PLAN,        0,   "plan",          TEXT,   "FILE",    "run this plan (text form) instead of the even map") \
+	X(DETACH,      0,   "detach",        FLAG,   "",        "go on when this terminal closes; says where to look and how to end it") \
 	X(DRY_RUN,     0,   "dry-run",       FLAG,   "",        "check everything, start nothing")                 \
 	X(SHOW_CONFIG, 0,   "show-config",   FLAG,   "",        "print the resolved job with the origin of each value, start nothing") \
 	X(EVENTS,      0,   "events",        FLAG,   "",        "events as NDJSON on stdout")                      \

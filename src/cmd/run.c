@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "cmd/detach.h"
 #include "cmd/session.h"
 #include "cmd/team.h"
 
@@ -86,6 +87,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	struct hd_ui ui;
 	const char *yaml;
 	size_t len;
+	bool stays = false;
 	enum hd_err err;
 
 	if (cmd->args.has[HD_OPT_NEW])
@@ -115,6 +117,12 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		err = hd_session_put_job(cmd, &dir, job);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
+	if (!err)
+		err = hd_detach(cmd, &dir, &stays);
+	if (stays) {
+		hd_rundir_close(&dir);    /* what becomes of it is the other part's */
+		return err;
+	}
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
 		return conduct(cmd, job, &dir, 0);
 	if (!err)
@@ -123,6 +131,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 		hd_rundir_discard(&dir);
 		return err;
 	}
+	hd_detach_begun(cmd);
 	err = hd_session_train(cmd, &ui, run, &dir);
 	hd_run_destroy(run);
 	hd_rundir_close(&dir);
@@ -139,6 +148,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	struct hd_run *run = NULL;
 	char path[HD_PATH_CAP];
 	struct hd_ui ui;
+	bool stays = false;
 	enum hd_err err;
 
 	if (!job)
@@ -159,16 +169,24 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 	}
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
-	if (!err && cmd->args.has[HD_OPT_WORKERS])
+	if (!err)
+		err = hd_detach(cmd, &dir, &stays);
+	if (!err && !stays && cmd->args.has[HD_OPT_WORKERS])
 		return conduct(cmd, job, &dir, info.step);
+	if (stays) {
+		hd_rundir_close(&dir);
+		return err;
+	}
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err && *info.folder)
 		err = hd_run_restore(run, info.folder, cmd->args.has[HD_OPT_NEW_SEMANTICS], &cmd->diag);
 	if (!err && *info.folder)
 		hd_ui_say(&ui, ">> resumed at step %llu from %s", (unsigned long long)info.step, info.folder);
-	if (!err)
+	if (!err) {
+		hd_detach_begun(cmd);
 		err = hd_session_train(cmd, &ui, run, &dir);
+	}
 	hd_run_destroy(run);
 	hd_rundir_close(&dir);
 	return err;

@@ -10,6 +10,7 @@
 #include "exec/report.h"
 #include "exec/times.h"
 #include "serve/conduct.h"
+#include "cmd/detach.h"
 #include "cmd/json_line.h"
 #include "cmd/network.h"
 
@@ -282,6 +283,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 		.watch = { .user = &team, .step = on_step, .note = on_note },
 	};
 	hd_team_take_orders(dir->path);
+	hd_detach_begun(cmd);
 	err = hd_conduct(&spec, &end, &cmd->diag);
 	if (err != HD_E_AGAIN) {
 		hd_rundir_event(dir, "job_end", end.step, "");

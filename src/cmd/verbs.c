@@ -9,9 +9,11 @@ static const char run_more[] =
 	"gets -2, -3 and so on. It holds the resolved job, metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
 	"Devices and threads never change a bit of the result: only how fast it comes.\n"
 	"Nothing listens but Unix sockets in that directory, unless --listen HOST:PORT --key FILE lets workers of other machines join.\n"
-	"SIGTERM: finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves at once.";
+	"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves\n"
+	"at once. With --detach the run goes on without its terminal, its words in RUN/log/run.log; so it does under nohup.";
 
-#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, \
+	HD_OPT_DETACH
 
 #define SCHEDULE_OPTS HD_OPT_SCHEDULE, HD_OPT_RANKS, HD_OPT_VNS, HD_OPT_CHUNKS, HD_OPT_GROUP, HD_OPT_REPLICAS, HD_OPT_CAP, HD_OPT_COSTS, HD_OPT_COMM
 #define SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, \
@@ -36,8 +38,8 @@ const struct hd_verb hd_verbs[] = {
 	  hd_cmd_predict, "program_predict.sh" },
 	{ "worker", "", 0, 0, "join a run as one of its workers, with the devices of this machine",
 	  "--join RUN: the folder of a run that was started with --workers; `heddle run` starts its own workers this way. A worker\n"
-	  "learns the state while the others go on, takes its part between two steps, and leaves at SIGTERM after the step at hand\n"
-	  "(exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.\n"
+	  "learns the state while the others go on, takes its part between two steps, and leaves at SIGTERM or SIGHUP after the step\n"
+	  "at hand (exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.\n"
 	  "--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT --key FILE. The job comes from there;\n"
 	  "the data must be here too, at the same path or where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT,\n"
 	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.",
@@ -49,7 +51,7 @@ const struct hd_verb hd_verbs[] = {
 	  "slower types have a part of a core. --policy decides who gets which for how long, round by round; jobs are resized and moved while\n"
 	  "they run, or commit and go on later, with the same bits; by what a move costs (--switching; 2 s) they hold on to devices.\n"
 	  "Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
-	  "SIGTERM ends it and lets jobs go on; with --drain they commit and leave. A second one of the same DIR is refused (exit 1). Users\n"
+	  "SIGTERM or SIGHUP ends it and lets jobs go on; with --drain they commit and leave. A second one of the same DIR is refused (exit 1). Users\n"
 	  "come through DIR/heddle.sock; nothing else listens unless --http asks for it.\n"
 	  "--job RUN: takes over the run in that folder: who its members are and what was decided stands in its store. Workers do so by\n"
 	  "themselves. While another one coordinates it, nothing is done (exit 1).\n"
