@@ -35,7 +35,7 @@ struct hd_data_spec {
 	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
 	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */
 	int32_t  pad;                     /* token that fills up a short text, from the model; -1: none */
-	bool     one_label;               /* of tokens: "y" is one label for all of them, not one for each */
+	bool     one_label;               /* of tokens: "y" is one label (or numbers) for all of them, not one for each */
 	double   train, valid;            /* fractions; the rest is dropped */
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;      /* shape per sample the model wants of "x"; synthetic makes it, others check it */
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */

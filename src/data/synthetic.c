@@ -107,9 +107,9 @@ static enum hd_err add_fields(struct synthetic *set, const struct hd_data_spec *
 		err = hd_field_add(reader, "x", HD_F32, 3, image, diag);
 	if (err != HD_OK)
 		return err;
-	if (spec->context)
+	if (spec->context && !set->numbers)
 		return hd_field_add(reader, "y", HD_I32, set->texts ? 0 : 1, &context, diag);
-	return spec->float_target ? hd_field_add(reader, "y", HD_F32, 1, &outputs, diag) : hd_field_add(reader, "y", HD_I32, 0, NULL, diag);
+	return set->numbers ? hd_field_add(reader, "y", HD_F32, 1, &outputs, diag) : hd_field_add(reader, "y", HD_I32, 0, NULL, diag);
 }
 
 /* The content is a function of the seed and the shapes, so these are what is hashed. */
@@ -148,7 +148,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		return hd_fail(diag, HD_E_INVAL, "data.count is %" PRIu64 "; at most 2^44 - 1 synthetic samples", count);
 	set->seed = spec->seed;
 	set->context = spec->context;
-	set->numbers = spec->float_target && !spec->context;
+	set->numbers = spec->float_target;
 	set->texts = spec->context && spec->one_label;
 	set->classes = spec->classes ? spec->classes : spec->context && !set->texts ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
 	set->tokens = spec->tokens ? spec->tokens : set->texts ? DEFAULT_VOCABULARY : set->classes;
@@ -190,9 +190,10 @@ static void read_tokens(const struct synthetic *set, uint32_t split, uint64_t in
 	}
 }
 
-static void read_text(const struct synthetic *set, uint32_t split, uint64_t index, int32_t *x, int32_t *y)
+/* y: the class, or numbers that follow from it. */
+static void read_text(const struct synthetic *set, uint32_t split, uint64_t index, int32_t *x, void *y)
 {
-	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % set->classes;
+	uint32_t class = hd_data_draw(set->seed, HD_USE_LABEL, split, index, 0).word[0] % (set->numbers ? DEFAULT_CLASSES : set->classes);
 	struct hd_philox words = hd_data_draw(set->seed, HD_USE_CLASS, 0, class, 0);
 
 	for (uint32_t j = 0; j < set->context; j++) {
@@ -200,7 +201,10 @@ static void read_text(const struct synthetic *set, uint32_t split, uint64_t inde
 		uint32_t way = walk.word[0] >> 28;
 		x[j] = (int32_t)((way < 8 ? words.word[way % WORDS] : walk.word[1]) % set->tokens);
 	}
-	*y = (int32_t)class;
+	for (uint32_t k = 0; set->numbers && k < set->classes; k++)
+		((float *)y)[k] = 2 * hd_uniform(hd_data_draw(set->seed, HD_USE_CLASS, 1, class, k / 4).word[k % 4]) - 1;
+	if (!set->numbers)
+		*(int32_t *)y = (int32_t)class;
 }
 
 static void draw_class(const struct synthetic *set, uint32_t split, uint64_t index, uint32_t class, float *x)

@@ -313,7 +313,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
-	spec.one_label = spec.context && y != HD_NONE && g->value[g->input[y]].rank == 1;
+	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 || spec.float_target);
 	spec.pad = token_of_pads(g);
 	enum hd_err err = bound_labels(g, y, &spec, diag);
 	if (!err)

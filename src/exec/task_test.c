@@ -81,6 +81,7 @@ static enum hd_err opens(struct hd_fs *fs, const char *model, const char *data, 
 #define CLS "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256, head: cls, classes: 2}"
 #define MLM "use: builtin:bert, args: {layers: 1, width: 4, heads: 2, context: 4, vocab: 257, pad: 256}"
 #define INTS "use: \"graph:/ints.graph\", loss: none"
+#define SEVEN "use: \"graph:/seven.graph\", loss: none"
 #define LOG "use: \"graph:/net.graph\", loss: none"
 
 /* Whatever a reader makes, a sample is copied into the graph's inputs only if both mean the same. */
@@ -93,6 +94,9 @@ static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void 
 		{ CLS, "kind: csv, path: /t.csv", NULL },
 		{ MLM, "kind: csv, path: /t.csv", "the model reads \"y\" as i32 [4], the data have i32 []" },
 		{ INTS, "kind: csv, path: /ints.csv", "the model reads \"x\" as i32 [2,1], the data have f32 [2,1]" },
+		{ SEVEN, "kind: synthetic", NULL },
+		{ SEVEN, "kind: csv, path: /four.csv", "the model gives 9 numbers" },
+		{ SEVEN, "kind: text, path: /t", "the model knows 0 to 6" },
 		{ LOG, "kind: synthetic", "the model reads \"y\" as i32 [3], the data have i32 []" },
 	};
 	static const char text[] = "some bytes of text, more than five", table[] = "text,y\nab,1\nc,0\nd,0\n";
@@ -102,6 +106,10 @@ static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void 
 	static const char ints[] = "graph ints\ninput x i32 [*,2,1]\ninput y i32 [*]\nparam w f32 [2,2] uniform 0.5\n%0 = cast x to=1\n"
 		"%1 = reshape %0 d0=-1 d1=2\n%2 = matmul %1 w ta=0 tb=1\n%3,%4,%5 = softmax_xent %2 y\n%6 = sum64 %3\n%7 = count64 y\n"
 		"output loss %6\noutput weight %7\noutput logits %2\n";
+	/* nine numbers of tokens below seven */
+	static const char seven[] = "graph seven\ninput x i32 [*,4]\ninput y f32 [*,9]\nparam t f32 [7,6] uniform 0.5\nparam w f32 [9,6] uniform 0.5\n"
+		"%0 = embed x t\n%1 = reduce_mean %0 axes=2\n%2 = matmul %1 w ta=0 tb=1\n%3 = mse %2 y\n%4 = sum64 %3\n%5 = count64 %2\n"
+		"output loss %4\noutput weight %5\noutput logits %2\n";
 	static const char numbers[] = "a,b,y\n1,2,0\n3,4,1\n5,6,1\n";
 	struct hd_diag diag = { "" };
 	struct hd_fs_sim sim;
@@ -110,6 +118,8 @@ static void fields_that_a_graph_would_misread_are_refused_with_both_shapes(void 
 	hd_fs_sim_init(&sim);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.graph", ints, sizeof ints - 1, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/ints.csv", numbers, sizeof numbers - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/seven.graph", seven, sizeof seven - 1, &diag), HD_OK);
+	assert_int_equal(hd_file_write_atomic(&sim.fs, "/four.csv", "a,b,c,d,y\n6,5,4,3,0.5\n0,0,0,0,1\n", 31, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t", text, sizeof text - 1, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/t.csv", table, sizeof table - 1, &diag), HD_OK);
 	assert_int_equal(hd_file_write_atomic(&sim.fs, "/net.graph", net, sizeof net - 1, &diag), HD_OK);
