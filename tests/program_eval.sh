@@ -21,3 +21,32 @@ expect 2 heddle eval mlp --split tset
 says 'no samples in a split "tset"'
 expect 3 heddle eval nowhere
 passed "splits, checkpoint folders, and what is refused"
+
+# mse has no hits: nothing is printed of them, on any way out; a share is no percentage
+train run mlp.yaml -s model.loss=mse -s eval.every=2 --out mse
+grep -q '"kind":"eval"' mse/events.ndjson || failed "no evaluation was recorded"
+! grep '"kind":"eval"' mse/events.ndjson | grep -q 'accuracy\|perplexity' || failed "the log has an accuracy of mse"
+expect 0 heddle eval mse
+! grep -q 'accuracy\|perplexity' out || failed "an accuracy of mse"
+says 'rows)'
+expect 0 heddle eval mse --json
+! grep -q 'accuracy\|perplexity' out || failed "an accuracy of mse, as JSON"
+expect 0 heddle predict mse --split train -o mse.npy --json
+! grep -q 'accuracy\|predicted' out || failed "classes of mse"
+expect 2 heddle run mlp.yaml -s model.loss=mse -s eval.metric=accuracy
+says 'eval.metric is accuracy'
+expect 2 heddle run mlp.yaml -s eval.metric=accuracy -s eval.target=60
+says '0.6 for 60 %'
+expect 0 heddle eval mlp
+says 'accuracy'
+passed "what a loss does not have is not shown"
+
+# a share of tokens is one whatever weighs the losses
+for by in sample token; do
+	train run gpt.yaml -s batch.normalize=$by -s optim.lr=0 --out gpt_$by
+	expect 0 heddle eval gpt_$by --split train --json
+	eval "accuracy_$by=$(number accuracy)"
+done
+awk -v a="$accuracy_sample" -v b="$accuracy_token" 'BEGIN { off = a - b; exit !(off * off < 1e-12 && a > 0) }' ||
+	failed "accuracy $accuracy_sample by samples, $accuracy_token by tokens"
+passed "accuracy is a share"

@@ -13,8 +13,10 @@ static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, con
 	hd_json_put_text(w, "split", split);
 	hd_json_put_i64(w, "rows", (int64_t)m->rows);
 	hd_json_put_f64(w, "loss", hd_metrics_loss(m));
-	hd_json_put_f64(w, "accuracy", hd_metrics_accuracy(m));
-	hd_json_put_f64(w, "perplexity", hd_metrics_perplexity(m));
+	if (m->has_hits) {
+		hd_json_put_f64(w, "accuracy", hd_metrics_accuracy(m));
+		hd_json_put_f64(w, "perplexity", hd_metrics_perplexity(m));
+	}
 	hd_json_put_text(w, "loss_hex", hex);
 	hd_json_line_print(&line);
 }
@@ -23,6 +25,7 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 {
 	struct hd_session s;
 	struct hd_metrics m;
+	char text[160];
 	enum hd_err err = hd_session_open(cmd, cmd->args.pos[0], &s);
 
 	if (err)
@@ -31,9 +34,10 @@ enum hd_err hd_cmd_eval(struct hd_cmd *cmd)
 	err = hd_run_eval(s.run, split, &m, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		print_json(cmd, s.ckpt.step, split, &m);
-	else if (!err)
-		printf("step %llu  %s  loss %.4f  perplexity %.4g  accuracy %.2f %%  (%llu rows)\n", (unsigned long long)s.ckpt.step, split,
-			hd_metrics_loss(&m), hd_metrics_perplexity(&m), hd_metrics_accuracy(&m) * 100, (unsigned long long)m.rows);
+	else if (!err) {
+		hd_metrics_line(&m, text);
+		printf("step %llu  %s  %s\n", (unsigned long long)s.ckpt.step, split, text);
+	}
 	hd_session_close(&s);
 	return err;
 }

@@ -75,7 +75,8 @@ static void print_outputs(struct hd_cmd *cmd, const struct hd_session *s, const 
 	hd_json_put_i64(&w, "classes", out->nclasses);
 	hd_json_put_i64(&w, "rows", (int64_t)m->rows);
 	hd_json_put_f64(&w, "loss", hd_metrics_loss(m));
-	hd_json_put_f64(&w, "accuracy", hd_metrics_accuracy(m));
+	if (m->has_hits)
+		hd_json_put_f64(&w, "accuracy", hd_metrics_accuracy(m));
 	if (out->tally) {
 		hd_json_open_array(&w, "predicted");
 		for (uint32_t c = 0; c < out->nclasses; c++)
@@ -104,7 +105,7 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 	snprintf(path, sizeof path, "%s/predictions.npy", s->dir);
 	enum hd_err err = hd_npy_begin(&out->npy, &cmd->fs, cmd->args.has[HD_OPT_OUTPUT] ? cmd->args.text[HD_OPT_OUTPUT] : path, rank, dim, &cmd->diag);
 	out->nclasses = (uint32_t)dim[rank - 1];
-	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES)
+	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES && hd_graph_find_output(&task->infer, "correct") != HD_NONE)
 		out->tally = hd_arena_take(&cmd->arena, out->nclasses, sizeof *out->tally);
 	if (!err)
 		err = hd_worker_forward(hd_run_worker(s->run), &job, &m, &cmd->diag);

@@ -98,9 +98,10 @@ static void on_step(void *user, const struct hd_progress *p)
 static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *m)
 {
 	struct hd_ui *ui = user;
+	char text[160];
 
-	hd_ui_say(ui, "eval step %llu  %s  loss %.4f  perplexity %.4g  accuracy %.2f %%  (%llu rows)", (unsigned long long)step, split,
-		hd_metrics_loss(m), hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100, (unsigned long long)m->rows);
+	hd_metrics_line(m, text);
+	hd_ui_say(ui, "eval step %llu  %s  %s", (unsigned long long)step, split, text);
 }
 
 /* kind of an event -> the mark its line begins with; others are not shown */

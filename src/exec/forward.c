@@ -1,6 +1,7 @@
 #include "exec/forward.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/lanes.h"
 #include "data/augment.h"
@@ -101,7 +102,7 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 		*metrics = (struct hd_metrics){
 			fold(at, w->block, nblocks, offsetof(struct hd_leaf, loss)),
 			fold(at, w->block, nblocks, offsetof(struct hd_leaf, weight)),
-			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count, w->infer_out.correct != HD_NONE,
 		};
 out:
 	hd_arena_finish(&arena);
@@ -111,6 +112,15 @@ out:
 
 /* The library's exp may differ in the last bit between machines: no state depends on this. */
 double hd_metrics_perplexity(const struct hd_metrics *m) { return exp(hd_metrics_loss(m)); }
+
+void hd_metrics_line(const struct hd_metrics *m, char out[160])
+{
+	int n = snprintf(out, 160, "loss %.4f", hd_metrics_loss(m));
+
+	if (m->has_hits)
+		n += snprintf(out + n, 160 - (size_t)n, "  perplexity %.4g  accuracy %.2f %%", hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100);
+	snprintf(out + n, 160 - (size_t)n, "  (%llu rows)", (unsigned long long)m->rows);
+}
 
 enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
 {

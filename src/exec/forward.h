@@ -3,7 +3,8 @@
  * A block is b consecutive rows of the split (b = rows of a virtual node); blocks
  * are the virtual nodes of evaluation. Sums of loss, weight and hits are folded
  * over the blocks along the canonical tree in f64, so a metric has the same bits
- * on any number of devices. No padding rows, ever.
+ * on any number of devices. No padding rows, ever. What a loss does not have (mse: accuracy,
+ * perplexity) is left out wherever metrics are shown.
  *
  * Runs between two steps on the parameters as they are; no gradient, dropout off. */
 #ifndef HD_EXEC_FORWARD_H
@@ -11,7 +12,8 @@
 
 #include "exec/worker.h"
 
-struct hd_metrics { double loss_sum, weight, correct; uint64_t rows; };
+/* Hits and perplexity have a meaning where the model says which rows it got right: its loss is a cross-entropy. */
+struct hd_metrics { double loss_sum, weight, correct; uint64_t rows, has_hits; };      /* has_hits: 0 or 1 */
 
 /* Called once per block, from the rank that computed it, in any order: rows [first, first+n)
  * of the split and their outputs [n, ...] f32. Must not write what another block writes. */
@@ -32,6 +34,7 @@ HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const v
 
 static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ? m->loss_sum / m->weight : 0; }
 double hd_metrics_perplexity(const struct hd_metrics *metrics);      /* exp of the mean loss; 1 of no rows */
+void hd_metrics_line(const struct hd_metrics *metrics, char out[160]);      /* "loss 0.5000  perplexity 1.649  accuracy 81.00 %  (100 rows)" */
 static inline double hd_metrics_accuracy(const struct hd_metrics *m) { return m->weight > 0 ? m->correct / m->weight : 0; }
 
 #endif

@@ -304,8 +304,10 @@ void hd_rundir_eval_body(struct hd_json_writer *w, const char *split, const stru
 {
 	hd_json_put_text(w, "split", split);
 	hd_json_put_f32(w, "loss", (float)hd_metrics_loss(metrics));
-	hd_json_put_f32(w, "accuracy", (float)hd_metrics_accuracy(metrics));
-	hd_json_put_f32(w, "perplexity", (float)hd_metrics_perplexity(metrics));
+	if (metrics->has_hits) {
+		hd_json_put_f32(w, "accuracy", (float)hd_metrics_accuracy(metrics));
+		hd_json_put_f32(w, "perplexity", (float)hd_metrics_perplexity(metrics));
+	}
 	hd_json_put_i64(w, "rows", (int64_t)metrics->rows);
 }
 

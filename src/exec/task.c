@@ -154,6 +154,17 @@ enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph *graph, stru
 	return err ? hd_fail(diag, err, "model.shards: %s", why.text) : HD_OK;
 }
 
+/* A graph's own loss may have no hits. */
+static enum hd_err check_metric(const struct hd_job *job, const struct hd_graph *graph, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &job->value[HD_JOB_METRIC];
+
+	if (v->i != HD_METRIC_ACCURACY || hd_graph_find_output(graph, "correct") != HD_NONE)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "%s:%u:%u: eval.metric is accuracy, but the graph has no output \"correct\", so nothing is counted; use loss, or add "
+		"`output correct %%N`, the number of hits in f64", job->file, v->line, v->column);
+}
+
 static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph, struct hd_diag *diag)
 {
 	enum hd_err err = hd_graph_optimize(graph, job->per_vn, diag);
@@ -162,6 +173,8 @@ static enum hd_err for_training(const struct hd_job *job, struct hd_graph *graph
 		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"loss\"; add `output loss %%N` with the sum of the losses in f64");
 	if (!err && hd_graph_find_output(graph, "weight") == HD_NONE)
 		err = hd_fail(diag, HD_E_INPUT, "the graph has no output \"weight\"; add `output weight %%N`, what the loss is divided by, in f64");
+	if (!err)
+		err = check_metric(job, graph, diag);
 	if (!err && hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
 		err = globalize(job, graph, diag);
 	return err ? err : hd_graph_autodiff(graph, diag);

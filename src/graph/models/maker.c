@@ -91,15 +91,17 @@ static uint32_t rows_of(const struct hd_maker *m, uint32_t x, uint32_t logits)
 	return m->err == HD_OK && m->graph->value[x].dtype != HD_F32 ? logits : x;
 }
 
-/* The losses of a row with several positions weigh 1/positions each, so that a row weighs 1. */
+/* The losses and hits of a row with several positions weigh 1/positions each, so that a row weighs 1. */
 void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels, uint32_t logits, int64_t positions)
 {
 	uint32_t loss = hd_make2(m, HD_OP_SOFTMAX_XENT, logits, labels, none);
 	uint32_t hit = loss + 2;
 	bool samples = opts->normalize == HD_NORMALIZE_SAMPLE;
 
-	if (samples && positions > 1)
+	if (samples && positions > 1) {
 		loss = hd_make1(m, HD_OP_SCALE, loss, (struct hd_attr){ .f = { 1.0f / (float)positions } });
+		hit = hd_make1(m, HD_OP_SCALE, hit, (struct hd_attr){ .f = { 1.0f / (float)positions } });
+	}
 	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
 	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, samples ? rows_of(m, x, logits) : labels, none));
 	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));

@@ -247,6 +247,27 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 	return HD_OK;
 }
 
+/* A target that no run can miss or reach was meant in other units, or of another metric. */
+static enum hd_err check_eval(struct hd_job_reader *reader)
+{
+	static const struct { double lo, hi; const char *range; } of[] = {
+		[HD_METRIC_LOSS] = { -1e30, 1e30, "" },
+		[HD_METRIC_ACCURACY] = { 0, 1, "a share from 0 to 1: 0.6 for 60 %" },
+		[HD_METRIC_PERPLEXITY] = { 1, 1e30, "a number from 1 on" },
+	};
+	const struct hd_job *job = reader->job;
+	const struct hd_job_value *target = &job->value[HD_JOB_TARGET];
+	int64_t metric = hd_job_int(job, HD_JOB_METRIC);
+
+	hd_job_at(reader, HD_JOB_METRIC);
+	if (metric != HD_METRIC_LOSS && !strcmp(hd_job_text(job, HD_JOB_LOSS), "mse"))
+		return hd_job_refuse(reader, "eval.metric is %s, which a model with model.loss mse does not have; use loss", hd_job_text(job, HD_JOB_METRIC));
+	hd_job_at(reader, HD_JOB_TARGET);
+	if (!target->is_none && (target->f < of[metric].lo || target->f > of[metric].hi))
+		return hd_job_refuse(reader, "eval.target is %g, but eval.metric %s is %s", target->f, hd_job_text(job, HD_JOB_METRIC), of[metric].range);
+	return HD_OK;
+}
+
 static enum hd_err check_weights(struct hd_job_reader *reader)
 {
 	hd_job_at(reader, HD_JOB_WEIGHTS_SKIP);
@@ -335,7 +356,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
-		hd_job_check_parallel, check_ckpt_dir, check_weights, check_lora, check_shards, check_model,
+		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards, check_model,
 	};
 	enum hd_err err = HD_OK;
 

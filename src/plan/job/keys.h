@@ -62,8 +62,8 @@ X(CUTS,       "optim", "cuts",      TEXT, 1, "none",   "none", 0, 0, "stage cuts
 X(ON_NONFINITE, "optim", "on_nonfinite", WORD, 1, "stop", "stop|skip", 0, 0, "a gradient that is not finite: stop (exit 4), or skip the step")
 
 X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0: only at the end")
-X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is reported and compared with the target")
-X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when reached")
+X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is compared with the target; accuracy is a share from 0 to 1")
+X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when eval.metric reaches it; of accuracy a share: 0.6 for 60 %")
 
 X(MIN_WORKERS, "workers", "min",    INT,  0, "1",      "", 1, 64, "with fewer members no step is begun; for longer than workers.min_wait: checkpoint, exit 10")
 X(MAX_WORKERS, "workers", "max",    INT,  0, "auto",   "auto", 1, 64, "more than that are kept waiting; auto: as many as there are virtual nodes, at most 64")
