@@ -336,5 +336,6 @@ failed=0
 for seed in $(seq "$first" $((first + runs - 1))); do
 	one_run "$seed" || failed=$((failed + 1))
 done
-echo "$runs runs, $failed failed${failed:+; see $folder}"
+say=; [ $failed -eq 0 ] || say="; see $folder"
+echo "$runs runs, $failed failed$say"
 [ $failed -eq 0 ]
