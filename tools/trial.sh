@@ -44,7 +44,7 @@ pids()
 		[ "$(readlink "/proc/$p/exe" 2>/dev/null)" = "$bin" ] && echo "$p"
 	done
 }
-is_worker() { tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -q ' worker '; }
+is_worker() { { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null | grep -q ' worker '; }
 victim()                # any|worker|coordinator: one of them, drawn; nothing if there is none
 {
 	local p all=()
@@ -155,8 +155,9 @@ do_data()
 	middle
 	cp data.txt kept
 	# the same size, another time of change, each hundredth byte another
-	awk 'BEGIN { srand(7) } { n = int(length($0) / 2); print substr($0, 1, n) "#" substr($0, n + 2) }' kept | head -c "$(stat -c %s kept)" >data.txt
-	did+=" data"
+	awk 'BEGIN { srand(7) } { n = int(length($0) / 2); print substr($0, 1, n) "#" substr($0, n + 2) }' kept | head -c "$(stat -c %s kept)" >other
+	# another file under the name, or other bytes in the file that is mapped
+	if [ $((RANDOM % 2)) -eq 0 ]; then mv other data.txt; did+=" renamed"; else cat other >data.txt; did+=" written"; fi
 	strike KILL worker
 	snooze $((1000 + RANDOM % 1500))
 	strike KILL worker
