@@ -22,6 +22,31 @@ train resume from --from 3
 expect 0 heddle ckpt diff from whole-mlp
 passed "--from takes an older checkpoint"
 
+# samples are parted alike whatever the seed; a run of a build that had no key for it goes on with the split that it has
+for i in {1..200}; do echo "$((i * 37 % 101)),$((i * 53 % 97)),$((i % 2))"; done | sed '1i a,b,y' >t.csv
+cat >csv.yaml <<'END'
+job: {name: csv, seed: 3, steps: 6}
+model: {use: "builtin:mlp", args: {input: [2], hidden: [4], classes: 2}}
+data: {kind: csv, path: t.csv}
+batch: {global: 16, virtual_nodes: 4}
+checkpoint: {every: 1 steps, keep: 2}
+END
+for seed in 3 4; do
+	expect 0 heddle data cat csv.yaml -s job.seed=$seed --split valid --count 200
+	cp out valid_$seed
+done
+cmp -s valid_3 valid_4 || failed "the split moves with the seed"
+train run csv.yaml -s data.split_seed=auto --out by_seed
+whole=$digest
+train run csv.yaml --out by_key
+[ "$digest" != "$whole" ] || failed "two splits, one result"
+train run csv.yaml -s data.split_seed=auto --steps 3 --out early
+grep -q ',"split_seed":"auto"' early/job.resolved.json || failed "the resolved job does not say how its data are parted"
+sed -i 's/,"split_seed":"auto"//' early/job.resolved.json
+train resume early
+same "$digest" "$whole" "a run of before data.split_seed"
+passed "the split has its own key, and runs that began before it keep theirs"
+
 train run mlp.yaml --steps 3 --out other
 expect 2 heddle resume other -s optim.lr=0.5
 says 'another job'

@@ -30,7 +30,8 @@ enum { HD_MAX_FIELDS = 4, HD_MAX_SPLITS = 4,
 struct hd_data_spec {
 	const char *kind;                 /* name of a row of hd_readers */
 	const char *path;                 /* file, folder or glob, as the kind understands it; NULL: the kind's default */
-	uint64_t seed;                    /* keys synthetic samples and hashed splits */
+	uint64_t seed;                    /* keys synthetic samples */
+	uint64_t split_seed;              /* keys hashed splits */
 	uint32_t context;                 /* T of text and tokens, from the model; 0: "x" is numbers */
 	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
 	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */

@@ -95,7 +95,7 @@ static void globs_match_as_shells_do(void **state)
 /* 100 000 samples: the shares are the fractions within five standard errors, another seed is another split. */
 static void hashed_splits_have_the_fractions_asked_for(void **state)
 {
-	struct hd_data_spec spec = { .train = 0.7, .valid = 0.2, .seed = 1 };
+	struct hd_data_spec spec = { .train = 0.7, .valid = 0.2, .split_seed = 1 };
 	struct hd_reader a = { 0 }, b = { 0 };
 	uint64_t differ = 0;
 	(void)state;
@@ -103,7 +103,7 @@ static void hashed_splits_have_the_fractions_asked_for(void **state)
 	hd_arena_init(&a.arena, 0);
 	hd_arena_init(&b.arena, 0);
 	assert_int_equal(hd_split_hashed(&a, &spec, 100000, NULL), HD_OK);
-	spec.seed = 2;
+	spec.split_seed = 2;
 	assert_int_equal(hd_split_hashed(&b, &spec, 100000, NULL), HD_OK);
 	CHECK(fabs((double)a.set.split[0].count - 70000) < 725 && fabs((double)a.set.split[1].count - 20000) < 633, "%llu and %llu",
 		(unsigned long long)a.set.split[0].count, (unsigned long long)a.set.split[1].count);
@@ -116,16 +116,17 @@ static void hashed_splits_have_the_fractions_asked_for(void **state)
 	hd_arena_finish(&b.arena);
 }
 
-/* Whatever else changes, a sample stays in its split: membership depends on seed and id alone. */
+/* Whatever else changes, a sample stays in its split: membership depends on its key and id alone. */
 static void a_longer_set_keeps_the_split_of_its_beginning(void **state)
 {
-	struct hd_data_spec spec = { .train = 0.5, .valid = 0.5, .seed = 9 };
+	struct hd_data_spec spec = { .train = 0.5, .valid = 0.5, .split_seed = 9 };
 	struct hd_reader a = { 0 }, b = { 0 };
 	(void)state;
 
 	hd_arena_init(&a.arena, 0);
 	hd_arena_init(&b.arena, 0);
 	assert_int_equal(hd_split_hashed(&a, &spec, 500, NULL), HD_OK);
+	spec.seed = 2;
 	assert_int_equal(hd_split_hashed(&b, &spec, 1000, NULL), HD_OK);
 	for (uint64_t i = 0; i < a.set.split[0].count; i++)
 		assert_int_equal(hd_split_id(&a, 0, i), hd_split_id(&b, 0, i));

@@ -43,7 +43,7 @@ enum hd_err hd_split_hashed(struct hd_reader *reader, const struct hd_data_spec 
 	if (!id)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the split of %" PRIu64 " samples", count);
 	for (uint64_t i = 0; i < count; i++) {
-		double u = (double)hd_uniform(hd_data_draw(spec->seed, HD_USE_SPLIT, 0, i, 0).word[0]);
+		double u = (double)hd_uniform(hd_data_draw(spec->split_seed, HD_USE_SPLIT, 0, i, 0).word[0]);
 		if (u < spec->train)
 			id[ntrain++] = (uint32_t)i;
 		else if (u < spec->train + spec->valid)

@@ -308,7 +308,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	struct hd_data_spec spec = {
 		.kind = hd_job_text(job, HD_JOB_DATA_KIND),
 		.path = job->value[HD_JOB_DATA_PATH].is_none ? NULL : hd_job_text(job, HD_JOB_DATA_PATH),
-		.seed = (uint64_t)hd_job_int(job, HD_JOB_SEED),
+		.seed = (uint64_t)hd_job_int(job, HD_JOB_SEED), .split_seed = hd_job_split_seed(job),
 		.train = job->value[HD_JOB_SPLIT].list[0], .valid = job->value[HD_JOB_SPLIT].list[1],
 		.count = (uint64_t)hd_job_int(job, HD_JOB_DATA_COUNT),
 		.label = job->value[HD_JOB_LABEL].is_auto ? NULL : hd_job_text(job, HD_JOB_LABEL),

@@ -8,7 +8,8 @@
  * 2. job hash = XXH3-128 of the canonical JSON of all R keys: defaults filled in,
  *    keys sorted bytewise, no spaces, numbers as in NDJSON. Of a FILE it says only that
  *    there is one: who reads it joins the digest of its content to the hash. Keys that
- *    came after the first hashes (R = 2) are left out while they have their default.
+ *    came after the first hashes (R = 2) are left out while they have their default;
+ *    data.split_seed, whose default is not what runs did before it, while it says what they did.
  * 3. Precedence: default < file < environment HEDDLE_<TABLE>_<KEY> < -s key=value
  *    < option of a verb; each value remembers its origin.
  * 4. Every refusal names file:line:column (or the -s text), what is wrong and what
@@ -59,7 +60,7 @@ enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_
 enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE };
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16, HD_JOB_MAX_PARAMS = 8,
-       HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16 };
+       HD_JOB_NAME_CAP = 64, HD_JOB_AUTO_VNS = 16, HD_JOB_AUTO_WARMUP = 100 };
 
 struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column; };     /* is_word: neither number nor list */
 
@@ -71,7 +72,7 @@ struct hd_job_call { const char *name; const struct hd_job_param *param; uint32_
 struct hd_job_value {
 	uint8_t type, origin;
 	bool    is_auto, is_none, every_steps;
-	bool    is_standard;              /* what it would be if nobody had said anything */
+	bool    is_standard;              /* what it would be if nobody had said anything; data.split_seed: it parts data as job.seed does */
 	int64_t i;                        /* INT, SIZE (bytes), EVERY (ns or steps), SPAN (ns), WORD (index in its set) */
 	double  f;                        /* NUM */
 	const char *text;                 /* TEXT, WORD; as written for all scalars */
@@ -130,6 +131,13 @@ static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) 
 static inline uint32_t hd_job_copies(const struct hd_job *job)
 {
 	return job->value[HD_JOB_SYNC].i == HD_SYNC_SHARDED ? (uint32_t)job->value[HD_JOB_COPIES].i : 0;
+}
+/* What keys the split into train and valid. */
+static inline uint64_t hd_job_split_seed(const struct hd_job *job)
+{
+	const struct hd_job_value *v = &job->value[HD_JOB_SPLIT_SEED];
+
+	return (uint64_t)(v->is_auto ? job->value[HD_JOB_SEED].i : v->i);
 }
 static inline double hd_job_num(const struct hd_job *job, enum hd_job_key key) { return job->value[key].f; }
 static inline const char *hd_job_text(const struct hd_job *job, enum hd_job_key key) { return job->value[key].text; }

@@ -92,6 +92,29 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+#define SPLIT_BY_HASH "idx|cifar|csv|npy"
+
+/* Does the text say every key that fixed the result when hashes began? So does a job.resolved.json, and nobody else. */
+static bool says_all(const struct hd_job *job)
+{
+	for (int k = 0; k < HD_JOB_NKEYS; k++)
+		if (hd_job_keys[k].result == 1 && k != HD_JOB_STEPS && k != HD_JOB_EPOCHS && job->value[k].origin == HD_FROM_DEFAULT)
+			return false;
+	return true;
+}
+
+/* A run that began before there was data.split_seed goes on with the split that it has, which job.seed keyed. */
+static enum hd_err check_split_seed(struct hd_job_reader *reader)
+{
+	struct hd_job_value *v = &reader->job->value[HD_JOB_SPLIT_SEED];
+
+	if (v->origin == HD_FROM_DEFAULT && hd_job_has_word(SPLIT_BY_HASH, hd_job_text(reader->job, HD_JOB_DATA_KIND)) && says_all(reader->job)) {
+		v->is_auto = true;
+		v->text = "auto";
+	}
+	return HD_OK;
+}
+
 /* Keys that only some words of another key honour: given and changed, they would be ignored. */
 static const struct { enum hd_job_key key, of; const char *words; } depends[] = {
 	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw|lion|lamb" },
@@ -102,6 +125,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
 	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy" },
+	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|cifar" },
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv" },
@@ -128,6 +152,21 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out", hd_job_dotted(depends[i].key, dotted),
 			hd_job_dotted(depends[i].of, of), word, depends[i].words);
 	}
+	return HD_OK;
+}
+
+/* Of a job of epochs the steps are known with the data (lr.c). */
+static enum hd_err check_warmup(struct hd_job_reader *reader)
+{
+	struct hd_job *job = reader->job;
+	int64_t tenth = hd_job_int(job, HD_JOB_STEPS) / 10;
+	struct hd_job_value *of[] = { job->value, reader->standard };
+
+	for (int i = 0; i < 2 && !job->value[HD_JOB_STEPS].is_none; i++)
+		if (of[i][HD_JOB_WARMUP].is_auto) {
+			of[i][HD_JOB_WARMUP].is_auto = false;
+			of[i][HD_JOB_WARMUP].i = tenth < HD_JOB_AUTO_WARMUP ? tenth : HD_JOB_AUTO_WARMUP;
+		}
 	return HD_OK;
 }
 
@@ -355,7 +394,7 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
-		check_name, check_length, check_batch, check_split, check_optim, check_depends, check_available,
+		check_name, check_length, check_batch, check_split, check_split_seed, check_optim, check_warmup, check_depends, check_available,
 		hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora, check_shards, check_model,
 	};
 	enum hd_err err = HD_OK;
@@ -364,5 +403,8 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		err = checks[i](reader);
 	for (int k = 0; k < HD_JOB_NKEYS; k++)
 		reader->job->value[k].is_standard = is_standard(&reader->job->value[k], &reader->standard[k]);
+	struct hd_job_value *v = reader->job->value;
+	if (!err && hd_job_has_word(SPLIT_BY_HASH, hd_job_text(reader->job, HD_JOB_DATA_KIND)))
+		v[HD_JOB_SPLIT_SEED].is_standard = v[HD_JOB_SPLIT_SEED].is_auto || v[HD_JOB_SPLIT_SEED].i == v[HD_JOB_SEED].i || v[HD_JOB_SPLIT].list[0] >= 1;
 	return err;
 }

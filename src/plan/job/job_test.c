@@ -62,6 +62,8 @@ static void the_smallest_job_gets_all_defaults(void **state)
 	assert_int_equal(hd_job_int(&job, HD_JOB_CKPT_EVERY), 60 * INT64_C(1000000000));
 	assert_false(job.value[HD_JOB_CKPT_EVERY].every_steps);
 	assert_true(job.value[HD_JOB_MEMORY].is_auto && job.value[HD_JOB_DIGEST].is_auto && job.value[HD_JOB_DATA_PATH].is_none);
+	assert_int_equal(hd_job_int(&job, HD_JOB_WARMUP), 1);
+	assert_int_equal(hd_job_split_seed(&job), 0);
 	assert_string_equal(warnings.at, "");
 }
 
@@ -238,6 +240,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	  "tiny.yaml:2:41: model.lora.alpha has no meaning without model.lora.rank" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, lora: {train: [a]}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	  "tiny.yaml:2:41: model.lora.train has no meaning without model.lora.rank" },
+	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split_seed: 4}\nbatch: {global: 64}\n",
+	  "tiny.yaml:3:37: data.split_seed has no meaning with data.kind synthetic" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\neval: {metric: accuracy, target: 60}\n",
 	  "tiny.yaml:5:34: eval.target is 60, but eval.metric accuracy is a share from 0 to 1" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic}\nbatch: {global: 64}\neval: {metric: perplexity, target: 0.5}\n",
@@ -409,10 +413,54 @@ static void the_hash_of_a_job_is_what_it_was(void **state)
 	char hex[HD_HASH_HEX];
 
 	(void)state;
-	must(SMALLEST);
+	must(SMALLEST "optim: {schedule: {warmup: 100}}\n");          /* the default was 100 when this was written down */
 	assert_string_equal(canonical_of(&job), want);
 	hd_hash_hex(job.hash, hex);
 	assert_string_equal(hex, "f96ad6d3a2928ab36d309251d2fec42a");
+}
+
+#define DATA(seed, more) "job: {steps: 1000, seed: " seed "}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, path: d" more "}\nbatch: {global: 64}\n"
+
+/* The text that a build without `key` left of the job: every key, but that one. */
+static const char *without(const char *text, const char *key)
+{
+	char *copy = hd_arena_text(&arena, text, strlen(text)), *at = strstr(copy, key);
+
+	CHECK(at, "no %s in %s", key, text);
+	size_t len = strcspn(at, ",}") + (at[strcspn(at, ",}")] == ',');
+	memmove(at, at + len, strlen(at + len) + 1);
+	return copy;
+}
+
+/* A split that does not follow the seed is another result, and hashed; the one that runs had before the key is not. */
+static void the_split_has_a_key_of_its_own_and_old_runs_keep_theirs(void **state)
+{
+	struct hd_hash by_seed;
+
+	(void)state;
+	must(DATA("3", ", split_seed: auto"));
+	by_seed = job.hash;
+	assert_int_equal(hd_job_split_seed(&job), 3);
+	assert_null(strstr(canonical_of(&job), "split_seed"));
+	must(DATA("3", ", split_seed: 3"));
+	assert_true(hd_hash_same(job.hash, by_seed));
+	must(DATA("3", ""));
+	assert_int_equal(hd_job_split_seed(&job), 0);
+	CHECK(strstr(canonical_of(&job), "\"split_seed\":0"), "%s", canonical_of(&job));
+	assert_false(hd_hash_same(job.hash, by_seed));
+	must(without(json_of(&job), "\"split_seed\":"));             /* the job.resolved.json of an earlier build */
+	assert_int_equal(hd_job_split_seed(&job), 3);
+	assert_true(hd_hash_same(job.hash, by_seed));
+	must(json_of(&job));
+	assert_int_equal(hd_job_split_seed(&job), 3);
+	must(DATA("0", ""));
+	assert_null(strstr(canonical_of(&job), "split_seed"));       /* the same as ever */
+	must(DATA("3", ", split: {train: 1, valid: 0}"));
+	assert_null(strstr(canonical_of(&job), "split_seed"));       /* it parts nothing */
+	must("job: {steps: 1, seed: 3}\nmodel: {use: builtin:gpt}\ndata: {kind: text}\nbatch: {global: 64}\n");
+	assert_null(strstr(canonical_of(&job), "split_seed"));
+	must(without(json_of(&job), "\"split_seed\":"));
+	assert_null(strstr(canonical_of(&job), "split_seed"));
 }
 
 static void the_hash_does_not_see_how_a_job_was_written(void **state)
@@ -635,6 +683,7 @@ int main(void)
 		cmocka_unit_test(of_steps_and_epochs_the_nearer_origin_counts),
 		cmocka_unit_test(a_graph_file_brings_its_own_loss),
 		cmocka_unit_test(the_hash_of_a_job_is_what_it_was),
+		cmocka_unit_test(the_split_has_a_key_of_its_own_and_old_runs_keep_theirs),
 		cmocka_unit_test(the_hash_does_not_see_how_a_job_was_written),
 		cmocka_unit_test(what_is_only_planned_is_not_trained),
 		cmocka_unit_test(the_hash_sees_every_key_that_fixes_the_result_and_no_other),

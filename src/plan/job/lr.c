@@ -50,6 +50,13 @@ float hd_lr(const struct hd_lr *lr, uint64_t step, uint64_t nsteps)
 	return (float)(lr->lr * share(lr, step, nsteps));
 }
 
+static uint64_t warmup_of(const struct hd_job *job, uint64_t nsteps)
+{
+	const struct hd_job_value *v = &job->value[HD_JOB_WARMUP];
+
+	return !v->is_auto ? (uint64_t)v->i : nsteps / 10 < HD_JOB_AUTO_WARMUP ? nsteps / 10 : HD_JOB_AUTO_WARMUP;
+}
+
 float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps)
 {
 	struct hd_lr lr = {
@@ -57,7 +64,7 @@ float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps)
 		.lr = hd_job_num(job, HD_JOB_LR),
 		.floor = hd_job_num(job, HD_JOB_FLOOR),
 		.factor = hd_job_num(job, HD_JOB_FACTOR),
-		.warmup = (uint64_t)hd_job_int(job, HD_JOB_WARMUP),
+		.warmup = warmup_of(job, nsteps),
 		.every = (uint64_t)hd_job_int(job, HD_JOB_EVERY),
 	};
 

@@ -97,6 +97,23 @@ static void the_rate_of_a_job_is_that_of_its_keys(void **state)
 	assert_true(hd_lr_at(&job, 24, 100) == 0.05f);
 }
 
+/* Of a job of epochs, whose steps are known when its data are. */
+static void an_automatic_warm_up_is_a_tenth_of_the_steps(void **state)
+{
+	static const struct { uint64_t nsteps, warmup; } cases[] = { { 5, 0 }, { 10, 1 }, { 99, 9 }, { 500, 50 }, { 1000, 100 }, { 100000, 100 } };
+	static struct hd_job job;
+
+	(void)state;
+	job.value[HD_JOB_SCHEDULE].i = HD_LR_CONSTANT;
+	job.value[HD_JOB_LR].f = 1;
+	job.value[HD_JOB_WARMUP].is_auto = true;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t n = cases[i].warmup;
+		CHECK(hd_lr_at(&job, n, cases[i].nsteps) == 1, "%llu steps", (unsigned long long)cases[i].nsteps);
+		CHECK(n < 2 || hd_lr_at(&job, n - 2, cases[i].nsteps) < 1, "%llu steps", (unsigned long long)cases[i].nsteps);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +122,7 @@ int main(void)
 		cmocka_unit_test(the_ends_are_exact),
 		cmocka_unit_test(the_rate_never_rises_after_the_warm_up),
 		cmocka_unit_test(the_rate_of_a_job_is_that_of_its_keys),
+		cmocka_unit_test(an_automatic_warm_up_is_a_tenth_of_the_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
