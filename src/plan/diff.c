@@ -199,7 +199,7 @@ static enum hd_err compare_list(struct differ *x, uint32_t rank, uint32_t sectio
 		end_b--;
 	if (end_a == first && end_b == first)
 		return HD_OK;
-	enum hd_err err = common(x, &a->at[first], end_a - first, &b->at[first], end_b - first, &kept);
+	enum hd_err err = common(x, first ? &a->at[first] : a->at, end_a - first, first ? &b->at[first] : b->at, end_b - first, &kept);
 	if (err)
 		return err;
 	struct hd_list_change *c = &x->d.list[x->d.nlists++];

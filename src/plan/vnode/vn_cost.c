@@ -31,8 +31,10 @@ static const struct hd_wave_time *best_wave(const struct hd_vn_profile *p, const
 
 	for (uint32_t i = 0; i < p->nwaves; i++) {
 		const struct hd_wave_time *w = &p->wave[i];
+		if (!fits(p, w))
+			continue;
 		int64_t time = w->ps + f[v > w->vns ? v - w->vns : 0];
-		if (fits(p, w) && (!best || time <= least)) {
+		if (!best || time <= least) {
 			best = w;
 			least = time;
 		}
