@@ -201,7 +201,7 @@ static bool order(struct trial *t)
 	assert_int_equal(hd_sched_order(&mixed, &arena, NULL), HD_OK);
 	answer(t, &a);
 	ask(t->policy, (struct hd_policy_setting){ .deadlines = true }, &mixed, &arena, &b);
-	return a.nshapes == b.nshapes && !memcmp(a.x, b.x, a.nshapes * sizeof *a.x) && !memcmp(a.shape, b.shape, a.nshapes * sizeof *a.shape);
+	return same_shares(&a, &b);
 }
 
 /* One type is gone, a third of the jobs cannot run anywhere; on odd clusters nobody can. */

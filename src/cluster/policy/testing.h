@@ -46,6 +46,19 @@ static inline void ask(const char *name, struct hd_policy_setting set, const str
 	hd_policy_destroy(policy);
 }
 
+/* To the bit, member by member: what lies between them is not part of an answer. */
+static inline bool same_shares(const struct hd_shares *a, const struct hd_shares *b)
+{
+	bool same = a->nshapes == b->nshapes && !memcmp(a->x, b->x, a->nshapes * sizeof *a->x);
+
+	for (uint32_t i = 0; i < a->nshapes && same; i++) {
+		const struct hd_shape *p = &a->shape[i], *q = &b->shape[i];
+		same = p->nmembers == q->nmembers && p->nneeds == q->nneeds && !memcmp(p->member, q->member, sizeof p->member) &&
+			!memcmp(p->rate, q->rate, sizeof p->rate) && !memcmp(p->need, q->need, sizeof p->need);
+	}
+	return same;
+}
+
 static inline double share_of(const struct hd_shares *out, uint32_t a, uint32_t b, uint32_t type)
 {
 	for (uint32_t k = 0; k < out->nshapes; k++) {
