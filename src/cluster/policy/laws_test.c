@@ -688,6 +688,34 @@ static void allox_begins_as_the_least_sum_of_completions_does(void **state)
 		}
 }
 
+/* N_j / n / s_i, by the row's sum where that is above 1, in this order: to the last bit, also where a row adds up to 1 and an ulp. */
+static void published_isolated_shares_are_not_touched(void **state)
+{
+	uint32_t above = 0;
+	(void)state;
+	for (uint32_t seed = 0; seed < 60; seed++) {
+		struct hd_sched_state s;
+		struct hd_shares out;
+		uint32_t n = 0;
+		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
+		ask("isolated", (struct hd_policy_setting){ .fidelity = HD_FIDELITY_GAVEL }, &s, &arena, &out);
+		for (uint32_t i = 0; i < s.njobs; i++)
+			n += !hd_sched_absent(&s, i);
+		for (uint32_t k = 0; k < out.nshapes; k++) {
+			uint32_t i = out.shape[k].member[0];
+			double x[5], sum = 0, row = 0;
+			for (uint32_t j = 0; j < s.ntypes; j++)
+				sum += x[j] = (double)s.types[j].n / n / s.jobs[i].scale;
+			for (uint32_t j = 0; j < s.ntypes; j++)
+				row += x[j] /= fmax(1, sum);
+			CHECK(out.x[k] == x[out.shape[k].need[0].type], "seed %u, job %u: %.17g, not %.17g", seed, i, out.x[k], x[out.shape[k].need[0].type]);
+			above += row > 1;
+		}
+		hd_arena_reset(&arena);
+	}
+	CHECK(above > 0, "no row is above 1");
+}
+
 static void bad_names_and_variants_are_refused(void **state)
 {
 	static const struct { const char *name, *says; } cases[] = {
@@ -732,6 +760,7 @@ int main(void)
 		cmocka_unit_test(assignments_are_the_best_permutation),
 		cmocka_unit_test(an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number),
 		cmocka_unit_test(allox_begins_as_the_least_sum_of_completions_does),
+		cmocka_unit_test(published_isolated_shares_are_not_touched),
 		cmocka_unit_test(bad_names_and_variants_are_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -172,11 +172,14 @@ static bool is_faulty(const struct hd_policy *policy)
 	return policy->set.fidelity == HD_FIDELITY_GAVEL && (policy->set.policy->powers & HD_POLICY_QUEUE);
 }
 
-/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that stays for verify() to find. */
+/* What a solver's tolerance left above time or devices is taken off those who share in it; more than that stays for verify() to find. Published
+ * shares of no solver stay to the last bit: they add up to 1 and an ulp now and then, and in the rounds a tie less is another order. */
 static enum hd_err take_off(const struct hd_policy *policy, const struct hd_sched_state *s, struct hd_shares *out, struct hd_arena *arena)
 {
 	double *time = hd_arena_take(arena, s->njobs + 1, sizeof *time), *x = hd_arena_take(arena, out->nshapes + 1, sizeof *x), used[HD_SCHED_TYPES] = { 0 };
 
+	if (policy->set.fidelity == HD_FIDELITY_GAVEL && !(policy->set.policy->powers & HD_POLICY_LP))
+		return HD_OK;
 	if (!time || !x)
 		return HD_E_NOMEM;
 	for (uint32_t k = 0; k < out->nshapes; k++) {

@@ -144,6 +144,47 @@ static void published_runs_without_a_solver_are_repeated_to_their_digits(void **
 	hd_arena_reset(&arena);
 }
 
+/* Runs without a solver that shared/data has no answers of: made by a program of its own that repeats the published turn by turn and finds all
+ * stored answers of these policies to the last digit. Shares that are divided by one ulp above 1 take other turns in each of them. */
+static void runs_of_unrounded_shares_are_repeated_to_their_digits(void **state)
+{
+	static const char *const runs[] = {
+		"{\"policy\": \"isolated\", \"cluster\": {\"v100\": 2, \"p100\": 2, \"k80\": 2}, \"seed\": 0, \"trace\": \"debug.trace\", "
+			"\"throughputs\": \"physical_cluster_throughputs.json\", \"avg_jct_s\": 19561.54172067576, "
+			"\"makespan_s\": 39950.25347258228, \"utilization\": 0.7974203166230902, \"lease_extension_pct\": 6.619385342789598}",
+		"{\"policy\": \"gandiva\", \"cluster\": {\"v100\": 8, \"p100\": 16, \"k80\": 24}, \"seed\": 0, \"trace\": \"max_min_fairness.trace\", "
+			"\"throughputs\": \"simulation_throughputs.json\", \"avg_jct_s\": 17379.358051806666, "
+			"\"makespan_s\": 67404.91262705643, \"utilization\": 0.7682097279036748, \"lease_extension_pct\": 34.66158804570759}",
+		"{\"policy\": \"isolated\", \"cluster\": {\"v100\": 4, \"p100\": 4, \"k80\": 4}, \"seed\": 0, \"trace\": \"max_min_fairness.trace\", "
+			"\"throughputs\": \"simulation_throughputs.json\", \"avg_jct_s\": 66524.84902430177, "
+			"\"makespan_s\": 184964.8565826389, \"utilization\": 0.9727277262869155, \"lease_extension_pct\": 0.9485484334578902}",
+		"{\"policy\": \"isolated\", \"cluster\": {\"v100\": 8, \"p100\": 16, \"k80\": 24}, \"seed\": 0, \"trace\": \"max_min_fairness.trace\", "
+			"\"throughputs\": \"physical_cluster_throughputs.json\", \"avg_jct_s\": 18936.526366550195, "
+			"\"makespan_s\": 72761.39588946686, \"utilization\": 0.7582111012479024, \"lease_extension_pct\": 22.561411876937754}",
+		"{\"policy\": \"gandiva\", \"cluster\": {\"v100\": 8, \"p100\": 16, \"k80\": 24}, \"seed\": 0, \"trace\": \"max_min_fairness.trace\", "
+			"\"throughputs\": \"physical_cluster_throughputs.json\", \"avg_jct_s\": 17128.806651318304, "
+			"\"makespan_s\": 64183.08378893313, \"utilization\": 0.7767203160855863, \"lease_extension_pct\": 33.35371446040966}",
+		"{\"policy\": \"isolated\", \"cluster\": {\"v100\": 8, \"p100\": 16, \"k80\": 24}, \"seed\": 0, \"trace\": \"minimize_makespan.trace\", "
+			"\"throughputs\": \"simulation_throughputs.json\", \"avg_jct_s\": 37581.22903421003, "
+			"\"makespan_s\": 82944.7782712321, \"utilization\": 0.9046112081065352, \"lease_extension_pct\": 7.166728555514296}",
+		"{\"policy\": \"isolated\", \"cluster\": {\"v100\": 3, \"p100\": 5, \"k80\": 7}, \"seed\": 0, \"trace\": \"minimize_makespan.trace\", "
+			"\"throughputs\": \"simulation_throughputs.json\", \"avg_jct_s\": 127936.15901048783, "
+			"\"makespan_s\": 354089.99484219623, \"utilization\": 0.6820605457559511, \"lease_extension_pct\": 1.0929974064468322}",
+	};
+	(void)state;
+
+	if (!shared_json("data/gavel/answers/simulations.json", &arena))
+		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+		const struct hd_json *run;
+		char name[16];
+		snprintf(name, sizeof name, "run %zu", i);
+		assert_int_equal(hd_json_parse(&arena, name, runs[i], strlen(runs[i]), &run, NULL), HD_OK);
+		check_run(name, run, 1e-9, 1e-9);
+	}
+	hd_arena_reset(&arena);
+}
+
 /* Optima are not unique; within these the reference's own solvers differ. */
 static void published_runs_of_linear_programs_are_repeated_within_their_ties(void **state)
 {
@@ -329,6 +370,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_runs_without_a_solver_are_repeated_to_their_digits),
+		cmocka_unit_test(runs_of_unrounded_shares_are_repeated_to_their_digits),
 		cmocka_unit_test(published_runs_of_linear_programs_are_repeated_within_their_ties),
 		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
 		cmocka_unit_test(a_resize_costs_what_the_job_says_and_forgives_no_start),
