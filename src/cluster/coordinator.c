@@ -246,6 +246,7 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		struct hd_co_worker *w = &co->worker[i];
 		if (hd_co_is_here(w) && w->nonce == join->nonce && w->guest != HD_NOBODY) {       /* it asks again */
 			w->guest = guest;
+			w->lost_ns = 0;
 			if (co->stored >= w->id_serial)
 				admit(co, w);
 			return;
@@ -418,10 +419,22 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 		hd_co_dead(co, w, "its links are closed here and at a peer");
 }
 
+/* Who was told its id closes the link to call again under it, at once. Who does not is gone. */
+static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (hd_co_is_here(w) && w->guest == guest && !w->up)
+			w->lost_ns = co->now_ns ? co->now_ns : 1;
+	}
+}
+
 static void on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion why)
 {
 	struct hd_co_worker *w = hd_co_find(co, worker);
 
+	if (!w && worker != HD_NOBODY && why == HD_CLOSED)
+		on_guest_lost(co, worker);
 	if (!w)
 		return;
 	if (why == HD_HEARD) {

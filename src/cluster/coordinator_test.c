@@ -345,13 +345,15 @@ static void tries_are_counted_whichever_coordinators_do(void **state)
 /* Another one in the place of that of `record`, with the same members. */
 static struct hd_coordinator *after(const struct hd_co_record *record, const uint32_t *member, uint32_t n, bool begun)
 {
-	struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = 8, .target = n, .detect_ns = 1000000000, .min_wait_ns = 1000000000,
+	struct hd_co_config config = { .nvns = 16, .nbuckets = 1, .min = 1, .max = 8, .target = n, .detect_ns = 1000000000, .min_wait_ns = 100000000000,
 		.nsteps = 80, .record = *record };
 	struct hd_coordinator *co = NULL;
 
 	config.record.started = begun;
 	config.record.nmembers = begun ? n : 0;
-	memcpy(config.record.member, member, n * sizeof *member);
+	if (n)
+		memcpy(config.record.member, member, n * sizeof *member);
+	config.target = n ? n : 1;
 	assert_int_equal(hd_coordinator_create(&co, &config, 1, NULL), HD_OK);
 	if (!begun)
 		return co;
@@ -447,6 +449,44 @@ static void whoever_was_asked_to_leave_leaves_under_the_next_coordinator_too(voi
 	hd_coordinator_destroy(co);
 }
 
+/* It joined and died before it called again under its id; its process was noticed before its word. It must not count as here for 30 T. */
+static void who_does_not_call_again_under_its_id_is_replaced(void **state)
+{
+	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 1 };
+	struct hd_coordinator *co = after(&record, NULL, 0, false);
+	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "", .host = "" };
+	const uint32_t guest = UINT32_C(0x80000000);
+
+	(void)state;
+	assert_true(was_asked_for(hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2), 1));
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 }, 3);
+	hear(co, guest, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = co->record.serial, .ok = true }, 5);
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest, .why = HD_CLOSED }, 6);
+	struct hd_co_actions done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 1000000005);
+	assert_false(was_asked_for(done, 1));
+	done = hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 1000000006);
+	CHECK(was_asked_for(done, 1) && co->worker[0].state == HD_W_OUT, "it is %s", hd_co_worker_state_name(co->worker[0].state));
+	hd_coordinator_destroy(co);
+}
+
+/* Its link broke before it heard its id: it asks again, as the same one, and is not lost. */
+static void who_asks_again_for_its_id_is_no_loss(void **state)
+{
+	const struct hd_co_record record = { .serial = 3, .term = 1, .target = 1 };
+	struct hd_coordinator *co = after(&record, NULL, 0, false);
+	const struct hd_msg_join join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 9, .address = "", .host = "" };
+	const uint32_t guest = UINT32_C(0x80000000);
+
+	(void)state;
+	hear(co, guest, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = guest, .why = HD_CLOSED }, 6);
+	hear(co, guest + 1, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = join });
+	hd_coordinator_step(co, &(struct hd_co_event){ .kind = HD_CO_IN_TICK }, 2000000000);
+	CHECK(co->worker[0].state == HD_W_ADMITTED, "it is %s", hd_co_worker_state_name(co->worker[0].state));
+	hd_coordinator_destroy(co);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -466,6 +506,8 @@ int main(void)
 		cmocka_unit_test(a_stop_that_only_members_know_of_is_believed),
 		cmocka_unit_test(that_all_members_leave_is_stored_as_a_stop),
 		cmocka_unit_test(whoever_was_asked_to_leave_leaves_under_the_next_coordinator_too),
+		cmocka_unit_test(who_does_not_call_again_under_its_id_is_replaced),
+		cmocka_unit_test(who_asks_again_for_its_id_is_no_loss),
 		cmocka_unit_test(tries_are_counted_whichever_coordinators_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,7 +216,11 @@ void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
 
 /* ---- processes ---- */
 
-void sim_start(struct sim *s, int64_t in_ns) { sim_push(s, (struct sim_event){ .at = s->now + in_ns, .kind = EV_START }); }
+void sim_start(struct sim *s, int64_t in_ns)
+{
+	s->nstarting++;
+	sim_push(s, (struct sim_event){ .at = s->now + in_ns, .kind = EV_START });
+}
 
 static void lost(struct sim *s, const struct sim_event *ev);
 
@@ -257,6 +261,7 @@ static void start(struct sim *s, bool unasked)
 		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
 		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
 	snprintf(config.address, sizeof config.address, "%u", slot);
+	snprintf(config.host, sizeof config.host, "%u.%u", slot, gen);
 	if (hd_member_create(&p->m, &config, NULL)) {
 		s->no_memory = true;
 		return;
@@ -273,8 +278,9 @@ void sim_end(struct sim *s, uint32_t slot, bool kindly)
 
 	for (uint32_t i = 0; i < SIM_ENDS; i++)
 		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
-	if (s->co && s->reaper && p->id == HD_NOBODY && !p->remote)
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 2, .gen = s->co_gen });
+	if (s->co && s->reaper && !p->remote)
+		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
+			.gen = s->co_gen });
 	p->alive = p->paused = false;
 	p->exited = true;
 	hd_member_destroy(p->m);
@@ -287,8 +293,6 @@ static void kill_worker(struct sim *s, uint32_t slot)
 
 	sim_say(s, "worker %u (process %u) is killed", p->id, slot);
 	s->result->crashes++;
-	if (s->co && s->reaper && p->id != HD_NOBODY && !p->remote)
-		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .number = p->id, .gen = s->co_gen });
 	sim_end(s, slot, false);
 }
 
@@ -327,6 +331,7 @@ static void co_start(struct sim *s, bool by_member)
 		return;
 	}
 	s->co_gen++;
+	s->somebody_ns = s->now;
 	s->co_heard = (struct sim_heard){ .torn_ns = 0 };
 	s->result->takeovers += s->co_gen > 1;
 	sim_check_takeover(s);
@@ -565,7 +570,8 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 		return;
 	}
 	if (k->from == HD_NOBODY || (msg.kind == HD_MSG_JOIN && msg.join.worker == HD_NOBODY)) {
-		s->guest_of[from] = UINT32_C(0x80000000) + s->guest++;
+		if (!s->guest_of[from])                   /* a connection has one number */
+			s->guest_of[from] = UINT32_C(0x80000000) + s->guest++;
 		worker = s->guest_of[from];
 	} else {
 		worker = k->from;
@@ -574,6 +580,22 @@ static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
 		sim_hear(s, &s->co_heard, &msg);
 	s->known |= s->co_heard.torn_ns != 0;
 	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg, .remote = p->remote });
+}
+
+/* A process of that place has ended: of a worker by what it said of itself, as in the runtime; else it had not joined yet, for all that is known. */
+static void reap(struct sim *s, uint32_t slot, uint32_t gen)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = hd_coordinator_workers(s->co, w, HD_MAX_WORKERS);
+	char host[HD_MSG_KIND_NAME + 1];
+
+	snprintf(host, sizeof host, "%u.%u", slot, gen);
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(w[i].host, host)) {
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker, .why = HD_EXITED });
+			return;
+		}
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
 }
 
 /* ---- what befalls them ---- */
@@ -745,8 +767,8 @@ static void lost(struct sim *s, const struct sim_event *ev)
 	if (ev->why != HD_CLOSED)
 		l->silent[ev->other > ev->end] = ev->why == HD_SILENT;
 	if (ev->end == SIM_CO) {
-		uint32_t worker = (uint32_t)ev->number;
-		if (ev->gen == s->co_gen && worker != HD_NOBODY && s->guest_of[ev->other] == 0)
+		uint32_t worker = s->guest_of[ev->other] ? s->guest_of[ev->other] : (uint32_t)ev->number;
+		if (ev->gen == s->co_gen && worker != HD_NOBODY)
 			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = ev->why });
 		if (ev->why == HD_CLOSED)
 			s->guest_of[ev->other] = 0;
@@ -816,7 +838,10 @@ static void handle(struct sim *s, struct sim_event *ev)
 	case EV_CLOSE:    closed(s, ev); break;
 	case EV_TASK:     sim_task(s, ev->end, ev); break;
 	case EV_TICK:     tick(s, ev); break;
-	case EV_START:    start(s, false); break;
+	case EV_START:
+		s->nstarting--;
+		start(s, false);
+		break;
 	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
 	case EV_CORRUPT:  corrupt(s); break;
 	case EV_ASK:      ask_again(s); break;
@@ -836,11 +861,9 @@ static void handle(struct sim *s, struct sim_event *ev)
 		break;
 	case EV_CO_EVENT:
 		if (s->co && ev->gen == s->co_gen && ev->what == 2)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
-		else if (s->co && ev->gen == s->co_gen && ev->what)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = ev->number });
+			reap(s, ev->end, ev->run);
 		else if (s->co && ev->gen == s->co_gen)
-			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = (uint32_t)ev->number, .why = HD_EXITED });
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = ev->number });
 		break;
 	}
 }
@@ -944,6 +967,7 @@ enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, voi
 		handle(s, &ev);
 		check_live(s);
 		sim_check_taken_over(s);
+		sim_check_empty(s);
 		check_grown(s);
 		if (!s->nheap)
 			sim_bad(s, "live", "nothing happens any more");

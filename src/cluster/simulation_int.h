@@ -119,7 +119,8 @@ struct sim {
 
 	struct hd_coordinator *co;
 	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
-	int64_t co_killed_ns;
+	int64_t co_killed_ns, somebody_ns;        /* somebody: when a process of a worker of this machine was there, or about to be, the last time */
+	uint32_t nstarting;
 	struct hd_co_record store;        /* durable */
 	int64_t store_ns;                 /* when the last record that was handed over is: one after another */
 	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
@@ -173,7 +174,8 @@ void sim_stored(struct sim *s);                                   /* the coordin
 void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
 void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
 void sim_check_takeover(struct sim *s);                           /* the one that was just made */
-void sim_check_taken_over(struct sim *s);                         /* nobody may who is there */
+void sim_check_taken_over(struct sim *s);                         /* whoever may and is there has */
+void sim_check_empty(struct sim *s);
 
 /* simulation_worker.c */
 void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);

@@ -12,6 +12,14 @@ static bool has(const struct hd_co_record *record, uint32_t worker)
 	return false;
 }
 
+/* Of a view that it has not entered; it may have said so. */
+static bool is_outside(const struct sim *s, uint32_t worker)
+{
+	uint32_t slot = sim_slot(s, worker);
+
+	return slot < SIM_PROCS && s->proc[slot].m && hd_member_state(s->proc[slot].m) == HD_LEARNING;
+}
+
 /* Whoever takes over asks those whom the record names, and nobody else. */
 static void check_members(struct sim *s)
 {
@@ -19,7 +27,8 @@ static void check_members(struct sim *s)
 	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
 
 	for (uint32_t i = 0; i < n && s->store.started; i++)
-		if (w[i].state == HD_W_MEMBER && hd_view_has(&s->newest, w[i].worker) && !has(&s->store, w[i].worker))
+		if (w[i].state == HD_W_MEMBER && hd_view_has(&s->newest, w[i].worker) && !has(&s->store, w[i].worker) &&
+		    !is_outside(s, w[i].worker))
 			sim_bad(s, "stored", "worker %u is a member of epoch %u, and the record does not say so", w[i].worker, s->newest.epoch);
 }
 
@@ -173,4 +182,17 @@ void sim_check_taken_over(struct sim *s)
 		if (s->proc[i].alive && !s->proc[i].paused && !s->proc[i].remote && s->now - noticed_ns(s, i) > 7 * SIM_T)
 			sim_bad(s, "taken", "process %u, worker %u, has no coordinator since %.3f s, and takes nothing over", i, s->proc[i].id,
 				(double)s->co_killed_ns / 1e9);
+}
+
+/* A coordinator that sees its children end and has a disk starts others. */
+void sim_check_empty(struct sim *s)
+{
+	bool some = !s->co || !s->reaper || s->nstarting || s->over || s->now < s->store_bad_until + SIM_T;
+
+	for (uint32_t i = 0; i < SIM_PROCS && !some; i++)
+		some = s->proc[i].alive && !s->proc[i].remote;
+	if (some)
+		s->somebody_ns = s->now;
+	else if (s->now - s->somebody_ns > 10 * SIM_T)
+		sim_bad(s, "empty", "no worker is here or about to come since %.3f s", (double)s->somebody_ns / 1e9);
 }
