@@ -26,6 +26,29 @@ expect 0 heddle stop hup-halted
 await nobody_of hup-halted || failed "workers stay behind"
 passed "a worker that is stopped outlives its coordinator"
 
+# a stop that comes before anybody has called the coordinator that took over: those who call are told
+"$HEDDLE_BIN" run mlp.yaml --out hup-early --workers 2 --devices 1 -q 2>log &
+run=$!
+reach hup-early 20
+members=$(workers_of hup-early)
+kill -STOP $members
+kill -9 $run
+wait $run 2>/dev/null
+"$HEDDLE_BIN" serve --job hup-early --devices 1 -q 2>log &
+run=$!
+await answers_now hup-early || failed "nobody took over"
+expect 0 heddle scale hup-early 3
+says "3 workers asked for"
+expect 0 heddle stop hup-early
+kill -CONT $members
+status=0
+wait $run || status=$?
+same $status 75 "exit code of a run that was stopped before anybody had called"
+expect 75 heddle serve --job hup-early --devices 1 -q       # in the store, both
+await nobody_of hup-early || failed "workers of a run that was stopped go on"
+[ "$(ls hup-early/ckpt | wc -l)" -ge 2 ] || failed "the run was stopped without a checkpoint"
+passed "a stop that comes before anybody has called is kept"
+
 # the terminal closes
 for workers in 0 2; do
 	"$HEDDLE_BIN" run mlp.yaml --out hup-closed$workers --devices 1 $([ $workers = 0 ] || echo --workers $workers) -q 2>log &

@@ -15,19 +15,15 @@ static void look_at_wish(struct conduct *c)
 {
 	enum hd_err wish = c->spec->wish ? c->spec->wish(c->spec->watch.user) : HD_OK;
 	const char *text = wish ? hd_err_text(wish) : "its lease is over: the scheduler has not asked for it";
+	struct hd_diag diag = { "" };
 
 	if (!wish && c->until_ns && hd_clock_now_ns(c->spec->clock) >= c->until_ns)
 		wish = HD_E_PREEMPTED;
 	if (!wish || c->wished)
 		return;
 	c->wished = true;
-	if (c->machine) {
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(wish), .text = text });
-		return;
-	}
-	snprintf(c->exit_text, sizeof c->exit_text, "%s", text);
-	c->exit_code = (uint32_t)hd_err_exit(wish);
-	c->over = true;
+	if (conduct_halt(c, (uint32_t)hd_err_exit(wish), text, &diag))
+		conduct_fail(c, HD_E_IO, &diag);
 }
 
 static void turn(struct conduct *c, int64_t until)

@@ -40,7 +40,9 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 	err = conduct_keep_policy(c, NULL, diag);         /* a number is a user's word */
 	if (err)
 		return err;
-	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = (uint32_t)n });
+	err = conduct_scale(c, (uint32_t)n, diag);
+	if (err)
+		return err;
 	status.target = (uint32_t)n;
 	if (c->machine)
 		hd_coordinator_status(c->machine, &status);
@@ -52,7 +54,9 @@ static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, st
 
 static const char *state_of(const struct conduct *c, const struct hd_co_status *s)
 {
-	return !c->machine ? "starting" : s->halting ? "stopping" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
+	if (!c->machine)
+		return c->config.record.halting ? "stopping" : "starting";
+	return s->halting ? "stopping" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
 }
 
 /* A worker's own times of its last step; 0 before it has sealed one. */
@@ -155,10 +159,9 @@ static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, str
 	enum hd_err err = hd_json_find(ask, "now") ? hd_json_get_bool(ask, "now", &now, diag) : HD_OK;
 
 	(void)w;
-	if (!err && c->machine)           /* stored: whoever follows this coordinator knows that the run ends */
-		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED),
-			.text = "somebody asked it to stop" });
-	if (!err && (now || !c->machine)) {
+	if (!err)
+		err = conduct_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop", diag);
+	if (!err && now) {
 		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
 		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu", (unsigned long long)c->end.step);
 		c->over = true;

@@ -68,6 +68,9 @@ void conduct_look_at_crew(struct conduct *c);             /* who ended, and who 
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
 void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
 
+/* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told, too. */
+HD_MUST_USE enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);     /* stored, too */
 /* conduct_ask.c: the answer of a struct hd_control */
 HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
 

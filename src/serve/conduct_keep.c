@@ -269,6 +269,40 @@ enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *re
 	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
 }
 
+/* Where nobody has called yet: who took over waits for those who may, who began has none but its own. */
+enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag)
+{
+	struct hd_co_record *r = &c->config.record;
+
+	if (c->machine) {
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = code, .text = why });
+		return HD_OK;
+	}
+	r->halting = true;
+	r->halt_code = code;
+	snprintf(r->halt_why, sizeof r->halt_why, "%s", why);
+	r->serial++;
+	enum hd_err err = conduct_keep_record(c, r, diag);
+	if (err || !c->spec->target)
+		return err;
+	c->exit_code = code;
+	snprintf(c->exit_text, sizeof c->exit_text, "%s", why);
+	c->over = true;
+	return HD_OK;
+}
+
+/* The machine that is made later begins with what is in the record. */
+enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag)
+{
+	if (c->machine) {
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = target });
+		return HD_OK;
+	}
+	c->config.record.target = target;
+	c->config.record.serial++;
+	return conduct_keep_record(c, &c->config.record, diag);
+}
+
 enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag)
 {
 	return hd_store_put(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, diag);

@@ -62,7 +62,11 @@ void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns)
 		return;
 	if (c->config.record.started && !c->spec->target && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns))
 		(void)make_machine(c);
-	else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+	else if (c->config.record.halting && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
+		c->exit_code = c->config.record.halt_code;
+		snprintf(c->exit_text, sizeof c->exit_text, "%s", c->config.record.halt_why);
+		c->over = true;
+	} else if (!c->spec->target && !c->asked_for_all && c->spec->worker_argv && waited_ns > HD_PATIENCE_NS(CALLED_BACK, c->detect_ns)) {
 		c->asked_for_all = true;
 		c->to_start += c->config.target;
 	} else if (waited_ns > most_ns)
