@@ -149,12 +149,14 @@ static bool is_same(const struct hd_plan *plan, uint32_t number, struct hd_fs *f
 
 enum hd_err hd_plan_number(uint32_t *number, const struct hd_plan *plan, struct hd_fs *fs, const char *dir, struct hd_diag *diag)
 {
+	struct hd_diag why = { "" };
 	uint32_t newest = 0;
-	enum hd_err err = hd_plan_newest(&newest, fs, dir, diag);
+	enum hd_err err = hd_plan_newest(&newest, fs, dir, &why);
 
 	if (!err)
 		*number = is_same(plan, newest, fs, dir) ? newest : newest + 1;
 	else if (err == HD_E_NOTFOUND)
 		*number = 0;
-	return err == HD_E_NOTFOUND ? HD_OK : err;
+	/* None yet is no failure: a word of it would be taken for the reason of whatever fails next. */
+	return !err || err == HD_E_NOTFOUND ? HD_OK : hd_fail(diag, err, "%s", why.text);
 }
