@@ -23,6 +23,8 @@ kill -CONT "$stopped"
 at=$(($(tail -n 1 hup-halted/metrics.ndjson | grep -o '"step":[0-9]*' | cut -d: -f2) + 100))
 reach hup-halted $at                             # whoever took over coordinates
 expect 0 heddle stop hup-halted
+grep -hq '^link to the coordinator: ' hup-halted/log/hand-*.log || failed "no worker says that its coordinator is gone"
+grep -h '^link to' hup-halted/log/hand-*.log | grep -E 'good-bye.*good-bye|2147483647' && failed "a worker says it twice, or calls the coordinator by number"
 await nobody_of hup-halted || failed "workers stay behind"
 passed "a worker that is stopped outlives its coordinator"
 
@@ -51,7 +53,7 @@ passed "a stop that comes before anybody has called is kept"
 
 # the terminal closes
 for workers in 0 2; do
-	"$HEDDLE_BIN" run mlp.yaml --out hup-closed$workers --devices 1 $([ $workers = 0 ] || echo --workers $workers) -q 2>log &
+	"$HEDDLE_BIN" run mlp.yaml --out hup-closed$workers --devices 1 $([ $workers = 0 ] || echo --workers $workers) 2>log &
 	run=$!
 	await grep -qs '"step":20,' hup-closed$workers/metrics.ndjson || failed "hup-closed$workers did not come to step 20"
 	kill -HUP $run
@@ -59,6 +61,8 @@ for workers in 0 2; do
 	wait $run || status=$?
 	same $status 75 "exit code after SIGHUP"
 	saved hup-closed$workers || failed "no checkpoint after SIGHUP"
+	grep -q 'step [0-9]*, [0-9.]* MiB' log || failed "nobody was told of the checkpoint: $(cat log)"
+	grep '{"' log && failed "a line for users is JSON"
 	await nobody_of hup-closed$workers || failed "workers go on after SIGHUP"
 done
 (trap '' HUP; exec "$HEDDLE_BIN" run mlp.yaml --out nohup --devices 1 -q 2>log) &

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "sys/failpoint.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
@@ -69,11 +70,47 @@ static void on_step(void *user, const struct hd_step_news *n, uint64_t step, con
 	t->watch.step(t->watch.user, &p);
 }
 
+static void put_member(struct hd_text *to, const char *key, const struct hd_json *value)
+{
+	const char *text;
+	double number;
+
+	if (!hd_json_as_text(value, &text, NULL))
+		hd_text_addf(to, "%s%s %s", to->len ? "  " : "", key, text);
+	else if (!hd_json_as_f64(value, &number, NULL))
+		hd_text_addf(to, "%s%s %.6g", to->len ? "  " : "", key, number);
+}
+
+/* What a worker tells comes as the body of an event: its text, or its members as words. */
+static const char *words_of(const char *text, char *words, size_t cap)
+{
+	const struct hd_json *json;
+	const char *said = text;
+	struct hd_arena arena;
+	struct hd_text to;
+
+	if (*text != '{')
+		return text;
+	hd_arena_init(&arena, 0);
+	hd_text_fixed(&to, words, cap);
+	if (!hd_json_parse(&arena, "an event", text, strlen(text), &json, NULL) && hd_json_kind(json) == HD_JSON_OBJECT) {
+		const struct hd_json *alone = hd_json_count(json) == 1 ? hd_json_find(json, "text") : NULL;
+		if (alone && !hd_json_as_text(alone, &said, NULL))
+			hd_text_add(&to, said);
+		for (size_t i = 0; i < hd_json_count(json) && !alone; i++)
+			put_member(&to, hd_json_key(json, i), hd_json_item(json, i));
+		said = to.len ? words : text;
+	}
+	hd_arena_finish(&arena);
+	return said;
+}
+
 static void on_note(void *user, const char *kind, uint32_t worker, const char *text)
 {
 	struct team *t = user;
-	char line[700];
+	char line[700], words[600];
 
+	text = words_of(text, words, sizeof words);
 	if (worker != HD_NOBODY)
 		snprintf(line, sizeof line, "worker %u: %s", worker, text);
 	t->watch.note(t->watch.user, kind, worker != HD_NOBODY ? line : text);

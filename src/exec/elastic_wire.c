@@ -25,6 +25,17 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 		hd_elastic_ask(e);
 }
 
+/* Where nothing more is known, the text is that of the reason. */
+static void say_lost(uint32_t worker, const char *why, const char *text)
+{
+	bool more = *text && strcmp(text, why) != 0;
+
+	if (worker == HD_COORDINATOR_LINK)
+		fprintf(stderr, "link to the coordinator: %s%s%s\n", why, more ? ": " : "", more ? text : "");
+	else
+		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, why, more ? ": " : "", more ? text : "");
+}
+
 static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
 {
 	struct hd_elastic *e = self;
@@ -38,7 +49,7 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 		return;
 	}
 	if (hd_close_blame(why) != HD_BLAME_NOBODY)
-		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, hd_close_text(why), text && *text ? ": " : "", text ? text : "");
+		say_lost(worker, hd_close_text(why), text ? text : "");
 	hd_elastic_peer_lost(e, worker);
 	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = text ? text : "" });
 }
