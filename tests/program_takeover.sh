@@ -57,6 +57,23 @@ same "$(grep -c '"step":0,' begin/metrics.ndjson)" 1 "times that the run began a
 expect 0 heddle stop begin
 passed "so does a run whose workers have all died"
 
+# ---- another number of workers before anybody has joined ----
+
+asked() { heddle status early --json 2>/dev/null | grep -o '"asked":[0-9]*' | cut -d: -f2; }
+scaled() { heddle scale early 1 >out 2>err; }
+HD_FAIL='wire.connect:delay=1500@1' "$HEDDLE_BIN" run endless.yaml --out early --workers 3 --devices 1 -s workers.detect='20 s' -q 2>log &
+await scaled || failed "nobody takes the number: $(cat err)"
+reach early 3
+same "$(asked)" 1 "workers that are asked for, of a run that was told so while they started"
+# those that were started and are not wanted stand for nobody who dies later: else no worker would come for ten minutes
+kill -9 $(pids early)
+restored() { grep -q '"kind":"restore"' early/events.ndjson; }
+await restored || failed "the run does not begin from disk"
+reach early $(($(step early) + 3))
+expect 0 heddle stop early
+wait $!
+passed "a number that is asked for while workers start holds"
+
 # ---- workers that fail alike ----
 
 rows() { awk -v other="$1" 'BEGIN { print "a,b,c,y"; for (i = 0; i < 200; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, (i + other) % 97, i % 89, i % 3 }'; }

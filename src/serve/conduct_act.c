@@ -120,12 +120,12 @@ static int pid_of(const struct conduct *c, uint32_t worker)
 	return 0;
 }
 
-/* The machine counts from its first worker on; those that were started before are under way already. */
+/* The machine counts from the first time that it asks; those that are under way by then it cannot know of. */
 ACT(spawn)
 {
-	uint32_t owed = a->n < c->started_before ? a->n : c->started_before;
+	uint32_t known = c->has_spawned ? 0 : conduct_under_way(c) + c->presumed, owed = a->n < known ? a->n : known;
 
-	c->started_before -= owed;
+	c->has_spawned = true;
 	c->to_start += c->spec->worker_argv ? a->n - owed : 0;
 }
 

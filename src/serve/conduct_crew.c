@@ -12,8 +12,29 @@ static void unspawned(struct conduct *c)
 {
 	if (c->machine)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
-	else
+	else if (c->crew.n + c->to_start < c->config.target)
 		c->to_start++;
+}
+
+/* Of those that are not started yet there are as many as are missing. */
+void conduct_resize_start(struct conduct *c)
+{
+	if (c->spec->worker_argv && (c->spec->target || c->asked_for_all))
+		c->to_start = c->config.target > c->crew.n ? c->config.target - c->crew.n : 0;
+}
+
+uint32_t conduct_under_way(const struct conduct *c)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0, joined = 0;
+
+	for (uint32_t h = 0; h < HD_CREW_HANDS; h++)
+		for (uint32_t i = 0; i < n && c->crew.hand[h].proc.host; i++)
+			if (conduct_pid(&w[i]) == c->crew.hand[h].proc.pid) {
+				joined++;
+				break;
+			}
+	return c->crew.n - joined + c->to_start;
 }
 
 /* Somebody takes part, or somebody who was not started here may yet. */
@@ -128,7 +149,6 @@ static void look_at_presumed(struct conduct *c)
 	for (uint32_t i = 0; i < n; i++)
 		came += w[i].state != HD_W_FREE && !hd_is_remote(w[i].worker) && !hd_crew_find(&c->crew, conduct_pid(&w[i]));
 	n = c->presumed + 1 > came ? c->presumed + 1 - came : 0;          /* the first of them had come before they were counted */
-	c->started_before -= n < c->started_before ? n : c->started_before;
 	if (n)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
 }

@@ -28,8 +28,8 @@ struct conduct {
 	struct hd_store *store;
 	struct hd_host host;
 	struct hd_crew crew;
-	uint32_t to_start, started_before;        /* workers that are wanted and not started yet; started before there was a machine */
-	uint32_t presumed;                /* of those, started by a coordinator before: they may be dead */
+	uint32_t to_start;                /* workers that are wanted and not started yet */
+	uint32_t presumed;                /* taken for started by a coordinator before: they may be dead */
 	int64_t presumed_ns;              /* until when they are waited for; 0: not any more */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
 	struct hd_co_config config;
@@ -41,7 +41,7 @@ struct conduct {
 	uint8_t *room;
 	struct hd_co_event queue[HD_CONDUCT_EVENTS];
 	uint32_t first, nqueued;
-	bool stepping, over, wished, has_kernels, asked_for_all;
+	bool stepping, over, wished, has_kernels, asked_for_all, has_spawned;         /* spawned: the machine has asked for workers */
 	int64_t until_ns;                 /* its lease; 0: without end */
 	int64_t detect_ns;
 	struct hd_conduct_end end;
@@ -63,6 +63,8 @@ int conduct_pid(const struct hd_co_worker_status *w);
 
 /* conduct_crew.c */
 void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
+void conduct_resize_start(struct conduct *c);             /* before there is a machine: config.target is another one */
+uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
 
 /* conduct_wire.c */
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);

@@ -300,6 +300,7 @@ enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *di
 	}
 	c->config.record.target = target;
 	c->config.record.serial++;
+	conduct_resize_start(c);
 	return conduct_keep_record(c, &c->config.record, diag);
 }
 

@@ -25,7 +25,6 @@ static void presume(struct conduct *c)
 	if (c->spec->target || c->config.record.started)
 		return;
 	c->presumed = left;
-	c->started_before += left;
 	c->presumed_ns = hd_clock_now_ns(c->spec->clock) + HD_PATIENCE_NS(SHORT_HANDED, c->detect_ns);
 }
 
@@ -45,7 +44,6 @@ static bool begin(struct conduct *c, const struct hd_msg *msg)
 	}
 	if (err)
 		conduct_fail(c, err, &diag);
-	c->started_before = c->crew.n + c->to_start ? c->crew.n + c->to_start - 1 : 0;
 	presume(c);
 	return !err && make_machine(c);
 }
