@@ -17,10 +17,13 @@
  *    with links, the buffers of a run (HD_CREDITS of a channel) and sums of gradients, fewer where they are very long. What
  *    does not fit then is cut again for less memory, a few times, then with all stages computing again; and where something did
  *    not fit, all shapes are gone through a second time with all stages computing again. The boundaries of the five best move
- *    by up to four cuts while that is better (not simulated where one rank's work alone takes longer). They are ordered by
- *    makespan, devices used, worst peak memory, place in the enumeration. One device and data parallel on all devices are among
- *    them: the best is never slower than these. What takes more than the simulator counts (2^62 ps, 53 days) is left out and
- *    counted; so is a t whose sums alone take that.
+ *    by up to four cuts while that is better (not simulated where one rank's work and its way alone take longer). They are ordered
+ *    by makespan, devices used, worst peak memory, place in the enumeration. One device and the best data parallel (all devices, and
+ *    fewer by their estimates) are among them: the best is never slower than these. What takes more than the simulator counts
+ *    (2^62 ps, 53 days) is left out and counted; so is a t whose sums alone take that.
+ *    A second round takes every shape whose work alone does not take longer than the best, and moves its boundaries too: so no
+ *    shape that is asked for by itself is faster than the free choice, as long as `nleft` is 0. It is bounded in instructions, and
+ *    counts in nleft what it did not come to.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.
  *
  * Not here: clusters whose pipelines differ in depth; the search for other virtual nodes (a job's matter).
@@ -113,7 +116,9 @@ struct hd_auto_plan {
 
 struct hd_auto {
 	struct hd_auto_plan *plan; uint32_t nplans;      /* in order; [0] is the choice. Schedules of [0] to [2] alone are kept */
-	int64_t one_ps, data_ps;                  /* one device; data parallel on as many as there is work for; or HD_AUTO_... */
+	int64_t one_ps, data_ps;                  /* one device; the best data parallel, on data_d devices; or HD_AUTO_... */
+	uint32_t data_d;
+	uint64_t nleft;                           /* shapes that may be better and were not simulated: the search is bounded */
 	uint64_t nshapes, nskipped, nunfit, nlate, nestimated, nsimulated;      /* late: of rule 4 */
 };
 

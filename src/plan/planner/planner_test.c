@@ -312,7 +312,7 @@ static void the_bytes_are_those_of_every_other_build(void **state)
 		hd_arena_reset(&arena);
 	}
 	hd_hash_hex(hd_hasher_end(&h), hex);
-	assert_string_equal(hex, "ffbfa0e745feb825b4ef662d951d86c1");
+	assert_string_equal(hex, "77da438702099e3085b202cf2ed70268");
 }
 
 static void scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly(void **state)
@@ -331,7 +331,9 @@ static void scaling_all_costs_by_a_power_of_two_scales_the_prediction_exactly(vo
 		assert_int_equal(hd_plan_auto(&a, &one.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
 		make_machines(&c, &same, 3, 2, seed % 2, 0, 8);
 		assert_int_equal(hd_plan_auto(&b, &eight.sums, &c.cluster, &(struct hd_auto_ask){ .vns = vns }, &arena, NULL), HD_OK);
-		CHECK(8 * a.plan[0].makespan_ps == b.plan[0].makespan_ps && 8 * a.data_ps == b.data_ps, "%u: %lld ps, and %lld; %lld, and %lld", seed,
+		/* a link that three share is divided to the picosecond */
+		int64_t off = 8 * a.plan[0].makespan_ps - b.plan[0].makespan_ps;
+		CHECK(off >= -64 && off <= 64 && 8 * a.data_ps == b.data_ps, "%u: %lld ps, and %lld; %lld, and %lld", seed,
 			(long long)a.plan[0].makespan_ps, (long long)b.plan[0].makespan_ps, (long long)a.data_ps, (long long)b.data_ps);
 		hd_arena_reset(&arena);
 	}
@@ -578,9 +580,9 @@ static void what_cannot_work_is_refused_with_what_would(void **state)
 /* Two servers on a link that takes years, or a server whose devices are so joined: the plan is that of what remains. */
 static void what_takes_longer_than_is_counted_is_left_out(void **state)
 {
-	static const struct { uint32_t inner, outer; double bytes_per_s[2]; struct hd_auto_ask ask; uint32_t alone; } cases[] = {
-		{ 2, 2, { 1e10, 1e-3 }, { .vns = 8 }, 2 },
-		{ 4, 1, { 1e-3, 1e-3 }, { .vns = 8, .tensor_shards = 4 }, 1 },
+	static const struct { uint32_t inner, outer; double bytes_per_s[2]; struct hd_auto_ask ask; uint32_t alone; const char *data; } cases[] = {
+		{ 2, 2, { 1e10, 1e-3 }, { .vns = 8 }, 2, "data parallel, best on 2 of 4 devices: " },
+		{ 4, 1, { 1e-3, 1e-3 }, { .vns = 8, .tensor_shards = 4 }, 1, "data parallel: takes longer than is counted" },
 	};
 
 	(void)state;
@@ -594,11 +596,12 @@ static void what_takes_longer_than_is_counted_is_left_out(void **state)
 		for (int l = 0; l < 2; l++)
 			c.cluster.level[l] = (struct hd_cluster_level){ "l", l ? cases[k].outer : cases[k].inner, cases[k].bytes_per_s[l], 0 };
 		CHECK(ask_for(&a, &c, cases[k].ask, 6, &diag) == HD_OK, "case %zu: %s", k, diag.text);
-		CHECK(a.nlate > 0 && a.data_ps == HD_AUTO_TOO_LONG && a.one_ps > 0, "case %zu: %llu left out, data parallel %lld", k,
+		CHECK(a.nlate > 0 && (k == 0 ? a.data_ps > 0 && a.data_d == 2 : a.data_ps == HD_AUTO_TOO_LONG) && a.one_ps > 0,
+			"case %zu: %llu left out, data parallel %lld", k,
 			(unsigned long long)a.nlate, (long long)a.data_ps);
 		hd_text_init(&text, &arena);
 		hd_auto_explain(&a, &asked_of->sums, &c.cluster, &cases[k].ask, false, &text);
-		assert_non_null(strstr(text.at, "data parallel: takes longer than is counted"));
+		assert_non_null(strstr(text.at, cases[k].data));
 		assert_non_null(strstr(text.at, "left out: "));
 		make_machines(&c, &d, cases[k].alone, 1, true, 0, 1);
 		c.cluster.level[0] = (struct hd_cluster_level){ "l", cases[k].alone, cases[k].bytes_per_s[0], 0 };
@@ -734,6 +737,35 @@ static void nothing_that_is_forced_is_faster_than_the_free_choice(void **state)
 		}
 }
 
+/* Devices of two kinds, or one; every schedule, depth and number of chunks that may be asked for. */
+static void no_single_shape_is_faster_than_the_free_choice(void **state)
+{
+	static const char *const schedules[] = { "data-parallel", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipev" };
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 6; seed++) {
+		struct hd_dice d = { seed + 40 };
+		struct machines c;
+		struct model m;
+		struct hd_auto a, one;
+		const struct hd_auto_ask ask = { .vns = 4 + seed };
+		make_machines(&c, &d, 2, 2, seed % 2, 0, 1);
+		make_model(&m, d, 8, 1, false);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		assert_int_equal(a.nleft, 0);
+		for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++)
+			for (uint32_t p = 1; p <= 4; p++)
+				for (uint32_t v = 1; v <= 3; v++) {
+					struct hd_auto_ask single = { .vns = ask.vns, .p = p, .v = v, .schedule = schedules[k] };
+					if (hd_plan_auto(&one, &m.sums, &c.cluster, &single, &arena, NULL))
+						continue;
+					CHECK(a.plan[0].makespan_ps <= one.plan[0].makespan_ps, "%u: %lld ps, %s with p = %u, v = %u %lld", seed,
+						(long long)a.plan[0].makespan_ps, schedules[k], p, v, (long long)one.plan[0].makespan_ps);
+				}
+		hd_arena_reset(&arena);
+	}
+}
+
 static void more_devices_are_never_slower(void **state)
 {
 	static const char *const names[] = { "vgg16", "alexnet" };
@@ -865,6 +897,7 @@ int main(void)
 		cmocka_unit_test(what_is_asked_for_is_kept),
 		cmocka_unit_test(more_memory_is_never_slower),
 		cmocka_unit_test(nothing_that_is_forced_is_faster_than_the_free_choice),
+		cmocka_unit_test(no_single_shape_is_faster_than_the_free_choice),
 		cmocka_unit_test(more_devices_are_never_slower),
 		cmocka_unit_test(work_and_speed_four_times_as_large_change_nothing),
 		cmocka_unit_test(only_a_profile_of_a_sharded_job_is_divided),

@@ -61,19 +61,19 @@ static uint32_t m_of_p(uint32_t p) { return p; }
 static uint32_t m_of_2p(uint32_t p) { return 2 * p; }
 
 const struct hd_auto_row hd_auto_rows[] = {
-	{ "data-parallel", HD_UPDATE_FLUSH, 1, 1, false, true, flight_1f1b, idle_all, any_m, "m >= 1" },
-	{ "gpipe", HD_UPDATE_FLUSH, 1, 1, false, false, flight_all, idle_all, any_m, "m >= 1" },
-	{ "1f1b", HD_UPDATE_FLUSH, 1, 1, false, false, flight_1f1b, idle_all, any_m, "m >= 1" },
-	{ "interleaved", HD_UPDATE_FLUSH, 2, HD_AUTO_CHUNKS, false, false, flight_interleaved, idle_interleaved, any_m, "m >= 1" },
-	{ "zb-h1", HD_UPDATE_FLUSH, 1, 1, false, false, flight_p, idle_h1, any_m, "m >= 1" },
-	{ "zb-h2", HD_UPDATE_FLUSH, 1, 1, false, false, flight_2p, idle_h2, any_m, "m >= 1" },
-	{ "zb-v", HD_UPDATE_FLUSH, 2, 2, true, false, flight_p, idle_v, any_m, "m >= 1" },
-	{ "v-half", HD_UPDATE_FLUSH, 2, 2, true, false, flight_half, idle_half, any_m, "m >= 1" },
-	{ "v-min", HD_UPDATE_FLUSH, 2, 2, true, false, flight_third, idle_third, any_m, "m >= 1" },
-	{ "dualpipev", HD_UPDATE_FLUSH, 2, 2, true, false, flight_dual, idle_dual, m_of_2p, "m >= 2p" },
-	{ "2bw", HD_UPDATE_2BW, 1, 1, false, false, flight_1f1b, idle_none, m_of_p, "m >= p" },
-	{ "stash", HD_UPDATE_STASH, 1, 1, false, false, flight_on, idle_none, any_m, "m >= 1" },
-	{ "vsync", HD_UPDATE_VSYNC, 1, 1, false, false, flight_on, idle_none, any_m, "m >= 1" },
+	{ "data-parallel", HD_UPDATE_FLUSH, 1, 1, false, true, true, flight_1f1b, idle_all, any_m, "m >= 1" },
+	{ "gpipe", HD_UPDATE_FLUSH, 1, 1, false, false, true, flight_all, idle_all, any_m, "m >= 1" },
+	{ "1f1b", HD_UPDATE_FLUSH, 1, 1, false, false, true, flight_1f1b, idle_all, any_m, "m >= 1" },
+	{ "interleaved", HD_UPDATE_FLUSH, 2, HD_AUTO_CHUNKS, false, false, true, flight_interleaved, idle_interleaved, any_m, "m >= 1" },
+	{ "zb-h1", HD_UPDATE_FLUSH, 1, 1, false, false, false, flight_p, idle_h1, any_m, "m >= 1" },
+	{ "zb-h2", HD_UPDATE_FLUSH, 1, 1, false, false, false, flight_2p, idle_h2, any_m, "m >= 1" },
+	{ "zb-v", HD_UPDATE_FLUSH, 2, 2, true, false, false, flight_p, idle_v, any_m, "m >= 1" },
+	{ "v-half", HD_UPDATE_FLUSH, 2, 2, true, false, false, flight_half, idle_half, any_m, "m >= 1" },
+	{ "v-min", HD_UPDATE_FLUSH, 2, 2, true, false, false, flight_third, idle_third, any_m, "m >= 1" },
+	{ "dualpipev", HD_UPDATE_FLUSH, 2, 2, true, false, false, flight_dual, idle_dual, m_of_2p, "m >= 2p" },
+	{ "2bw", HD_UPDATE_2BW, 1, 1, false, false, false, flight_1f1b, idle_none, m_of_p, "m >= p" },
+	{ "stash", HD_UPDATE_STASH, 1, 1, false, false, false, flight_on, idle_none, any_m, "m >= 1" },
+	{ "vsync", HD_UPDATE_VSYNC, 1, 1, false, false, false, flight_on, idle_none, any_m, "m >= 1" },
 	{ 0 },
 };
 
@@ -263,7 +263,8 @@ static int64_t left_of(int64_t has, int64_t spare) { return has - spare > HD_AUT
 
 static enum hd_steady_recompute recompute_of(const struct hd_auto_space *s, const struct hd_auto_cand *c)
 {
-	return c->again ? HD_STEADY_ALWAYS : (enum hd_steady_recompute)s->ask->recompute;
+	return c->again || c->variant == HD_AUTO_AGAIN ? HD_STEADY_ALWAYS : c->variant == HD_AUTO_KEPT ? HD_STEADY_NEVER :
+		(enum hd_steady_recompute)s->ask->recompute;
 }
 
 static void worse(double *inv, double *latency, const struct hd_cluster_level *level)
@@ -409,40 +410,73 @@ enum hd_err hd_auto_replicate(struct hd_auto_space *s, struct hd_auto_cand *c)
 	return HD_OK;
 }
 
-static double stage_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t stage)
+static struct hd_stage_cost stage_of(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t stage)
 {
 	uint32_t end = stage + 1 < c->stages.nstages ? c->stages.stage[stage + 1].first : s->sums->cuts->n;
-	const struct hd_stage_cost x = hd_cut_sums_range(s->sums, c->stages.stage[stage].first, end);
 
-	return (double)(x.f + x.i + x.w + (c->stages.stage[stage].recompute ? x.r : 0));
+	return hd_cut_sums_range(s->sums, c->stages.stage[stage].first, end);
+}
+
+static double work_of(const struct hd_auto_cand *c, uint32_t stage, const struct hd_stage_cost *x)
+{
+	return (double)(x->f + x->i + x->w + (c->stages.stage[stage].recompute ? x->r : 0));
 }
 
 /* The simulator rounds what each instruction takes on a device of another speed, by half a picosecond. */
-static double surely(double work_ps, double speed, double nins) { return fmax(0, work_ps / speed * (1 - 1e-9) - nins); }
+static double surely(double ps, double nins) { return fmax(0, ps * (1 - 1e-9) - nins); }
+
+/* Copies in different numbers: the first virtual node of a copy comes through one copy of each stage before. */
+static double busiest_copy_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c)
+{
+	double most = 0, way = 0;
+	uint32_t rank = 0;
+
+	for (uint32_t stage = 0; stage < c->stages.nstages; stage++) {
+		const struct hd_stage_cost x = stage_of(s, c, stage);
+		uint32_t replicas = c->stages.stage[stage].replicas, vns = s->ask->vns / replicas;
+		double fastest = 0;
+		for (uint32_t i = 0; i < replicas; i++, rank++) {
+			double speed = hd_cluster_kind_of(s->cluster, rank)->speed;
+			fastest = fmax(fastest, speed);
+			most = fmax(most, surely(way + work_of(c, stage, &x) * vns / speed, 4. * vns + 2. * stage));
+		}
+		way += (double)(x.f + x.i + x.w) / fastest;
+	}
+	return most;
+}
+
+/* Rank r of pipeline q: what it does; what its first virtual node does before, and the last one after it. */
+static double busy_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost, uint32_t q, uint32_t r)
+{
+	double work = 0, way = 0, nins = 0;
+
+	for (uint32_t stage = 0; stage < c->stages.nstages; stage++) {
+		if (hd_auto_rank_of(c->row, c->shape.p, stage) == r) {
+			work += work_of(c, stage, &cost[stage]);
+			nins += 4. * c->share[q];
+		}
+		if (stage >= r)
+			continue;
+		way += (double)(cost[stage].f + (c->row->whole_back ? cost[stage].i + cost[stage].w : 0)) / speed_at(s, c, q, stage);
+		nins += 2;
+	}
+	return surely(work / speed_at(s, c, q, r) * c->share[q] + way, nins);
+}
 
 double hd_auto_busiest_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c)
 {
+	struct hd_stage_cost cost[HD_AUTO_RANKS * HD_AUTO_CHUNKS];
 	double most = 0;
-	uint32_t rank = 0;
 
 	if (s->ask->update != HD_UPDATE_FLUSH || c->shape.t > 1)
 		return 0;
-	for (uint32_t stage = 0; !c->row && stage < c->stages.nstages; stage++) {
-		uint32_t replicas = c->stages.stage[stage].replicas, vns = s->ask->vns / replicas;
-		double work = stage_ps(s, c, stage) * vns;
-		for (uint32_t i = 0; i < replicas; i++, rank++)
-			most = fmax(most, surely(work, hd_cluster_kind_of(s->cluster, rank)->speed, 4. * vns));
-	}
-	for (uint32_t r = 0; c->row && r < c->shape.p; r++) {
-		double work = 0, nins = 0;
-		for (uint32_t stage = 0; stage < c->stages.nstages; stage++)
-			if (hd_auto_rank_of(c->row, c->shape.p, stage) == r) {
-				work += stage_ps(s, c, stage);
-				nins += 4;
-			}
-		for (uint32_t q = 0; q < c->shape.d; q++)
-			most = fmax(most, surely(work * c->share[q], speed_at(s, c, q, r), nins * c->share[q]));
-	}
+	if (!c->row)
+		return busiest_copy_ps(s, c);
+	for (uint32_t stage = 0; stage < c->stages.nstages; stage++)
+		cost[stage] = stage_of(s, c, stage);
+	for (uint32_t q = 0; q < c->shape.d; q++)
+		for (uint32_t r = 0; r < c->shape.p; r++)
+			most = fmax(most, busy_ps(s, c, cost, q, r));
 	return most;
 }
 
@@ -476,7 +510,7 @@ enum hd_err hd_auto_tighten(struct hd_auto_space *s, struct hd_auto_cand *c, con
 			spare[at] = (before ? before[at] : 0) + (more[at] >> halves);
 		err = cut_again(s, c);
 	}
-	if (!over || err != HD_E_NOTFOUND || c->again || s->ask->recompute != HD_AUTO_IF_NEEDED)
+	if (!over || err != HD_E_NOTFOUND || c->again || c->variant != HD_AUTO_AS_NEEDED || s->ask->recompute != HD_AUTO_IF_NEEDED)
 		return err;
 	c->again = true;
 	c->spare = NULL;

@@ -18,6 +18,7 @@ struct hd_auto_row {
 	enum hd_update update;
 	uint32_t vmin, vmax;
 	bool v_placed, alone;                     /* stages placed like a V; alone: for p = 1 */
+	bool whole_back;                          /* every backward whole, that of a rank's first stage last */
 	uint32_t (*inflight)(uint32_t p, uint32_t m, uint32_t v, uint32_t rank);      /* full ranks' activations, rounded up */
 	double (*idle)(uint32_t p, uint32_t m, uint32_t v, const struct hd_stage_cost *all);
 	uint32_t (*least_m)(uint32_t p);          /* rule K29 */
@@ -30,12 +31,18 @@ static inline bool hd_auto_wanted(uint32_t asked, uint32_t value) { return !aske
 /* The row suits the update, the depth, the chunks and the name that are asked for. */
 bool hd_auto_row_may(const struct hd_auto_row *row, const struct hd_auto_ask *ask, uint32_t p, uint32_t v);
 
+/* How a shape was offered, where the ask leaves recomputation open. */
+enum hd_auto_variant { HD_AUTO_AS_NEEDED, HD_AUTO_KEPT, HD_AUTO_AGAIN };      /* kept: no stage computes again; again: all do */
+
 struct hd_auto_cand {
 	struct hd_auto_shape shape;
 	const struct hd_auto_row *row;            /* NULL: 1f1b-rr */
 	uint32_t order, base;                     /* base: the device that device 0 of the shape is */
 	bool reference;                           /* one device, or data parallel on all: kept whatever it takes */
-	bool again;                               /* all stages compute again, whatever is asked for */
+	enum hd_auto_variant variant;
+	uint32_t paper;                           /* of 1f1b-rr: devices that PipeDream's recurrence was asked for; 0: stages by steady.h */
+	bool polished;                            /* its boundaries were moved */
+	bool again;                               /* all stages compute again, since it did not fit otherwise */
 	int64_t *spare;                           /* [p], of 1f1b-rr [1]: bytes of each rank that stages must leave; NULL: none */
 	uint32_t *share;                          /* [d] */
 	struct hd_steady stages;
@@ -71,7 +78,8 @@ enum { HD_AUTO_MEMO = 64 };
 HD_MUST_USE enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t);
 /* Shares, stages, estimate. HD_E_NOTFOUND: the shape does not work (too few virtual nodes or cuts, memory); `unfit` says that it is memory. */
 HD_MUST_USE enum hd_err hd_auto_estimate(struct hd_auto_space *space, struct hd_auto_cand *cand, bool *unfit);
-/* What no simulation of the candidate can fall below: the work of its busiest rank; 0: not known (delayed updates, tensor groups). */
+/* What no simulation of the candidate can fall below: of some rank, the way of the first virtual node to it, its work, and where
+ * backward passes are whole the way back of the last; 0: not known (delayed updates, tensor groups). */
 double hd_auto_busiest_ps(const struct hd_auto_space *space, const struct hd_auto_cand *cand);
 /* The same shape cut again for ranks that, as `judged` says, need more than they have: they leave what was too much, or all stages compute
  * again. HD_E_NOTFOUND: there is no other way to cut it. */

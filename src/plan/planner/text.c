@@ -190,7 +190,10 @@ static void chosen(const struct hd_auto *a, const struct hd_cut_sums *sums, cons
 	else
 		hd_text_add(text, " (the profile has no deviations: no error band)\n");
 	reference("one device", a->one_ps, p->makespan_ps, text);
-	reference("data parallel", a->data_ps, p->makespan_ps, text);
+	char data[64] = "data parallel";
+	if (a->data_ps >= 0 && a->data_d < cluster->ndevices && a->data_d < ask->vns)
+		snprintf(data, sizeof data, "data parallel, best on %u of %u devices", a->data_d, cluster->ndevices);
+	reference(data, a->data_ps, p->makespan_ps, text);
 	reasons(a, sums, cluster, ask, text);
 }
 
@@ -208,6 +211,8 @@ static void others(const struct hd_auto *a, bool all, struct hd_text *text)
 	}
 	hd_text_addf(text, "%" PRIu64 " shapes, %" PRIu64 " times (p, d) skipped by their bound, %" PRIu64 " estimated, %" PRIu64 " simulated, %" PRIu64
 		" did not fit the memory\n", a->nshapes, a->nskipped, a->nestimated, a->nsimulated, a->nunfit);
+	if (a->nleft)
+		hd_text_addf(text, "%" PRIu64 " shapes more may be better and were not simulated: the search is bounded\n", a->nleft);
 	if (a->nlate)
 		hd_text_addf(text, "left out: %" PRIu64 " that take more than 2^62 ps (53 days), as far as times are counted: is a bandwidth of the "
 			"cluster wrong?\n", a->nlate);
