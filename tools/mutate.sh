@@ -14,7 +14,7 @@
 # of the tree (build/mutate), where COMMAND builds and judges it.
 #
 # HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all). HD_JUDGES names other tests for all files,
-# HD_SIM_SEEDS (100) how many seeds of each kind the simulation runs.
+# HD_SIM_SEEDS (100) how many seeds of each kind the simulation runs, HD_TREE another folder of build/ to work in.
 set -eu -o pipefail
 root=${HD_ROOT:-$(cd "$(dirname "$0")/.." && pwd)}
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-tree=$root/build/mutate
+tree=$root/build/${HD_TREE:-mutate}
 build=$root/build/${HD_PRESET:-debug}
 limit=${HD_MUTANTS:-100}
 excused=$root/tests/mutants.txt
