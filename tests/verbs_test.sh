@@ -17,6 +17,15 @@ done <<<"$rows"
 passed "$(echo "$rows" | wc -l) verbs: each has its test and its help"
 
 expect 0 heddle --help
+# every exit code of the errors is listed, in both places in the same words
+codes=$(sed -n 's/^\tX(\(OK\|E_[A-Z]*\), *-\{0,1\}[0-9]*, *\([0-9]*\),.*/\2/p' "$SOURCE_DIR/src/base/err.h" | sort -un)
+[ "$(echo "$codes" | wc -l)" -ge 10 ] || failed "no exit codes found in err.h: $codes"
+for code in $codes; do
+	words=$(sed -n "/^exit codes:/,/^$/s/^ *$code  //p" out)
+	[ "$words" ] || failed "the help does not say what exit code $code is"
+	grep -qF "| $code | $words |" "$SOURCE_DIR/README.md" || failed "README.md does not say of exit code $code: $words"
+done
+passed "exit codes are listed"
 while read -r verb; do says "  $verb"; done <<<"$rows"
 expect 2 heddle
 expect 2 heddle rnu

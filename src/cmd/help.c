@@ -13,6 +13,20 @@ static void option_line(const struct hd_opt_row *row, FILE *to)
 	fprintf(to, "  %-28s %s\n", left, row->about);
 }
 
+/* One error for each code of base/err.h; README.md has the same list. */
+static const struct { enum hd_err err; const char *about; } exits[] = {
+	{ HD_OK, "done" },
+	{ HD_E_AGAIN, "not now (somebody else does it, or did not answer), or a fault of heddle itself" },
+	{ HD_E_INVAL, "the request makes no sense: an option, a key, a plan, a name that is taken" },
+	{ HD_E_INPUT, "an input is missing or bad; of a run: nobody coordinates it" },
+	{ HD_E_DIVERGED, "the loss or a gradient is not a finite number" },
+	{ HD_E_INTEGRITY, "data, a checkpoint or bits are not what they were" },
+	{ HD_E_WORKERS, "too few workers came in time" },
+	{ HD_E_REFUSED, "the machine refuses what is needed: memory, disk, permission" },
+	{ HD_E_PREEMPTED, "stopped as asked, with a checkpoint: `heddle resume` goes on" },
+	{ HD_E_INTERRUPT, "interrupted (Ctrl-C), with a checkpoint" },
+};
+
 void hd_help_all(FILE *to)
 {
 	fputs("Heddle trains neural networks on machines that come, go and differ:\n"
@@ -26,6 +40,9 @@ void hd_help_all(FILE *to)
 	fputs("\ncommon options:\n", to);
 	for (int i = 0; i <= HD_OPT_DIR; i++)
 		option_line(&hd_opts[i], to);
+	fputs("\nexit codes:\n", to);
+	for (size_t i = 0; i < sizeof exits / sizeof *exits; i++)
+		fprintf(to, "  %3d  %s\n", hd_err_exit(exits[i].err), exits[i].about);
 	fputs("\n`heddle VERB --help` tells more. Start with `heddle demo`.\n", to);
 }
 
