@@ -57,6 +57,7 @@ struct hd_shares {
 	const double *short_by;                   /* [njobs] steps/s missing for the deadline; NULL: policy knows none */
 	bool work_conserving;                     /* idle devices may be filled with whoever waits */
 	bool kept;                                /* rule 5 */
+	const char *kept_why;                     /* of kept shares: what the solver said */
 	bool cut;                                 /* turns ran out while something might still have helped */
 	bool degenerate;                          /* the prices are some of several */
 	uint32_t nlps, iterations;

@@ -281,6 +281,8 @@ static enum hd_err print_json(struct hd_cmd *cmd, const struct solved *to)
 	hd_json_put_u64(w, "shares_beyond_devices", beyond(to));
 	hd_json_put_bool(w, "work_conserving", to->shares.work_conserving);
 	hd_json_put_bool(w, "kept", to->shares.kept);
+	if (to->shares.kept)
+		hd_json_put_text(w, "kept_why", to->shares.kept_why);
 	hd_json_put_bool(w, "cut", to->shares.cut);
 	hd_json_put_i64(w, "programs", to->shares.nlps);
 	hd_json_put_f64(w, "gap", to->shares.gap);
@@ -314,8 +316,6 @@ static enum hd_err print_text(struct hd_cmd *cmd, const struct solved *to)
 	if (beyond(to))
 		printf("%u of these shares are of more devices than their type has: the published programs count them in the objective, no round can give "
 			"them (without --faithful there are none)\n", beyond(to));
-	if (out->kept)
-		printf("the solver gave up: shares of before, equal parts for new jobs\n");
 	if (out->cut)
 		printf("cut: the search for better columns ended with its last turn; these shares are the best of those found\n");
 	return tell_why(cmd, to, NULL);
@@ -328,5 +328,9 @@ enum hd_err hd_cmd_sched_solve(struct hd_cmd *cmd)
 
 	if (err)
 		return err;
-	return cmd->args.has[HD_OPT_JSON] ? print_json(cmd, &to) : print_text(cmd, &to);
+	err = cmd->args.has[HD_OPT_JSON] ? print_json(cmd, &to) : print_text(cmd, &to);
+	if (!err && to.shares.kept)
+		err = hd_fail(&cmd->diag, HD_E_AGAIN, "policy %s gave up (%s): the shares above are equal parts, no answer of it; another policy or "
+			"pop:2:%s may have one", cmd->args.text[HD_OPT_SCHED_POLICY], to.shares.kept_why, cmd->args.text[HD_OPT_SCHED_POLICY]);
+	return err;
 }

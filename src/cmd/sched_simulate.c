@@ -71,6 +71,7 @@ static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_sett
 	hd_json_put_i64(w, "dropped", (int64_t)r->ndropped);
 	hd_json_put_i64(w, "rounds", (int64_t)r->rounds);
 	hd_json_put_i64(w, "solves", (int64_t)r->solves);
+	hd_json_put_i64(w, "gave_up", (int64_t)r->kept);
 	hd_json_put_i64(w, "moves", (int64_t)r->moves);
 	hd_json_put_i64(w, "resizes", (int64_t)r->resizes);
 	hd_json_put_i64(w, "revoked", (int64_t)r->revoked);
@@ -101,6 +102,8 @@ static void print_summary(const struct hd_sched_sim_result *r)
 		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
 	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in %" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
 		r->moves, r->resizes, r->rounds, r->solves);
+	if (r->kept)
+		printf("gave up              the policy, %" PRIu64 " times: jobs kept the shares they had, new ones got an equal part\n", r->kept);
 	if (r->estimate.pairs)
 		printf("pairs                %" PRIu64 ", of them %" PRIu64 " measured before and %" PRIu64 " by running; the guesses are off by %.1f %%\n",
 			r->estimate.pairs, r->estimate.measured, r->estimate.ran, 100 * r->estimate.error);
@@ -287,6 +290,8 @@ enum hd_err hd_cmd_sched_compare(struct hd_cmd *cmd)
 			hd_json_close(&w);
 		} else if (!err) {
 			print_line(at, &result);
+			if (result.kept)
+				printf("  %s gave up %" PRIu64 " of %" PRIu64 " times: jobs kept the shares they had\n", at, result.kept, result.solves);
 		}
 	}
 	if (!err)

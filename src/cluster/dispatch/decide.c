@@ -96,8 +96,11 @@ static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, 
 {
 	enum hd_err err = hd_rounds_adopt(d->rounds, d->now_s, &d->state, shares, diag);
 
+	bool news = shares->kept && !d->gave_up;
 	d->shared |= !err;
-	return err;
+	d->gave_up = shares->kept;
+	return err || !news ? err : dispatch_note(d, 0, "policy", "it gave up (%.200s): jobs keep the shares they had, new ones get an equal part",
+		shares->kept_why);
 }
 
 /* The shares that there are stay, or, before there were any, the leases; asked again at the next boundary. */

@@ -72,6 +72,7 @@ struct hd_dispatch {
 	struct hd_arena call;
 	struct hd_sched_state state;
 	struct hd_shares shares;
+	bool gave_up;                             /* the policy, the last time: told of once */
 	bool shared;                              /* the rounds have had shares: those of a machine made from a store have none yet */
 	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */
 	struct asked { bool open, waits, answered; uint64_t newest; } asked;

@@ -7,6 +7,9 @@
 #include "base/alloc.h"
 #include "cluster/lp/lp_int.h"
 
+enum { HD_REFINED = 3 };                          /* times */
+#define HD_ROUGH 1e-3                             /* gap of what is not worth to be refined */
+
 static const char *const texts[] = {
 #define X(id, text) text,
 	HD_LP_STATUSES(X)
@@ -90,7 +93,7 @@ void hd_lp_free(struct hd_lp *lp)
 	if (!lp)
 		return;
 	hd_lp_solver_drop(lp);
-	double *arrays[] = { lp->lo, lp->hi, lp->cost, lp->row_lo, lp->row_hi, lp->row_scale, lp->x, lp->dual, lp->reduced };
+	double *arrays[] = { lp->lo, lp->hi, lp->cost, lp->row_lo, lp->row_hi, lp->row_scale, lp->x, lp->dual, lp->reduced, lp->activity };
 	for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
 		hd_free(arrays[i]);
 	hd_free(lp->entry);
@@ -177,12 +180,10 @@ static double outside(double v, double lo, double hi, double unit)
  * missing counts as residual, all others enter the dual objective, whatever their sign. */
 static double certify(struct hd_lp *lp, double *objective)
 {
-	double *activity = hd_alloc((lp->nrows + 1) * sizeof *activity);
-	double worst = 0, primal = 0, dual = 0, unit = 0, sign = lp->maximise ? 1 : -1;
+	double worst = 0, primal = 0, dual = 0, unit = 0, sign = lp->maximise ? 1 : -1, *activity = lp->activity;
 
-	if (!activity)
-		return INFINITY;
-	memset(activity, 0, (lp->nrows + 1) * sizeof *activity);
+	if (lp->nrows)
+		memset(activity, 0, lp->nrows * sizeof *activity);
 	for (uint32_t c = 0; c < lp->ncols; c++) {
 		lp->reduced[c] = lp->cost[c];
 		primal += lp->cost[c] * lp->x[c];
@@ -210,7 +211,6 @@ static double certify(struct hd_lp *lp, double *objective)
 		else
 			worst = fmax(worst, fabs(lp->reduced[c]) / unit);
 	}
-	hd_free(activity);
 	*objective = primal;
 	return fmax(worst, fabs(dual - primal) / fmax(fabs(primal), unit));
 }
@@ -227,6 +227,8 @@ static enum hd_err room_for_result(struct hd_lp *lp)
 	}
 	if (!err && lp->dual_cap < lp->nrows) {
 		err = grow((void **)&lp->dual, 0, lp->row_cap, sizeof(double));
+		if (!err)
+			err = grow((void **)&lp->activity, 0, lp->row_cap, sizeof(double));
 		lp->dual_cap = err ? 0 : lp->row_cap;
 	}
 	return err;
@@ -237,10 +239,24 @@ static void solve_empty(struct hd_lp *lp, struct hd_lp_result *result)
 {
 	result->status = HD_LP_OPTIMAL;
 	for (uint32_t r = 0; r < lp->nrows; r++) {
-		lp->dual[r] = 0;
+		lp->dual[r] = lp->activity[r] = 0;
 		if (lp->row_lo[r] > 0 || lp->row_hi[r] < 0)
 			result->status = HD_LP_INFEASIBLE;
 	}
+}
+
+/* The tolerances of a solver are absolute; prices of thousands make a gap of what they leave. */
+static enum hd_err refine(struct hd_lp *lp, const struct hd_lp_limits *within, struct hd_lp_result *result)
+{
+	struct hd_lp_raw raw = { HD_LP_OPTIMAL, 0 };
+	enum hd_err err = HD_OK;
+
+	for (int turn = 0; turn < HD_REFINED && !err && raw.status == HD_LP_OPTIMAL && result->gap > within->gap && result->gap < HD_ROUGH; turn++) {
+		err = hd_lp_solver_refine(lp, within, &raw);
+		result->iterations += raw.iterations;
+		result->gap = certify(lp, &result->objective);
+	}
+	return err;
 }
 
 enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_result *result)
@@ -263,6 +279,7 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 			continue;                         /* nothing to certify: said thrice, twice from nothing, it is believed */
 		if (raw.status == HD_LP_OPTIMAL) {
 			result->gap = certify(lp, &result->objective);
+			err = refine(lp, &within, result);
 			if (result->gap <= within.gap)
 				break;
 			result->status = HD_LP_NUMERIC;
@@ -271,6 +288,7 @@ enum hd_err hd_lp_solve(struct hd_lp *lp, const struct hd_lp_limits *limits, str
 	result->x = lp->x;
 	result->dual = lp->dual;
 	result->reduced = lp->reduced;
+	result->activity = lp->activity;
 	return err;
 }
 
@@ -289,5 +307,6 @@ enum hd_err hd_lp_check(struct hd_lp *lp, const double *x, const double *dual, c
 	result->x = lp->x;
 	result->dual = lp->dual;
 	result->reduced = lp->reduced;
+	result->activity = lp->activity;
 	return HD_OK;
 }

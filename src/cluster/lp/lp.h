@@ -7,8 +7,8 @@
  * 3. A dual is the change of the objective per unit of the row's bound: in a maximisation it is >= 0 on a <= row that is tight.
  *    The reduced cost is cost - (duals times column): in a maximisation <= 0 of a column at its lower bound.
  * 4. Certificate: after OPTIMAL primal residual, dual residual and gap are computed again from the rows as given, by code that
- *    shares nothing with the solver; the worst, relative, is `gap`. Above HD_LP_GAP the program is solved anew without
- *    scaling, then with scaling and without tricks; then it is NUMERIC. INFEASIBLE and UNBOUNDED are asked for anew as well.
+ *    shares nothing with the solver; the worst, relative, is `gap`. Above HD_LP_GAP what is missing is solved for, enlarged; then the
+ *    program is solved anew without scaling, then with scaling and without tricks; then it is NUMERIC. INFEASIBLE and UNBOUNDED are asked for anew as well.
  * 5. Equal calls give equal results; only the limit in seconds looks at a clock.
  *
  * Ownership: lp is on the heap, arrays of a result belong to it until the next call. One thread at a time. */
@@ -43,7 +43,7 @@ struct hd_lp_limits { double seconds; uint32_t iterations; double gap; };      /
 struct hd_lp_result {
 	enum hd_lp_status status;
 	double objective, gap;
-	const double *x, *dual, *reduced;         /* [columns], [rows], [columns] */
+	const double *x, *dual, *reduced, *activity;      /* [columns], [rows], [columns], [rows]; activity: what a row comes to */
 	uint32_t iterations;
 };
 

@@ -227,3 +227,47 @@ enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits
 		lp->dual[r] = sign * dual[r] * most / unit(lp, solver, r);
 	return HD_OK;
 }
+
+#define HD_ENLARGED 1e6
+
+/* The program of what is missing: rows and bounds less what x comes to, costs less what the duals pay for, both enlarged. Its solution is a
+ * correction, as exact as the tolerances are absolute (iterative refinement). */
+static void enlarge(struct hd_lp *lp, struct hd_lp_solver *solver, const double *activity, double most)
+{
+	double *lo = Clp_rowLower(solver->model), *hi = Clp_rowUpper(solver->model), *cost = Clp_objective(solver->model), sign = lp->maximise ? -1 : 1;
+
+	for (uint32_t r = 0; r < lp->nrows; r++) {
+		lo[r] = clp_bound((lp->row_lo[r] - activity[r]) / unit(lp, solver, r) * HD_ENLARGED);
+		hi[r] = clp_bound((lp->row_hi[r] - activity[r]) / unit(lp, solver, r) * HD_ENLARGED);
+	}
+	lo = Clp_columnLower(solver->model);
+	hi = Clp_columnUpper(solver->model);
+	for (uint32_t c = 0; c < lp->ncols; c++) {
+		lo[c] = clp_bound((lp->lo[c] - lp->x[c]) * HD_ENLARGED);
+		hi[c] = clp_bound((lp->hi[c] - lp->x[c]) * HD_ENLARGED);
+		cost[c] = sign * lp->reduced[c] / most * HD_ENLARGED;
+	}
+}
+
+enum hd_err hd_lp_solver_refine(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_raw *raw)
+{
+	struct hd_lp_solver *solver = lp->solver;
+	double most = largest_cost(lp), sign = lp->maximise ? -1 : 1;
+
+	enlarge(lp, solver, lp->activity, most);
+	lp->costs_moved = lp->bounds_moved = true;          /* the next run begins from the program as given */
+	Clp_setNumberIterations(solver->model, 0);
+	Clp_setMaximumIterations(solver->model, (int)limits->iterations);
+	Clp_setMaximumSeconds(solver->model, limits->seconds);
+	Clp_dual(solver->model, 0);
+	raw->status = status_of(solver);
+	raw->iterations = (uint32_t)Clp_numberIterations(solver->model);
+	if (raw->status != HD_LP_OPTIMAL)
+		return HD_OK;
+	const double *x = Clp_primalColumnSolution(solver->model), *dual = Clp_dualRowSolution(solver->model);
+	for (uint32_t c = 0; c < lp->ncols; c++)
+		lp->x[c] += x[c] / HD_ENLARGED;
+	for (uint32_t r = 0; r < lp->nrows; r++)
+		lp->dual[r] += sign * dual[r] * most / unit(lp, solver, r) / HD_ENLARGED;
+	return HD_OK;
+}

@@ -13,7 +13,7 @@ struct hd_lp {
 	double *lo, *hi, *cost;                   /* [ncols], owned as all below */
 	double *row_lo, *row_hi, *row_scale;      /* [nrows]; scale: the largest coefficient when the row came, 1 if none */
 	struct hd_lp_entry *entry;
-	double *x, *dual, *reduced;               /* of the last solve */
+	double *x, *dual, *reduced, *activity;    /* of the last solve; activity: what each row comes to */
 	uint32_t x_cap, dual_cap;
 	/* What the solver has not heard of yet. */
 	bool costs_moved, bounds_moved;
@@ -30,6 +30,8 @@ bool hd_lp_solver_built(void);
 /* Brings the solver up to date (makes it if there is none), solves; x and dual (per unit of the row as given, the sign of
  * lp.h) go into lp->x and lp->dual. */
 HD_MUST_USE enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits, enum hd_lp_try how, struct hd_lp_raw *raw);
+/* After a run that was OPTIMAL: what its tolerances left of x and dual, by lp->activity and lp->reduced, is solved for once more. */
+HD_MUST_USE enum hd_err hd_lp_solver_refine(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_raw *raw);
 void hd_lp_solver_drop(struct hd_lp *lp);
 
 #endif

@@ -12,4 +12,10 @@ enum hd_err hd_lp_solver_run(struct hd_lp *lp, const struct hd_lp_limits *limits
 	return HD_E_BUG;
 }
 
+enum hd_err hd_lp_solver_refine(struct hd_lp *lp, const struct hd_lp_limits *limits, struct hd_lp_raw *raw)
+{
+	(void)lp, (void)limits, (void)raw;
+	return HD_E_BUG;
+}
+
 void hd_lp_solver_drop(struct hd_lp *lp) { (void)lp; }

@@ -82,6 +82,8 @@ static enum hd_err level(struct fill *f)
 		for (uint32_t i = 0; i < pg->seen->state->njobs; i++)
 			hd_program_promise(pg, i, f->so[i] * (1 - slack));
 		err = hd_program_solve(pg);
+		if (err == HD_E_AGAIN && pg->last.status == HD_LP_NUMERIC)
+			err = HD_OK;
 		if (pg->last.status == HD_LP_OPTIMAL)
 			break;
 	}
@@ -90,17 +92,36 @@ static enum hd_err level(struct fill *f)
 	return err;
 }
 
+/* The level that each job has now: no more than the solution found gives it, scaled to keep to time and devices. What the tolerances of the
+ * solver promise beyond that, nothing can keep, and prices of thousands make much of it in the levels to come. */
+static void reach(struct fill *f, double c)
+{
+	const struct hd_program *pg = f->pg;
+	const struct hd_sched_state *s = pg->seen->state;
+	double over = 1;
+
+	for (uint32_t i = 0; i < s->njobs; i++)
+		if (pg->time_row[i] != HD_SCHED_NONE)
+			over = fmax(over, pg->last.activity[pg->time_row[i]]);
+	for (uint32_t j = 0; j < s->ntypes; j++)
+		if (pg->cap_row[j] != HD_SCHED_NONE)
+			over = fmax(over, pg->last.activity[pg->cap_row[j]] / s->types[j].n);
+	for (uint32_t i = 0; i < s->njobs; i++)
+		if (pg->promise_row[i] != HD_SCHED_NONE)
+			f->so[i] = fmin(f->so[i] + c * f->g[i], (pg->last.activity[pg->promise_row[i]] + c * f->g[i]) / over);
+}
+
 static void freeze(struct fill *f)
 {
 	const struct hd_program *pg = f->pg;
 	uint32_t n = pg->seen->state->njobs, dearest = HD_SCHED_NONE, frozen = 0;
 	double c = hd_program_c(pg), most = -1;
 
+	reach(f, c);
 	for (uint32_t i = 0; i < n; i++) {
 		if (f->g[i] <= 0)
 			continue;
 		double price = hd_program_l(pg, i) * f->g[i];
-		f->so[i] += c * f->g[i];
 		if (price > most) {
 			most = price;
 			dearest = i;

@@ -174,6 +174,37 @@ static void four_parts_of_1024_jobs_are_as_good_as_the_whole(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* Types that are thousands of times faster for one job and slower for the next make prices of thousands: levels that hold to the tolerance
+ * of a solver alone, and certificates that fail by what the tolerances leave. */
+static void no_level_is_given_up_where_speeds_are_far_apart(void **state)
+{
+	static const char *const filled[] = { "hierarchy-packed", "hierarchy", "las-packed", "las" };
+	uint32_t kept[4] = { 0 };
+	(void)state;
+	need_lp();
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		struct hd_sched_state s;
+		random_state(&s, seed, 12 + seed * 7 % 29, 2 + seed % 3, &arena);
+		for (uint32_t k = 0; k < s.njobs * s.ntypes; k++) {
+			double far = pow(10, 4 * draw(seed, 80, k / s.ntypes, k % s.ntypes) - 2);
+			((double *)s.jobs[k / s.ntypes].rate)[k % s.ntypes] *= far;
+			for (uint32_t p = 0; p < s.npairs; p++)
+				for (int m = 0; m < 2; m++)
+					if ((m ? s.pairs[p].b : s.pairs[p].a) == k / s.ntypes)
+						((double *)s.pairs[p].rate[m])[k % s.ntypes] *= far;
+		}
+		for (int p = 0; p < 4; p++) {
+			struct hd_shares out;
+			ask(filled[p], (struct hd_policy_setting){ 0 }, &s, &arena, &out);
+			kept[p] += out.kept;
+			CHECK(!out.kept || *out.kept_why, "no reason");
+		}
+		hd_arena_reset(&arena);
+	}
+	CHECK(kept[0] + kept[1] + kept[2] + kept[3] == 0, "given up of 40: hierarchy-packed %u, hierarchy %u, las-packed %u, las %u", kept[0], kept[1], kept[2],
+		kept[3]);
+}
+
 /* A program of its own or several: the first look at the flag comes before the first of them. */
 static void who_is_told_to_stop_gives_up(void **state)
 {
@@ -206,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_solver_that_gives_up_empties_no_cluster),
 		cmocka_unit_test(nobody_can_have_more_without_another_having_less),
 		cmocka_unit_test(shares_keep_to_1e_9),
+		cmocka_unit_test(no_level_is_given_up_where_speeds_are_far_apart),
 		cmocka_unit_test(who_is_told_to_stop_gives_up),
 		cmocka_unit_test(four_parts_of_1024_jobs_are_as_good_as_the_whole),
 	};

@@ -368,8 +368,13 @@ enum hd_err hd_policy_allocate(struct hd_policy *policy, const struct hd_sched_s
 	if (!nobody || !(policy->set.policy->powers & HD_POLICY_LP))
 		err = (policy->set.npops > 1 ? hd_pop_allocate : policy->set.policy->allocate)(policy, state, arena, &out, &why);
 
-	if (err == HD_E_AGAIN)
+	if (err == HD_E_AGAIN) {
 		err = fall_back(policy, state, arena, &out);
+		out.kept_why = hd_arena_text(arena, why.text, strlen(why.text));
+		why.text[0] = 0;
+		if (!err && !out.kept_why)
+			err = HD_E_NOMEM;
+	}
 	if (!err)
 		err = sort(&out, arena);
 	if (!err)

@@ -91,6 +91,8 @@ enum hd_err hd_program_settle(struct hd_program *pg, const struct hd_policy *pol
 	for (double slack = 0; !err && slack < 1e-7; slack = slack > 0 ? 10 * slack : 1e-9) {
 		hd_program_relax(pg, slack);
 		err = hd_program_solve(pg);
+		if (err == HD_E_AGAIN && pg->last.status == HD_LP_NUMERIC)
+			err = HD_OK;
 		if (pg->last.status == HD_LP_OPTIMAL)
 			break;
 	}

@@ -83,11 +83,11 @@ static enum hd_err changed(const struct hd_sched_state *state, const struct hd_c
 		const struct hd_change *c = &change[i];
 		double *rate = c->kind == HD_CHANGE_SCALE ? hd_arena_take(arena, state->ntypes, sizeof *rate) : NULL;
 		bool whole = c->value == floor(c->value) && c->value <= HD_SCHED_DEVICES;
-		bool good = c->kind == HD_CHANGE_WEIGHT ? hd_sched_in(HD_SCHED_IN_WEIGHT, c->value) : c->kind == HD_CHANGE_SCALE ? c->value >= 1 && whole :
+		bool good = c->kind == HD_CHANGE_WEIGHT ? c->value >= 1e-15 && c->value <= 1e15 : c->kind == HD_CHANGE_SCALE ? c->value >= 1 && whole :
 			c->kind == HD_CHANGE_ADD ? whole && c->value + types[c->at].n >= 0 && c->value + types[c->at].n <= HD_SCHED_DEVICES :
 			c->kind == HD_CHANGE_REMOVE || hd_sched_in(HD_SCHED_IN_MONEY, c->value);
 		if (!good || (c->kind == HD_CHANGE_SCALE && !rate))
-			return hd_fail(diag, HD_E_INVAL, "%g is no weight (1e-9 to 1e9), scale (devices), number to add, or price that can be tried", c->value);
+			return hd_fail(diag, HD_E_INVAL, "%g is no weight (above 0), scale (devices), number to add, or price that can be tried", c->value);
 		switch (c->kind) {
 		case HD_CHANGE_WEIGHT: jobs[c->at].weight = c->value; break;
 		case HD_CHANGE_SCALE: scale_to(&jobs[c->at], state->ntypes, rate, (uint32_t)c->value); break;
@@ -114,6 +114,9 @@ enum hd_err hd_sched_what_if(const struct hd_policy_setting *set, const struct h
 		err = solve(set, state, arena, &shares[0], diag);
 	if (!err)
 		err = solve(then ? then : set, &other, arena, &shares[1], diag);
+	for (int k = 0; !err && k < 2; k++)
+		if (shares[k].kept && !(set->stop && atomic_load(set->stop)))
+			err = hd_fail(diag, HD_E_AGAIN, "the policy gave up%s: %s", k ? " on the cluster as it would be" : "", shares[k].kept_why);
 	for (int gains = 0; !err && gains < 2; gains++)
 		for (uint32_t i = 0; i < state->njobs; i++) {
 			struct hd_what_if row = { i, { share_of(&shares[0], i), share_of(&shares[1], i) }, { shares[0].e[i], shares[1].e[i] } };
