@@ -95,3 +95,19 @@ expect 3 heddle run mlp.yaml --out never --devices 1 --detach -s model.weights=n
 says nowhere.safetensors
 test ! -e never || failed "a run that never began left its folder"
 passed "a run that is detached goes on, and says where to look and how to end it"
+
+# a worker that comes before its run
+expect 3 heddle worker --join hup-later --devices 1
+expect 2 heddle worker --join hup-later --devices 1 --wait soon
+says '--wait soon'
+"$HEDDLE_BIN" worker --join hup-later --devices 1 --wait 600s 2>early &
+early=$!
+await grep -q 'hup-later is not a run directory.*trying for' early || failed "who waits does not say for what: $(cat early)"
+"$HEDDLE_BIN" run mlp.yaml --out hup-later --workers 1 --devices 1 -q 2>log &
+run=$!
+met() { heddle status hup-later --json 2>/dev/null | grep -q "\"pid\":$early,"; }
+await met || failed "the worker that waited did not join: $(cat early)"
+expect 0 heddle stop hup-later
+wait $early || true
+wait $run || true
+passed "worker --join waits for its run"

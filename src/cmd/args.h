@@ -127,6 +127,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(TARGET,      0,   "target",        WORD,   "any|worker|coordinator", "whom (default any)")                \
 	X(FOR,         0,   "for",           COUNT,  "MS",      "how long it lasts (default: drawn, around workers.detect)") \
 	X(HOW,         0,   "how",           WORD,   "cut|drop|delay|full|error|slow", "net: closed, dumb or late; disk: full, failing or slow (default: drawn)") \
+	X(WAIT_UP,     0,   "wait",          TEXT,   "TIME",    "try again for so long while nobody is there to join, as 60s (default: one try)") \
 	X(WAIT,        0,   "wait",          FLAG,   "",        "until it is so")                                  \
 	X(WATCH,       0,   "watch",         FLAG,   "",        "again and again until the run is over")           \
 	X(EVERY,       0,   "every",         COUNT,  "MS",      "milliseconds between two looks (default 1000)")   \

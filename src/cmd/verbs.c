@@ -42,8 +42,9 @@ const struct hd_verb hd_verbs[] = {
 	  "at hand (exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.\n"
 	  "--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT --key FILE. The job comes from there;\n"
 	  "the data must be here too, at the same path or where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT,\n"
-	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.",
-	  OPTS(HD_OPT_JOIN, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_ISA, HD_OPT_HOLD,
+	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.\n"
+	  "--wait 60s: a run that is not there yet is tried again for so long, in pauses of at most 5 s.",
+	  OPTS(HD_OPT_JOIN, HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_ISA, HD_OPT_HOLD,
 		  HD_OPT_SET),
 	  hd_cmd_worker, "program_remote.sh" },
 	{ "serve", "", 0, 0, "schedule the jobs of a folder over local devices; or coordinate one run",

@@ -200,6 +200,37 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 	return err;
 }
 
+#define FIRST_PAUSE_NS INT64_C(250000000)
+#define LONGEST_PAUSE_NS INT64_C(5000000000)
+
+/* Once, or with --wait until somebody is there, each pause twice as long; what it waits for is told at most every 5 s. */
+static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job *job)
+{
+	struct hd_cmd *cmd = p->cmd;
+	const char *text = cmd->args.has[HD_OPT_WAIT_UP] ? cmd->args.text[HD_OPT_WAIT_UP] : "0";
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), pause_ns = FIRST_PAUSE_NS, told_ns = 0;
+	struct hd_diag why = { "" };
+	uint64_t ms = 0;
+
+	if (hd_num_duration(text, UINT64_C(1000000000), &ms, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--wait %s: %s", text, why.text);
+	for (;;) {
+		enum hd_err err = p->where ? call(p, job) : visit(p, dir, job);
+		int64_t now_ns = hd_clock_now_ns(&cmd->clock), left_ns = began_ns + (int64_t)ms * HD_NS_PER_MS - now_ns;
+		if (err != (p->where ? HD_E_PEERLOST : HD_E_NOTFOUND) || left_ns <= 0)
+			return err;
+		if (!cmd->args.has[HD_OPT_QUIET] && (!told_ns || now_ns - told_ns >= LONGEST_PAUSE_NS)) {
+			fprintf(stderr, ">> %s; trying for %.0f s more\n", cmd->diag.text, (double)left_ns * 1e-9);
+			told_ns = now_ns;
+		}
+		cmd->diag.text[0] = '\0';
+		hd_network_give(&p->net);
+		hd_rundir_close(dir);
+		hd_clock_wait_until(&cmd->clock, now_ns + (pause_ns < left_ns ? pause_ns : left_ns));
+		pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+	}
+}
+
 /* The seat of a scheduler's device: until this process ends nobody else can work there. */
 static enum hd_err hold(const struct post *p, struct hd_file *seat)
 {
@@ -229,7 +260,7 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 	const char *where = cmd->args.text[HD_OPT_JOIN];
 	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where : NULL };
 	hd_host_real(&post->host);
-	enum hd_err err = post->where ? call(post, job) : visit(post, &dir, job);
+	enum hd_err err = find_run(post, &dir, job);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
