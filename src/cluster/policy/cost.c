@@ -64,6 +64,19 @@ static enum hd_err prices_known(const struct hd_sched_state *s, struct hd_diag *
 	return HD_OK;
 }
 
+static double per_price_of(const struct hd_shape *shape, const double rate[2], const void *context)
+{
+	const struct hd_sched_state *s = context;
+
+	return (rate[0] + (shape->nmembers == 2 ? rate[1] : 0)) / s->types[shape->need[0].type].price_usd_h;
+}
+
+static enum hd_err middle(const struct hd_program *pg, struct hd_shares *out)
+{
+	return hd_middle(pg->seen, &(struct hd_middle){ .lo = pg->promise_lo, .worth = per_price_of, .context = pg->seen->state, .least = out->objective },
+		pg->arena, out);
+}
+
 static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, struct hd_shares *out)
 {
 	const struct hd_sched_state *s = pg->seen->state;
@@ -88,7 +101,11 @@ static enum hd_err published(struct hd_program *pg, struct hd_policy *policy, st
 	if (err)
 		return err;
 	out->objective = pg->last.objective;
-	return policy->set.fidelity == HD_FIDELITY_GAVEL ? hd_program_shares(pg, out) : hd_program_row(pg, per_price, NULL, out->objective * (1 - 1e-9));
+	if (policy->set.fidelity == HD_FIDELITY_GAVEL) {
+		err = hd_program_shares(pg, out);
+		return err || policy->set.variant == HD_VARIANT_KINDS ? err : middle(pg, out);
+	}
+	return hd_program_row(pg, per_price, NULL, out->objective * (1 - 1e-9));
 }
 
 enum { ASKED_S = 7200 };                          /* prices are looked at once an hour (sched_sim.h); one hour more to start */

@@ -5,7 +5,10 @@
  *
  * For a rho the program max c, e_i >= c n_i / (rho D_i - a_i), says whether it can be had (c >= 1). Instead of a bisection each
  * rho is the one that the shares before it reach (isolated ones at first): every step is a feasible point below the last and ends
- * where c is 1, mostly after 3 to 6 programs. */
+ * where c is 1, mostly after 3 to 6 programs.
+ *
+ * gavel: then the middle of all shares with this rho (centre.c), with promises twice: in the published program each stands in the cone of 1 / e and in
+ * the row of rho, and with 1 / e free between the two what is left of their logarithms is 2 log (e - least e) - log e. */
 #include <math.h>
 
 #include "cluster/policy/int.h"
@@ -128,6 +131,11 @@ enum hd_err hd_ftf_allocate(struct hd_policy *policy, const struct hd_sched_stat
 			err = hd_program_second(&pg);
 		if (!err)
 			err = hd_program_settle(&pg, policy, out);
+	}
+	if (!err && policy->set.fidelity == HD_FIDELITY_GAVEL) {
+		for (uint32_t i = 0; i < state->njobs; i++)
+			g[i] = needs(&seen, i, d, rho);
+		err = hd_middle(&seen, &(struct hd_middle){ .lo = g, .v = 2 }, arena, out);
 	}
 	hd_program_close(&pg);
 	return err;

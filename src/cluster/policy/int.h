@@ -145,6 +145,19 @@ HD_MUST_USE enum hd_err hd_program_settle(struct hd_program *pg, const struct hd
 /* Second promise: with the promises as they stand, the largest sum of w z; keeps it as a row. */
 HD_MUST_USE enum hd_err hd_program_second(struct hd_program *pg);
 
+/* ---- the middle of what a promise leaves open (centre.c), as the published programs' solver answers ---- */
+
+typedef double hd_middle_worth(const struct hd_shape *shape, const double rate[2], const void *context);
+struct hd_middle {
+	const double *lo;                         /* [njobs] e_i / p_i, 0: none; NULL: no promises */
+	double v;                                 /* how much a promise counts beside the other edges; 0: as much */
+	hd_middle_worth *worth;                   /* NULL: none */
+	const void *context;
+	double least;                             /* of the sum of worth x, > 0 */
+};
+/* Instead of the shares in `out`; these stay where there are too many ways, or it does not get there. */
+HD_MUST_USE enum hd_err hd_middle(const struct hd_seen *seen, const struct hd_middle *m, struct hd_arena *arena, struct hd_shares *out);
+
 /* ---- pairs by kind of job (kinds.c): columns of the program that name no partner ---- */
 
 /* Kinds a and b on one type; its columns: col[0] + q of the q-th job of a, col[1] + q of b; a == b: col[0] of all. */

@@ -9,8 +9,10 @@ void hd_las_finish(struct hd_policy *policy) { (void)policy; }
 static enum hd_err one_level(struct hd_program *pg, struct hd_shares *out, double *z)
 {
 	const struct hd_sched_state *s = pg->seen->state;
-	double most = 0;
+	double most = 0, *g = hd_arena_take(pg->arena, s->njobs, sizeof *g);
 
+	if (!g)
+		return hd_fail(pg->diag, HD_E_NOMEM, "no memory for %u jobs", s->njobs);
 	for (uint32_t i = 0; i < s->njobs; i++)
 		most = fmax(most, s->jobs[i].weight / s->jobs[i].scale);
 	for (uint32_t i = 0; i < s->njobs; i++) {
@@ -24,9 +26,12 @@ static enum hd_err one_level(struct hd_program *pg, struct hd_shares *out, doubl
 		err = hd_program_prices(pg, out);
 	if (!err)
 		err = hd_program_shares(pg, out);
-	if (!err)
-		hd_program_z(pg, z);
-	return err;
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < s->njobs; i++)
+		g[i] = z[i] * hd_program_c(pg);
+	hd_program_z(pg, z);
+	return pg->seen->set->variant == HD_VARIANT_KINDS ? HD_OK : hd_middle(pg->seen, &(struct hd_middle){ .lo = g }, pg->arena, out);
 }
 
 static enum hd_err fill(struct hd_policy *policy, const struct hd_sched_state *state, bool entities, struct hd_arena *arena, struct hd_shares *out,

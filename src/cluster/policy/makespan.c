@@ -1,8 +1,7 @@
 /* Makespan: the smallest T in which every job could end, e_i >= n_i / T.
  *
  * gavel: bisection of [100, 1e6] while hi > 1.05 lo, as published (0 to 5 % above the least); [1e6, 1e7] and on when nothing fits. The
- * published solver answers from inside all that is feasible, where everybody has more than the least; a corner would leave whoever does
- * not hold up the end with the least and replays end a quarter later in the mean. So the second promise chooses among them.
+ * shares are the middle of all that end by then (centre.c), as the published solver's are.
  * exact: one program, max r with e_i >= r n_i, T = 1 / r; then the rest of the capacity by the second promise. */
 #include <math.h>
 
@@ -19,15 +18,17 @@ static void promise(struct hd_program *pg, double r)
 		hd_program_promise(pg, i, r * s->jobs[i].steps_left / pg->seen->p[i]);
 }
 
-/* Of all shares that end by t; where the solver gives up on the second promise those of the bisection stay. */
+/* Of all shares that end by t. */
 static enum hd_err inside(struct hd_program *pg, double t, struct hd_shares *out)
 {
-	promise(pg, 1 / t);
-	enum hd_err err = hd_program_second(pg);
+	const struct hd_sched_state *s = pg->seen->state;
+	double *lo = hd_arena_take(pg->arena, s->njobs, sizeof *lo);
 
-	if (!err && pg->last.status == HD_LP_OPTIMAL)
-		err = hd_program_shares(pg, out);
-	return err == HD_E_AGAIN ? HD_OK : err;
+	if (!lo)
+		return hd_fail(pg->diag, HD_E_NOMEM, "no memory for %u jobs", s->njobs);
+	for (uint32_t i = 0; i < s->njobs; i++)
+		lo[i] = s->jobs[i].steps_left / pg->seen->p[i] / t;
+	return hd_middle(pg->seen, &(struct hd_middle){ .lo = lo }, pg->arena, out);
 }
 
 static enum hd_err bisect(struct hd_program *pg, struct hd_shares *out, double *found)

@@ -15,6 +15,12 @@ static double steps(const struct hd_program *pg, uint32_t k, const void *context
 	return sum;
 }
 
+static double steps_of(const struct hd_shape *shape, const double rate[2], const void *context)
+{
+	(void)context;
+	return rate[0] + (shape->nmembers == 2 ? rate[1] : 0);
+}
+
 static double normalised(const struct hd_program *pg, uint32_t k, const void *context)
 {
 	const struct hd_shape *s = &pg->shape[k];
@@ -49,6 +55,8 @@ enum hd_err hd_sum_allocate(struct hd_policy *policy, const struct hd_sched_stat
 	}
 	if (!err && policy->set.fidelity == HD_FIDELITY_EXACT)
 		err = hd_program_settle(&pg, policy, out);
+	else if (!err && policy->set.variant != HD_VARIANT_KINDS)
+		err = hd_middle(&seen, &(struct hd_middle){ .worth = steps_of, .least = out->objective }, arena, out);
 	hd_program_close(&pg);
 	return err;
 }

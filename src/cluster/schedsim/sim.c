@@ -297,52 +297,6 @@ void schedsim_leave(struct sim *sim, struct sim_job *job, double finish_s, bool 
 	sim->njobs--;
 }
 
-/* What the promise leaves over goes to all alike, as far as each has time: inside the face nothing is left idle. */
-static void fill_up(const struct hd_sched_state *state, double *total, double devices)
-{
-	double low = 0, high = 1;
-
-	for (int k = 0; k < 60; k++) {
-		double more = (low + high) / 2, used = 0;
-		for (uint32_t i = 0; i < state->njobs; i++)
-			used += state->jobs[i].scale * fmin(1, total[i] + more);
-		*(used <= devices ? &low : &high) = more;
-	}
-	for (uint32_t i = 0; i < state->njobs; i++)
-		total[i] = fmin(1, total[i] + low);
-}
-
-/* A policy blind to types fixes how much of its time a job runs, not where. The published solver's answer lies inside the optimal
- * face: every job on every type by its number of devices. A simplex answer is a corner of it, all of a job on one type, and a blind
- * job on the wrong type finishes late. So spread it; what is needed of a type stays within it, since the sums do. */
-static enum hd_err spread(struct sim *sim, const struct hd_sched_state *state, struct hd_shares *shares)
-{
-	double *total = hd_arena_take(&sim->call, state->njobs + 1, sizeof *total), devices = 0;
-	struct hd_shape *shape = hd_arena_take(&sim->call, (size_t)state->njobs * state->ntypes + 1, sizeof *shape);
-	double *x = hd_arena_take(&sim->call, (size_t)state->njobs * state->ntypes + 1, sizeof *x);
-	uint32_t n = 0;
-
-	if (!total || !shape || !x)
-		return hd_fail(sim->diag, HD_E_NOMEM, "no memory for the shares of %u jobs", state->njobs);
-	for (uint32_t k = 0; k < shares->nshapes; k++)
-		total[shares->shape[k].member[0]] += shares->x[k];
-	for (uint32_t t = 0; t < state->ntypes; t++)
-		devices += state->types[t].n;
-	fill_up(state, total, devices);
-	for (uint32_t i = 0; i < state->njobs; i++)
-		for (uint32_t t = 0; t < state->ntypes; t++) {
-			if (!(total[i] > 0) || !state->types[t].n || !(state->jobs[i].rate[t] > 0))
-				continue;
-			shape[n] = (struct hd_shape){ .nmembers = 1, .nneeds = 1, .member = { i }, .rate = { state->jobs[i].rate[t] },
-				.need = { { t, state->jobs[i].scale } } };
-			x[n++] = total[i] * state->types[t].n / devices;
-		}
-	shares->shape = shape;
-	shares->x = x;
-	shares->nshapes = n;
-	return HD_OK;
-}
-
 enum hd_err schedsim_solve(struct sim *sim)
 {
 	const struct hd_sched_sim_setting *set = sim->set;
@@ -366,9 +320,6 @@ enum hd_err schedsim_solve(struct sim *sim)
 	state.jobs = jobs;
 	enum hd_err err = hd_policy_allocate(sim->policy, &state, &sim->call, &shares, sim->diag);
 	if (err)
-		return err;
-	if (set->fidelity == HD_FIDELITY_GAVEL && set->policy->variant == HD_VARIANT_PLAIN && set->policy->policy->powers & HD_POLICY_LP
-		&& (err = spread(sim, &state, &shares)))
 		return err;
 	schedsim_log_solve(sim, &state, &shares);
 	sim->result->solves++;

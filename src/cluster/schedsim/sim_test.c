@@ -104,44 +104,45 @@ static void make_world(struct world *w, const struct hd_json *run)
 	open_source(w, run);
 }
 
-static void check_run(const char *key, const struct hd_json *run, double jct_within, double makespan_within)
+struct within { double jct, makespan, cost; bool jobs; };        /* jobs: each of them, to the last digit */
+static const struct within digits = { 1e-9, 1e-9, 1e-9, true }, six_decimals = { 1e-6, 1e-6, 1e-6, false };
+
+static void check_jobs(const char *key, const struct hd_json *run, const struct hd_sched_sim_result *result)
 {
 	const struct hd_json *jct = hd_json_find(run, "jct_s");
+
+	CHECK(fabs(result->utilisation / number(run, "utilization") - 1) < 1e-9, "%s: utilisation %.12g", key, result->utilisation);
+	CHECK(fabs(100 * result->extended - number(run, "lease_extension_pct")) < 1e-9, "%s: %.9g %% of leases extended", key, 100 * result->extended);
+	for (size_t i = 0; jct && i < hd_json_count(jct); i++) {
+		const char *id = hd_json_key(jct, i);
+		double want;
+		assert_int_equal(hd_json_as_f64(hd_json_item(jct, i), &want, NULL), HD_OK);
+		double got = result->row[id ? strtoull(id, NULL, 10) : i].jct_s;
+		CHECK(fabs(got / want - 1) < 1e-9, "%s: job %zu took %.12g, not %.12g", key, i, got, want);
+	}
+}
+
+/* In either direction: earlier than published is another answer as well. */
+static void check_run(const char *key, const struct hd_json *run, struct within within)
+{
 	struct hd_sched_sim_result result;
 	struct hd_diag diag = { "" };
 	struct world w;
 
 	make_world(&w, run);
 	CHECK(hd_sched_sim(&result, &w.set, &arena, &diag) == HD_OK, "%s: %s", key, diag.text);
-	double by_jct = result.avg_jct_s / number(run, "avg_jct_s") - 1, by_makespan = result.makespan_s / number(run, "makespan_s") - 1;
-	CHECK((jct_within < 1e-6 ? fabs(by_jct) : by_jct) <= jct_within, "%s: average JCT %.9g, off by %g", key, result.avg_jct_s, by_jct);
-	CHECK((jct_within < 1e-6 ? fabs(by_makespan) : by_makespan) <= makespan_within, "%s: makespan %.9g, off by %g", key, result.makespan_s, by_makespan);
-	if (jct_within > 1e-6)
-		return;
-	CHECK(fabs(result.utilisation / number(run, "utilization") - 1) < 1e-9, "%s: utilisation %.12g", key, result.utilisation);
-	CHECK(fabs(100 * result.extended - number(run, "lease_extension_pct")) < 1e-9, "%s: %.9g %% of leases extended", key, 100 * result.extended);
-	for (size_t i = 0; jct && i < hd_json_count(jct); i++) {
-		const char *id = hd_json_key(jct, i);
-		double want;
-		assert_int_equal(hd_json_as_f64(hd_json_item(jct, i), &want, NULL), HD_OK);
-		double got = result.row[id ? strtoull(id, NULL, 10) : i].jct_s;
-		CHECK(fabs(got / want - 1) < 1e-9, "%s: job %zu took %.12g, not %.12g", key, i, got, want);
+	double by_jct = result.avg_jct_s / number(run, "avg_jct_s") - 1;
+	CHECK(fabs(by_jct) <= within.jct, "%s: average JCT %.9g, off by %g", key, result.avg_jct_s, by_jct);
+	if (hd_json_find(run, "makespan_s")) {
+		double by = result.makespan_s / number(run, "makespan_s") - 1;
+		CHECK(fabs(by) <= within.makespan, "%s: makespan %.9g, off by %g", key, result.makespan_s, by);
 	}
-}
-
-static void published_runs_without_a_solver_are_repeated_to_their_digits(void **state)
-{
-	static const char *const keys[] = { "trace_minimize_makespan_fifo", "trace_max_min_fairness_fifo_perf", "trace_artifact_evaluation_fifo_perf",
-		"trace_max_min_fairness_isolated", "trace_artifact_evaluation_isolated", "static_100_fifo", "cont_small_fifo", "cont_small_allox",
-		"trace_max_min_fairness_fifo_packed", "trace_minimize_makespan_gandiva", "ptrace_minimize_makespan_gandiva", "static_200_gandiva" };
-	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
-	(void)state;
-
-	if (!answers)
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		check_run(keys[i], hd_json_find(answers, keys[i]), 1e-9, 1e-9);
-	hd_arena_reset(&arena);
+	if (hd_json_find(run, "total_cost")) {
+		double by = result.cost_usd / number(run, "total_cost") - 1;
+		CHECK(fabs(by) <= within.cost, "%s: $%.9g, off by %g", key, result.cost_usd, by);
+	}
+	if (within.jobs)
+		check_jobs(key, run, &result);
 }
 
 /* Runs without a solver that shared/data has no answers of: made by a program of its own that repeats the published turn by turn and finds all
@@ -180,32 +181,80 @@ static void runs_of_unrounded_shares_are_repeated_to_their_digits(void **state)
 		char name[16];
 		snprintf(name, sizeof name, "run %zu", i);
 		assert_int_equal(hd_json_parse(&arena, name, runs[i], strlen(runs[i]), &run, NULL), HD_OK);
-		check_run(name, run, 1e-9, 1e-9);
+		check_run(name, run, digits);
 	}
 	hd_arena_reset(&arena);
 }
 
-/* Optima are not unique; within these the reference's own solvers differ. */
-static void published_runs_of_linear_programs_are_repeated_within_their_ties(void **state)
+/* What a run may differ by, and why. ECOS, the published solver, ends near the analytic centre of the shares that reach the objective, ours ends in
+ * it (policy/centre.c); a share that differs in the fifth digit may turn a tie in the rounds, and what follows takes other turns. */
+enum why {
+	TURNS,                                    /* that, as far as we know */
+	FEASIBLE,                                 /* makespan: the last program has no objective, and ECOS may stop before the centre once it fits */
+	GANGS,                                    /* as TURNS; gangs that wait long for a type are few, and end the run */
+	CORNER,                                   /* solved by another solver, a simplex, which ends in a corner */
+	FILLED,                                   /* a filling that the published program ends early */
+};
+
+static const struct tied { const char *run; struct within within; enum why why; } tied[] = {
+	{ "cont_small_finish_time_fairness_perf", { 0.015, 0.01, 0, false }, TURNS },
+	{ "cont_small_max_min_fairness", { 0.01, 0.04, 0, false }, TURNS },
+	{ "cont_small_multi_finish_time_fairness", { 0.02, 0.09, 0, false }, GANGS },
+	{ "cont_small_multi_max_min_fairness_perf", { 0.06, 0.05, 0, false }, GANGS },
+	{ "cost_rate2_60_max_min_fairness_perf", { 1e-9, 1e-9, 1e-9, false }, TURNS },
+	{ "cost_rate2_60_max_sum_throughput_normalized_by_cost_perf", { 1e-9, 1e-9, 1e-9, false }, TURNS },
+	{ "cost_rate2_60_max_sum_throughput_normalized_by_cost_perf_SLOs", { 1e-9, 1e-9, 1e-9, false }, TURNS },
+	{ "cost_rate2_60_max_sum_throughput_perf", { 1e-9, 1e-9, 1e-9, false }, TURNS },
+	{ "cost_static60_max_min_fairness_perf", { 0.005, 0.005, 0.005, false }, TURNS },
+	{ "cost_static60_max_sum_throughput_normalized_by_cost_perf_SLOs", { 0.01, 0.005, 0.01, false }, TURNS },
+	{ "cost_static60_tight_max_sum_throughput_normalized_by_cost_perf", { 0.01, 0.005, 0.005, false }, TURNS },
+	{ "cost_static60_tight_max_sum_throughput_perf", { 0.01, 0.01, 0.005, false }, TURNS },
+	{ "highs_trace_max_min_fairness_max_min_fairness_perf", { 0.05, 0.02, 0, false }, CORNER },
+	{ "highs_trace_minimize_makespan_min_total_duration_perf", { 0.02, 0.01, 0, false }, CORNER },
+	{ "ptrace_max_min_fairness_max_min_fairness", { 0.03, 0.01, 0, false }, TURNS },
+	{ "ptrace_max_min_fairness_max_min_fairness_perf", { 0.015, 0.005, 0, false }, TURNS },
+	{ "ptrace_minimize_makespan_min_total_duration_perf", { 0.005, 0.005, 0, false }, FEASIBLE },
+	{ "static_100_max_min_fairness_perf", { 0.015, 0.01, 0, false }, GANGS },
+	{ "static_100_min_total_duration_perf", { 0.06, 0.01, 0, false }, FEASIBLE },
+	{ "static_200_min_total_duration", { 0.02, 0.005, 0, false }, FEASIBLE },
+	{ "trace_max_min_fairness_finish_time_fairness", { 0.035, 0.005, 0, false }, TURNS },
+	{ "trace_max_min_fairness_max_min_fairness_perf", { 0.015, 0.005, 0, false }, TURNS },
+	{ "trace_max_min_fairness_max_min_fairness_water_filling_perf", { 0.01, 0.005, 0, false }, FILLED },
+	{ "trace_max_min_fairness_min_total_duration", { 0.01, 0.005, 0, false }, FEASIBLE },
+	{ "trace_minimize_makespan_finish_time_fairness_perf", { 0.01, 0.01, 0, false }, TURNS },
+	{ "trace_minimize_makespan_max_min_fairness", { 0.015, 0.02, 0, false }, TURNS },
+	{ "trace_minimize_makespan_max_min_fairness_packed", { 0.03, 0.02, 0, false }, TURNS },
+	{ "trace_minimize_makespan_max_sum_throughput_perf", { 0.005, 0.01, 0, false }, TURNS },
+	{ "trace_minimize_makespan_min_total_duration_perf", { 0.005, 0.005, 0, false }, FEASIBLE },
+	{ "trace_small_test_max_min_fairness", { 0.005, 1e-9, 0, false }, TURNS },
+	{ "trace_small_test_max_min_fairness_perf", { 1e-9, 1e-9, 0, false }, TURNS },
+	{ "trace_small_test_min_total_duration_perf", { 1e-9, 1e-9, 0, false }, FEASIBLE },
+};
+enum { NTIED = sizeof tied / sizeof *tied };
+
+/* Without a solver to the last digit (printed ones: six decimals); with one as the table says. A run that is not in it fails. */
+static void every_published_run_is_repeated(void **state)
 {
-	/* Most rows are as early as the reference or earlier in the mean; later are ftf-plain 4.3 %, ftf 4.0 %, sum 2.3 %, las-plain 0.9 %. */
-	static const char *const keys[] = { "trace_max_min_fairness_max_min_fairness_perf", "trace_minimize_makespan_max_min_fairness",
-		"trace_minimize_makespan_min_total_duration_perf", "ptrace_max_min_fairness_max_min_fairness",
-		"trace_max_min_fairness_finish_time_fairness", "trace_max_min_fairness_min_total_duration",
-		"trace_minimize_makespan_finish_time_fairness_perf", "trace_minimize_makespan_max_sum_throughput_perf",
-		"trace_small_test_max_min_fairness", "trace_small_test_max_min_fairness_perf", "trace_small_test_min_total_duration_perf",
-		"static_100_max_min_fairness_perf", "static_100_min_total_duration_perf", "static_200_min_total_duration",
-		"ptrace_max_min_fairness_max_min_fairness_perf", "ptrace_minimize_makespan_min_total_duration_perf",
-		"trace_max_min_fairness_max_min_fairness_water_filling_perf" };
 	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
+	uint32_t solved = 0;
 	(void)state;
 
 	if (!answers)
 		SKIP("HEDDLE_SHARED names no folder with data/gavel");
-	if (!hd_policy_has_lp())
-		SKIP("this build has no solver of linear programs");
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		check_run(keys[i], hd_json_find(answers, keys[i]), 0.1, 0.03);
+	for (size_t i = 0; i < hd_json_count(answers); i++) {
+		const char *key = hd_json_key(answers, i), *name;
+		const struct hd_json *run = hd_json_item(answers, i), *solver = hd_json_find(run, "solver");
+		const struct tied *row = NULL;
+		for (size_t k = 0; k < NTIED; k++)
+			row = strcmp(tied[k].run, key) ? row : &tied[k];
+		bool by_solver = solver && !hd_json_as_text(solver, &name, NULL);
+		CHECK(by_solver == (row != NULL), "%s is in the table if and only if a solver made it", key);
+		solved += by_solver;
+		if (by_solver && !hd_policy_has_lp())
+			continue;
+		check_run(key, run, row ? row->within : strncmp(key, "published", 9) ? digits : six_decimals);
+	}
+	CHECK(solved == NTIED, "%u of %d runs", solved, NTIED);
 	hd_arena_reset(&arena);
 }
 
@@ -369,9 +418,8 @@ static void what_no_policy_can_run_ends_the_simulation_with_a_reason(void **stat
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_runs_without_a_solver_are_repeated_to_their_digits),
+		cmocka_unit_test(every_published_run_is_repeated),
 		cmocka_unit_test(runs_of_unrounded_shares_are_repeated_to_their_digits),
-		cmocka_unit_test(published_runs_of_linear_programs_are_repeated_within_their_ties),
 		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
 		cmocka_unit_test(a_resize_costs_what_the_job_says_and_forgives_no_start),
 		cmocka_unit_test(laws_hold_over_policies_with_revocations_and_failures),
