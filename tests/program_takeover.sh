@@ -57,6 +57,26 @@ same "$(grep -c '"step":0,' begin/metrics.ndjson)" 1 "times that the run began a
 expect 0 heddle stop begin
 passed "so does a run whose workers have all died"
 
+# ---- members that nobody coordinates save a state, and die ----
+
+# They wait 10 s for another coordinator, and go on meanwhile.
+"$HEDDLE_BIN" run endless.yaml --out alone --workers 2 --devices 1 -s workers.detect='5 s' -s 'checkpoint.every=500 steps' -q 2>log &
+run=$!
+reach alone 30
+members=$(pids alone)
+kill -9 $run
+wait $run 2>/dev/null
+at=$((10#0$(saved alone)))
+further() { [ $((10#0$(saved alone))) -gt "$at" ]; }
+await further || failed "members save nothing"
+kill -9 $members
+expect 0 heddle resume alone --workers 2 --devices 1 -q --steps $((10#$(saved alone) + 2000))
+steps=$((10#$(saved alone)))
+lost=$(grep -o '"text":"[0-9]* steps have no line' alone/events.ndjson | tr -dc '0-9\n' | paste -sd+)
+same "$(($(grep -o '"step":[0-9]*' alone/metrics.ndjson | sort -u | wc -l) + ${lost:-0}))" "$steps" "steps with a line, and steps that are told to have none"
+grep -q 'those who knew their records are gone' alone/events.ndjson || failed "nobody says why"
+passed "steps whose records died with those who knew them are told"
+
 # ---- another number of workers before anybody has joined ----
 
 asked() { heddle status early --json 2>/dev/null | grep -o '"asked":[0-9]*' | cut -d: -f2; }

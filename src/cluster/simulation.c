@@ -382,6 +382,14 @@ static void check_digest(struct sim *s, const struct hd_co_action *a)
 	s->result->escaped = 1;
 }
 
+/* Of a step that a member has run which is there: it keeps the records of more steps than these runs have. */
+static void check_record(struct sim *s, uint64_t step)
+{
+	for (uint32_t i = 0; i < SIM_PROCS && s->nsteps < HD_MEMBER_NEWS && s->committed <= step; i++)
+		if (is_well(s, i) && s->proc[i].ran && s->proc[i].ran <= step + 1)
+			sim_bad(s, "record", "that of step %llu is lost, and worker %u has it", (unsigned long long)step, s->proc[i].id);
+}
+
 static void commit(struct sim *s, const struct hd_co_action *a)
 {
 	const struct hd_view *view = hd_coordinator_view(s->co);
@@ -391,6 +399,8 @@ static void commit(struct sim *s, const struct hd_co_action *a)
 	if (a->news && a->news->loss_sum != (double)a->step)
 		sim_bad(s, "commit", "step %llu with the record of step %g", (unsigned long long)a->step, a->news->loss_sum);
 	check_digest(s, a);
+	if (!a->news)
+		check_record(s, a->step);
 	if (a->step < s->committed)
 		return;                                           /* after a restart of the coordinator or from disk: the same line again */
 	for (uint32_t i = 0; view && i < view->nmembers; i++) {

@@ -21,6 +21,7 @@
  *	target     what the record wants is what was asked for, whoever came and went
  *	corrupt    while somebody who is there has heard two digests of a step, it is not committed with wrong bits, and no wrong state is loaded
  *	taken      a worker that may take over, of a view or not, does so within 7 T
+ *	record     a step is committed without its record only if nobody is there who ran it
  *	empty      for 10 T there is somebody here, or about to come, where the coordinator sees that processes end
  *	grown      donors that gave up: when faults have stopped, as many workers as are wanted are members within 45 T, or the run is over
  *	end        the run ends with 0 only after all its steps, or at its target; stopped, with 75, before

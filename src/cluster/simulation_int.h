@@ -62,6 +62,7 @@ struct sim_proc {
 	bool alive, paused, exited, remote;
 	bool cut_off;                     /* the coordinator called it dead, and had reason to */
 	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
+	uint64_t ran;                     /* the first step that it ran, and 1; 0: none */
 	int64_t began_ns, paused_until, busy_until;
 	uint64_t nonce;
 	struct hd_member *m;

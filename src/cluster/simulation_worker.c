@@ -403,6 +403,7 @@ static void finish(struct sim *s, uint32_t slot, uint64_t step)
 		sim_bad(s, "state", "worker %u updates X_%llu in step %llu", p->id, (unsigned long long)p->version, (unsigned long long)step);
 	p->table_full = true;
 	p->version = step + 1;
+	p->ran = p->ran ? p->ran : step + 1;
 	p->tag = mix(p->tag + s->full + foreign) | 1;
 	p->known_tag = news.has_digest ? p->tag : 0;
 	memcpy(&news.digest, &p->known_tag, sizeof p->known_tag);

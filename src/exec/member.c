@@ -400,7 +400,6 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 	if (gone || why == HD_HEARD)
 		return;
 	m->co_lost_ns = m->call_ns = m->now_ns;
-	m->news_from = m->at > 8 ? m->at - 8 : 0;         /* those on their way when it went */
 	m->take_over_ns = take_over_at(m);
 }
 

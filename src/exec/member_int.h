@@ -81,7 +81,6 @@ struct hd_member {
 	char drain_why[HD_MSG_TEXT + 1];
 
 	struct hd_member_news news[HD_MEMBER_NEWS];
-	uint64_t news_from;               /* seals since then may be unknown to the coordinator */
 
 	int64_t now_ns;
 	struct hd_arena out;              /* of the actions of one call */

@@ -379,11 +379,10 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_boundary(m);
 }
 
+/* All of them: which ones a coordinator that died since had counted nobody knows, nor whether it had written them down. */
 void hd_member_resay_seals(struct hd_member *m)
 {
-	uint64_t from = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0;
-
-	for (uint64_t s = from > m->news_from ? from : m->news_from; s < m->at; s++)
+	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s < m->at; s++)
 		if (m->news[s % HD_MEMBER_NEWS].step == s + 1)
 			hd_member_say(m, seal_msg(m, &m->news[s % HD_MEMBER_NEWS].seal));
 }

@@ -105,6 +105,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	if (!err) {
 		hd_rundir_event(spec->dir, "job_start", spec->step, "");
 		conduct(c);
+		conduct_tell_unrecorded(c);
 		err = verdict(c, end, diag);
 	}
 	hd_crew_finish(&c->crew, GRACE_NS);

@@ -6,7 +6,6 @@
 #include "base/num.h"
 #include "sys/failpoint.h"
 #include "exec/ckpt.h"
-#include "exec/member.h"
 
 enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
 
@@ -162,21 +161,9 @@ ACT(restore)
 		step = info.step;
 	else if (c->end.commits == 0 || !c->config.record.started || c->spec->step == 0)
 		step = c->spec->step;     /* nothing was saved yet: from where the run began */
+	if (step != HD_NO_STEP)
+		conduct_begins_at(c, step);
 	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = step });
-}
-
-/* Members keep the records of their last steps for a coordinator that is to come; of more there is no line. */
-static void tell_unrecorded(struct conduct *c)
-{
-	char text[160];
-
-	if (!c->unrecorded)
-		return;
-	c->end.unrecorded += c->unrecorded;
-	snprintf(text, sizeof text, "%llu steps have no line in metrics.ndjson: nobody coordinated them, and members keep the records of their last %d",
-		(unsigned long long)c->unrecorded, HD_MEMBER_NEWS);
-	c->unrecorded = 0;
-	conduct_note(c, "unrecorded", HD_NOBODY, text);
 }
 
 #define CONDUCT_PACES_NS INT64_C(10000000000)     /* paces are stored at most so often, and when shares change */
@@ -264,9 +251,11 @@ ACT(commit)
 	c->spec->dir->membership = a->epoch;
 	if (!n) {
 		c->unrecorded += a->step >= c->recorded;
+		c->recorded = a->step >= c->recorded ? a->step + 1 : c->recorded;
 		return;
 	}
-	tell_unrecorded(c);
+	c->recorded = a->step >= c->recorded ? a->step + 1 : c->recorded;
+	conduct_tell_unrecorded(c);
 	c->end.has_digest |= n->has_digest;
 	if (n->has_digest)
 		c->end.digest = n->digest;

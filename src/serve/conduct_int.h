@@ -2,6 +2,7 @@
  *
  *	conduct.c        its life: turns of the loop, how it ended
  *	conduct_crew.c   the workers of its own machine
+ *	conduct_lines.c  steps without a line in metrics.ndjson
  *	conduct_act.c    what the machine orders, carried out; what the run's folder is told
  *	conduct_wire.c   what workers say, and the links
  *	conduct_ask.c    what users ask
@@ -46,7 +47,7 @@ struct conduct {
 	int64_t detect_ns;
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;
-	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which a coordinator before this one had them */
+	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
@@ -65,6 +66,10 @@ int conduct_pid(const struct hd_co_worker_status *w);
 void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
 void conduct_resize_start(struct conduct *c);             /* before there is a machine: config.target is another one */
 uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
+
+/* conduct_lines.c */
+void conduct_tell_unrecorded(struct conduct *c);
+void conduct_begins_at(struct conduct *c, uint64_t step);         /* from disk */
 
 /* conduct_wire.c */
 HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);

@@ -113,6 +113,8 @@ static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
 {
 	struct hd_ckpt_info info;
 
+	if (!c->config.record.started && c->spec->target)
+		conduct_begins_at(c, c->config.step);
 	if (c->spec->target) {
 		c->config.record.serial++;
 		return conduct_keep_record(c, &c->config.record, diag);
@@ -122,6 +124,8 @@ static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
 			"begins it", c->spec->dir->path, c->spec->dir->path);
 	if (!c->config.record.started && !hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
 		c->config.step = c->end.step = info.step;
+	if (!c->config.record.started)
+		conduct_begins_at(c, c->config.step);
 	return HD_OK;
 }
 
