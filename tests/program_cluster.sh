@@ -67,8 +67,10 @@ expect 0 heddle run job.yaml --out alone -q --devices 1
 want=$(heddle ckpt digest alone)
 submit job.yaml first '"rates":{"slow":0}'
 same "$(number id)" 1 "the first id"
-submit job.yaml first
+submit job.yaml first '"rates":{"slow":0}'
 same "$(number id)" 1 "the same submission again"
+submit job.yaml first
+says 'is of job 1 (tiny), which was ordered otherwise'
 post /v1/jobs '{"job":"nonsense: 1","folder":"/"}'
 says 'no table nonsense'
 post /v1/jobs "{\"job\":\"$(text job.yaml)\",\"folder\":\"$work\",\"name\":\"7\"}"
