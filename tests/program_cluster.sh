@@ -179,7 +179,7 @@ for k in $(seq "$kills"); do
 	kill -9 "$pid" 2>/dev/null
 	sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
 	serve --policy "$policy" --round 1
-	if [ "$(ask '/v1/jobs?state=done&after=5' && grep -o '"id"' out | wc -l)" -ge 5 ]; then      # all are over: five others
+	if [ "$(ask '/v1/jobs?state=done&after=5&limit=1000' && grep -o '"id"' out | wc -l)" -ge "$(wc -w <<<"$seen")" ]; then      # all are over: five others
 		for i in 1 2 3 4 5; do
 			submit job$i.yaml "again$k-$i"
 			seen="$seen $(number id)"
