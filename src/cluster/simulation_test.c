@@ -8,11 +8,16 @@
 #include "tests/check.h"
 
 /* HD_SIM_SEEDS names another number; how often what befell them is counted for the usual one alone. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLICE = 1000 };
-#else
-enum { SLICE = 10000 };
-#endif
+enum { SLICE = DRAWS(5000) };
+
+/* Half of a slice is the same for ever. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives the
+ * commit), so that each change meets seeds that none before it met. */
+static uint64_t seed_of(uint64_t i, uint64_t n)
+{
+	const char *fresh = getenv("HD_FRESH");
+
+	return fresh && i > n / 2 ? (strtoull(fresh, NULL, 16) % 1000000000 + i) : i;
+}
 
 static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
 {
@@ -28,7 +33,8 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0, halted = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed, UINT32_MAX, &r);
 		crashes += r.crashes;
@@ -48,7 +54,8 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, fetches = 0, redone = 0, restores = 0, given_up = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_SHARDED, UINT32_MAX, &r);
 		fetches += r.fetches;
@@ -66,7 +73,8 @@ static void no_seed_of_relieved_workers_violates_an_invariant(void **state)
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, relieved = 0, joins = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_RELIEVED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		relieved += r.relieved;
@@ -103,7 +111,8 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0, alone = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_RELIEVED : 0), seed % 4 ? UINT32_MAX : 0, &r);
 		corrupted += r.corrupted;
@@ -121,7 +130,8 @@ static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, unheard = 0, heeded = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		unheard += r.unheard;

@@ -37,7 +37,7 @@ static void every_count_up_to_5000_is_permuted_and_undone(void **state)
 	static uint8_t seen[5000];
 	(void)state;
 
-	for (uint64_t count = 1; count <= 5000; count++) {
+	for (uint64_t count = 1; count <= 5000; count += SANITIZED ? 7 : 1) {
 		memset(seen, 0, sizeof seen);
 		for (uint64_t i = 0; i < count; i++) {
 			uint64_t to = hd_perm(5, 2, count, i);

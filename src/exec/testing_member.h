@@ -249,7 +249,7 @@ static inline void at_work_learned(struct at_work *w, const struct hd_member_con
 	EVENT(LEARNED, .step = 0);
 	for (uint32_t peer = 0; peer < 3; peer++)
 		if (peer != id) {
-			HEAR(PEER, .peer = { .worker = peer, .naddress = 1, .address = "abc" + peer });
+			HEAR(PEER, .peer = { .worker = peer, .naddress = 1, .address = &"abc"[peer] });
 			EVENT(UP, .worker = peer);
 		}
 }

@@ -105,7 +105,7 @@ static void more_than_there_is_is_refused_with_numbers(void **state)
 	}
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
 static void the_address_space_limit_counts(void **state)
 {
 	struct rlimit before, few;

@@ -47,7 +47,7 @@ static void prices_find_the_optimum_of_the_solver(void **state)
 	uint32_t solved = 0, tried = 0;
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 120; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(120); seed++)
 		for (int what = 0; what < NWHATS; what++) {
 			struct hd_policy_setting set = { 0 };
 			struct hd_policy *policy;

@@ -18,7 +18,7 @@ static void every_policy_keeps_time_and_devices(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 60; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(60); seed++)
 		for (int p = 0; p < NALL; p++)
 			for (int fidelity = 0; fidelity < 2; fidelity++) {
 				struct hd_policy_setting set = { .fidelity = (enum hd_fidelity)fidelity, .deadlines = true, .seed = seed };
@@ -41,7 +41,7 @@ static void the_order_of_jobs_and_types_in_a_file_changes_no_byte(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 20; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(20); seed++)
 		for (int p = 0; p < NALL; p++) {
 			struct hd_sched_state s, mixed;
 			struct hd_shares a, b;
@@ -71,7 +71,7 @@ static void a_job_in_smaller_steps_gets_the_same_share(void **state)
 	static const char *const names[] = { "las", "ftf", "makespan", "sum", "hierarchy", "isolated", "nash" };
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 20; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(20); seed++)
 		for (size_t p = 0; p < sizeof names / sizeof *names; p++) {
 			struct hd_sched_state s, finer;
 			struct hd_shares a, b;
@@ -101,7 +101,7 @@ static void nobody_is_worse_off_than_alone(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 60; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(60); seed++) {
 		struct hd_sched_state s;
 		struct hd_shares las, iso, ftf;
 		double least[2] = { INFINITY, INFINITY };
@@ -128,7 +128,7 @@ static void plain_fairness_of_equals_is_equal_time(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 40; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(40); seed++) {
 		struct hd_sched_state s;
 		struct hd_shares out;
 		uint32_t devices = 0;
@@ -158,7 +158,7 @@ static void the_bisected_makespan_is_within_5_percent_above(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 40; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(40); seed++) {
 		struct hd_sched_state s;
 		struct hd_shares exact, theirs;
 		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
@@ -180,7 +180,7 @@ static void one_entity_of_all_shares_as_without_entities(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 40; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(40); seed++) {
 		struct hd_sched_state s;
 		struct hd_shares a, b;
 		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
@@ -199,7 +199,7 @@ static void no_step_is_bought_above_its_worth(void **state)
 {
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 40; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(40); seed++) {
 		struct hd_sched_state s;
 		struct hd_shares out;
 		random_state(&s, seed, jobs_of(seed), types_of(seed), &arena);
@@ -225,7 +225,7 @@ static void more_weight_is_never_less(void **state)
 	static const char *const names[] = { "las", "las-packed", "las-kinds", "sum", "sum-packed" };
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 40; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(40); seed++)
 		for (size_t p = 0; p < sizeof names / sizeof *names; p++) {
 			struct hd_sched_state s;
 			struct hd_shares before, after;
@@ -367,7 +367,7 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 	uint32_t gained = 0;
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 60; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(60); seed++)
 		for (int weights = 0; weights < 2; weights++)
 			for (int fidelity = 0; fidelity < 2; fidelity++) {
 				struct hd_sched_state s;
@@ -395,7 +395,7 @@ static void kinds_never_meet_whom_they_cannot_run_with(void **state)
 	uint32_t met = 0;
 	(void)state;
 	need_lp();
-	for (uint32_t seed = 0; seed < 60; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(60); seed++)
 		for (int fidelity = 0; fidelity < 2; fidelity++) {
 			struct hd_sched_state s;
 			struct hd_shares out;
@@ -424,7 +424,7 @@ static void kinds_never_meet_whom_they_cannot_run_with(void **state)
 			}
 			hd_arena_reset(&arena);
 		}
-	CHECK(met > 50, "%u pairs", met);
+	CHECK(met > DRAWS(50), "%u pairs", met);
 }
 
 static void pairs_are_priced_in_any_currency(void **state)
@@ -599,7 +599,7 @@ static void an_assignment_ends_where_it_is_told_to_and_where_a_cost_is_no_number
 static void assignments_are_the_best_permutation(void **state)
 {
 	(void)state;
-	for (uint32_t seed = 0; seed < 300; seed++) {
+	for (uint32_t seed = 0; seed < DRAWS(300); seed++) {
 		struct table t;
 		const struct hd_policy_setting set = { 0 };
 		uint32_t nrows = 1 + seed % 6, ncols = nrows + seed / 6 % 3, of[6], used = 0;
@@ -667,7 +667,7 @@ static void best_completions(const struct hd_sched_state *s, const struct hd_sha
 static void allox_begins_as_the_least_sum_of_completions_does(void **state)
 {
 	(void)state;
-	for (uint32_t seed = 0; seed < 80; seed++)
+	for (uint32_t seed = 0; seed < DRAWS(80); seed++)
 		for (int fidelity = 0; fidelity < 2; fidelity++) {
 			struct hd_sched_state s;
 			struct hd_shares out;

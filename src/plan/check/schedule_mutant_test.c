@@ -220,7 +220,7 @@ static const struct hd_schedule_rules two = { HD_TRANSPORT_BUFFERED, 2 };
 static void completed_lists_compute_what_one_device_does(void **state)
 {
 	(void)state;
-	for (uint32_t n = 0; n < 1000; n++) {
+	for (uint32_t n = 0; n < DRAWS(1000); n++) {
 		struct plan plan;
 		struct hd_report report;
 		seed = n * 2654435761u + 99;
@@ -235,7 +235,7 @@ static void completed_lists_compute_what_one_device_does(void **state)
 static void mutants_are_refused_or_compute_the_same(void **state)
 {
 	const char *asked = getenv("HD_MUTANTS"), *only = getenv("HD_MUTANT");
-	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : 100000, refused = 0, same = 0, tried = 0, strict = 0;
+	uint32_t n = asked ? (uint32_t)strtoul(asked, NULL, 10) : DRAWS(100000), refused = 0, same = 0, tried = 0, strict = 0;
 	struct plan plan = { .steps = 0 };
 
 	(void)state;

@@ -140,7 +140,7 @@ static void the_programs_answers_are_ours(void **state)
 
 	if (!rows)
 		SKIP("HEDDLE_SHARED names no folder with data/pipedream/reference.json");
-	for (size_t i = 0; i < hd_json_count(rows); i++)
+	for (size_t i = 0; i < hd_json_count(rows); i += SANITIZED ? 10 : 1)
 		check_row(hd_json_item(rows, i), how_of(hd_json_item(rows, i), HD_PART_CODE), i);
 }
 
@@ -151,7 +151,7 @@ static void the_papers_recurrences_have_the_stored_values(void **state)
 
 	if (!rows)
 		SKIP("HEDDLE_SHARED names no folder with data/pipedream/reference.json");
-	for (size_t i = 0; i < hd_json_count(rows); i++) {
+	for (size_t i = 0; i < hd_json_count(rows); i += SANITIZED ? 5 : 1) {
 		const struct hd_json *row = hd_json_item(rows, i);
 		uint32_t v = 0;
 		while (strcmp(hd_part_variant_name((enum hd_part_variant)v), word(row, "variant")) != 0)
