@@ -20,12 +20,15 @@
 #define HD_GUARD_WORKS 1
 #endif
 
-static _Atomic uint64_t guard_count;
+extern char __executable_start[], etext[];     /* where the code of the test program lies, rooms included; libraries lie elsewhere */
+
+static _Atomic uint64_t guard_count, guard_own;
 static atomic_bool guard_armed;
 
 static inline void hd_guard_arm(void)
 {
 	atomic_store(&guard_count, 0);
+	atomic_store(&guard_own, 0);
 	atomic_store(&guard_armed, 1);
 }
 
@@ -35,6 +38,9 @@ static inline uint64_t hd_guard_disarm(void)
 	return atomic_load(&guard_count);
 }
 
+/* Of the calls counted last those that our code made itself, not a library that it called. */
+static inline uint64_t hd_guard_own(void) { return atomic_load(&guard_own); }
+
 #if HD_GUARD_WORKS
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -42,55 +48,60 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-static void guard_see(void)
+/* Inlined into the test, a call of these would seem to come from whoever called the test. */
+#define HD_GUARD_APART __attribute__((noinline))
+
+static void guard_see(const void *caller)
 {
-	if (atomic_load_explicit(&guard_armed, memory_order_relaxed))
-		atomic_fetch_add(&guard_count, 1);
+	if (!atomic_load_explicit(&guard_armed, memory_order_relaxed))
+		return;
+	atomic_fetch_add(&guard_count, 1);
+	atomic_fetch_add(&guard_own, (uintptr_t)caller >= (uintptr_t)__executable_start && (uintptr_t)caller < (uintptr_t)etext);
 }
 
-void *malloc(size_t n)
+HD_GUARD_APART void *malloc(size_t n)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	return __libc_malloc(n);
 }
 
-void *calloc(size_t n, size_t size)
+HD_GUARD_APART void *calloc(size_t n, size_t size)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	return __libc_calloc(n, size);
 }
 
-void *realloc(void *at, size_t n)
+HD_GUARD_APART void *realloc(void *at, size_t n)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	return __libc_realloc(at, n);
 }
 
-void *aligned_alloc(size_t align, size_t n)
+HD_GUARD_APART void *aligned_alloc(size_t align, size_t n)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	return __libc_memalign(align, n);
 }
 
-void *memalign(size_t align, size_t n)
+HD_GUARD_APART void *memalign(size_t align, size_t n)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	return __libc_memalign(align, n);
 }
 
-int posix_memalign(void **at, size_t align, size_t n)
+HD_GUARD_APART int posix_memalign(void **at, size_t align, size_t n)
 {
-	guard_see();
+	guard_see(__builtin_return_address(0));
 	void *made = __libc_memalign(align, n);
 	if (made)
 		*at = made;
 	return made ? 0 : ENOMEM;
 }
 
-void free(void *at)
+HD_GUARD_APART void free(void *at)
 {
 	if (at)
-		guard_see();
+		guard_see(__builtin_return_address(0));
 	__libc_free(at);
 }
 #endif
