@@ -2,6 +2,10 @@
 #
 #	expect 3 heddle run bad.yaml     runs it; the exit code must be 3; stdout in out, stderr in err
 #	says 'text'                      one of the two holds the text
+#
+# An exit code of 0 is not believed alone: a command that gives a verdict must have printed it, and a file or folder that
+# it was to make must be there (verdicts, made).
+#
 #	passed "what was shown"
 #	await test -e file               waits for an event, with a limit that no machine is too slow for
 #	reach RUN 30                     waits until a run that goes on has committed that step
@@ -49,12 +53,49 @@ failed()
 	exit 1
 }
 
+# VERB|what an exit code of 0 goes with, one pattern
+verdicts='ckpt diff|^(IDENTICAL|NEAR ENOUGH): |"accepted":true
+ckpt digest|^[0-9a-f]{32}|"digest"
+ckpt verify|^ok  |"ok":true
+config check|: ok  job |"ok":true
+data verify|^ok: |"ok":true
+plan check|^accepted |"accepted":true|instructions in
+scale| workers asked for, |"target":
+plan draw|..
+plan show|..
+plan partition|..
+plan auto|..
+sched solve|..
+sched simulate|..'
+
+verdict()       # heddle VERB...: in out and err
+{
+	local verb pattern
+	while IFS='|' read -r verb pattern; do
+		[[ "$* " == "heddle $verb "* ]] || continue
+		[[ " $* " =~ " "(-q|-o|--quiet|--help)" " ]] || grep -qE -- "$pattern" out err || failed "exit 0 without a verdict: $*"
+	done <<<"$verdicts"
+}
+
+made()          # heddle VERB...: what -o and the like name is there and not empty; a run has a record of what happened
+{
+	local before= word
+	for word in "$@"; do
+		case $before in
+		-o|--out|--safetensors|--onnx) [ "$word" = - ] || [ -s "$word" ] || failed "exit 0 without $word: $*" ;;
+		esac
+		before=$word
+	done
+	[ "$2" != resume ] || [ ! -d "${3:-}" ] || [ -s "$3/events.ndjson" ] || failed "exit 0 without events: $*"
+}
+
 expect()
 {
 	local want=$1 status=0
 	shift
 	"$@" >out 2>err || status=$?
 	[ $status -eq "$want" ] || failed "expected exit $want, got $status: $*"
+	[ $status -ne 0 ] || [ "$1" != heddle ] || { verdict "$@"; made "$@"; }
 }
 
 says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
