@@ -98,6 +98,19 @@ expect()
 	[ $status -ne 0 ] || [ "$1" != heddle ] || { verdict "$@"; made "$@"; }
 }
 
+# PATH: where published material lies, in HEDDLE_SHARED or the extract in tests; what is compressed there is unpacked here
+material()
+{
+	local at
+	for at in "${HEDDLE_SHARED:+$HEDDLE_SHARED/$1}" "$SOURCE_DIR/tests/$1"; do
+		[ -z "$at" ] || [ ! -e "$at" ] || { echo "$at"; return; }
+	done
+	[ -e "$SOURCE_DIR/tests/$1.gz" ] || return 1
+	at=$work/${1##*/}
+	[ -e "$at" ] || gzip -dc "$SOURCE_DIR/tests/$1.gz" >"$at"
+	echo "$at"
+}
+
 says() { grep -qF -- "$1" out err || failed "nobody said: $1"; }
 passed() { echo "ok - $*"; }
 same() { [ "$1" = "$2" ] && [ -n "$1" ] || failed "$3: '$1' and '$2' differ"; }

@@ -184,8 +184,7 @@ expect 2 heddle plan check straight.txt --memory 1MiB
 says '--memory needs --graph'
 passed "what does not fit is refused, with a split that does"
 
-data=${HEDDLE_SHARED:-}/data/pipedream
-[ -f "$data/vgg16.graph.txt" ] || { passed "published profiles: not at hand (HEDDLE_SHARED), left out"; exit 0; }
+data=$(material data/pipedream) || { echo "skip: published profiles (no data/pipedream)"; exit 0; }
 expect 0 heddle plan partition --graph "$data/vgg16.graph.txt" --machines 16 --bandwidth 1.25e9 --variant paper
 says 'L1: 0-31 x15 31-40 x1'
 expect 0 heddle plan partition --graph "$data/inception_v3.graph.txt" --machines 4 --bandwidth 1e9 --variant code --activations 1 --compress-branches --json

@@ -69,8 +69,7 @@ says 'bad.trace:1:12: total steps'
 printf 'C\tc\td\t-n\t0\t5\t1\t1\t-1\t0\n' > unknown.trace
 expect 3 heddle sched simulate --trace unknown.trace --throughputs rates.json --cluster v100:2 --policy isolated
 says 'job 0 is "C" on 1 devices, which the rates do not know'
-rates=${HEDDLE_SHARED:-../shared}/data/gavel/throughputs/simulation_throughputs.json
-if [ -e "$rates" ]; then
+if rates=$(material data/gavel/throughputs/simulation_throughputs.json); then
 	many="--throughputs $rates --cluster v100:9,k80:9,p100:3 --policy fifo"
 	expect 0 heddle sched simulate --generate rate=3,seed=7,first=50,end=60 $many --tune stop=1
 	! grep -q 'the queue grows' err || failed "a simulation that is stopped is warned of: $(cat err)"
@@ -79,6 +78,8 @@ if [ -e "$rates" ]; then
 	expect 0 heddle sched simulate --generate rate=4,seed=7,first=5,end=9 $many
 	says 'the queue grows without end, and jobs 5 to 8 may never all be over'
 	passed "more than a cluster gets done is told before the simulation begins"
+else
+	echo "skip: a queue that grows without end (no data/gavel)"
 fi
 
 expect 2 heddle sched simulate --generate rate=1,seed=0 --throughputs rates.json --cluster v100:2 --policy isolated

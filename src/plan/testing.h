@@ -1,5 +1,5 @@
 /* testing.h -- what the tests of this room share: an arena that is made and dropped with each test, dice, schedules by name and
- * from text, chains of nodes, and the files of HEDDLE_SHARED. For tests only: what goes wrong in here fails the test. */
+ * from text, chains of nodes, and published files. For tests only: what goes wrong in here fails the test. */
 #ifndef HD_PLAN_TESTING_H
 #define HD_PLAN_TESTING_H
 
@@ -9,7 +9,7 @@
 
 #include "plan/generate.h"
 #include "plan/stage_costs.h"
-#include "tests/check.h"
+#include "tests/shared_file.h"
 
 /* Each test program has its own. The fixtures make and drop it. */
 static struct hd_arena arena;
@@ -74,23 +74,14 @@ static inline const char *hd_printed_schedule(const struct hd_schedule *s)
 	return text.at;
 }
 
-/* The text of a file below the folder HEDDLE_SHARED; NULL: there is none, and the test may SKIP. */
+/* The text of a published file (tests/shared_file.h); NULL: there is none, and the test may SKIP. */
 static inline char *hd_shared_text(const char *name)
 {
-	enum { MOST = 4 << 20 };
-	const char *shared = getenv("HEDDLE_SHARED");
-	char path[512], *text;
-	FILE *file;
+	char path[512];
+	size_t len;
 
-	snprintf(path, sizeof path, "%s/data/%s", shared ? shared : "", name);
-	if (!shared || !(file = fopen(path, "rb")))
-		return NULL;
-	text = hd_arena_take(&arena, MOST, 1);
-	size_t len = fread(text, 1, MOST - 1, file);
-	fclose(file);
-	CHECK(len < MOST - 1, "%s is larger than %d bytes", path, MOST - 1);
-	text[len] = '\0';
-	return text;
+	snprintf(path, sizeof path, "data/%s", name);
+	return (char *)shared_bytes(path, &arena, &len);
 }
 
 /* n nodes n0, n1, ... in a row, one output each, that cost nothing yet; room for as many edges again. */

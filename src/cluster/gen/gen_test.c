@@ -30,7 +30,7 @@ static void the_published_generator_draws_the_published_jobs(void **state)
 	(void)state;
 
 	if (!vectors || !table)
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	assert_int_equal(hd_rates_read(&rates, table, &arena, NULL), HD_OK);
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
 		const struct hd_json *jobs = hd_json_find(vectors, lists[l].key);

@@ -33,7 +33,7 @@ static void measured_rates_are_read_with_their_pairs(void **state)
 
 	(void)state;
 	if (!rates_of(&rates, "data/gavel/throughputs/simulation_throughputs.json") || !rates_of(&table, "data/gavel/job_table.json"))
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	assert_int_equal(rates.ntypes, 3);
 	assert_int_equal(rates.nleft_out, 3);
 	assert_int_equal(rates.nkinds, 83);
@@ -119,7 +119,7 @@ static void traces_of_both_forms_are_read_and_written_back(void **state)
 		snprintf(path, sizeof path, "data/gavel/traces/%s.trace", traces[i].path);
 		const uint8_t *bytes = shared_bytes(path, &arena, &len);
 		if (!bytes)
-			SKIP("HEDDLE_SHARED names no folder with data/gavel");
+			SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 		CHECK(hd_job_list_trace(&list, path, bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);
 		CHECK(list.n == traces[i].n && list.columns == traces[i].columns, "%s: %zu jobs", path, list.n);
 		hd_text_init(&text, &arena);
@@ -202,7 +202,7 @@ static void published_tables_of_clusters_become_jobs(void **state)
 
 	struct hd_rates rates;
 	if (!rates_of(&rates, "data/gavel/job_table.json"))
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	how = (struct hd_job_table_how){ .rates = &rates, .reference = "v100", .seed = 3 };
 	static const char scales[] = "submit,duration,gpus\n0,10,3\n1,10,9\n2,10,8\n3,10,1\n4,10,1\n";
 	assert_int_equal(hd_job_list_csv(&list, "scales", (const uint8_t *)scales, sizeof scales - 1, &how, &arena, &diag), HD_OK);
@@ -323,9 +323,9 @@ static void prices_of_all_forms_say_what_holds_when(void **state)
 	size_t len;
 	const uint8_t *bytes = shared_bytes("data/prices/ec2-2016.tsv", &arena, &len);
 	if (!bytes)
-		SKIP("HEDDLE_SHARED names no folder with data/prices");
+		SKIP("data/prices is neither in HEDDLE_SHARED nor in tests");
 	CHECK(hd_prices_read(&p, "ec2", bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(p.n, 93039);
+	assert_true(p.n == 93039 || p.n == 401);                  /* all of it, or the extract */
 	assert_int_equal(p.ntypes, 5);
 	/* the whole history against a walk over the text, at some instants */
 	for (int i = 0; i < 20; i++) {
@@ -372,7 +372,7 @@ static void machines_come_and_go_as_their_traces_say(void **state)
 		double area = 0;
 		const uint8_t *bytes = shared_bytes(traces[i].path, &arena, &len);
 		if (!bytes)
-			SKIP("HEDDLE_SHARED names no folder with data/spot");
+			SKIP("data/spot is neither in HEDDLE_SHARED nor in tests");
 		CHECK(hd_machine_events_csv(&events, traces[i].path, bytes, len, &arena, &diag) == HD_OK, "%s", diag.text);
 		for (size_t k = 0; k < events.n; k++) {
 			area += k ? running * (events.at[k].at_s - events.at[k - 1].at_s) : 0;

@@ -327,7 +327,7 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 	(void)state;
 	need_lp();
 	if (!shared_json("data/gavel/job_sets.json", &arena))
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	walk(&w, "data/gavel/job_sets.json", "data/gavel/answers/allocations.json", &nstates);
 	walk(&w, "data/gavel/hierarchical_states.json", "data/gavel/answers/hierarchical.json", &nstates);
 	for (uint32_t r = 0; r < NPROMISES + NVECTORS; r++) {

@@ -20,7 +20,7 @@ static const struct { const char *policy, *key; } exact[] = {
 static const struct hd_json *need(const struct hd_json *file)
 {
 	if (!file)
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	need_lp();
 	return file;
 }

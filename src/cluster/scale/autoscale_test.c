@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cluster/autoscale_sim.h"
-#include "tests/check.h"
+#include "tests/shared_file.h"
 
 enum { MOST = 32, STEPS = 40000 };
 
@@ -258,24 +258,7 @@ static void from_every_start_it_ends_near_the_best_size_with_all_trials_paid(voi
 
 static const struct hd_json *published(struct hd_arena *arena)
 {
-	const char *shared = getenv("HEDDLE_SHARED");
-	const struct hd_json *root = NULL;
-	struct hd_diag diag = { "" };
-	char path[600];
-	size_t len;
-
-	if (!shared)
-		return NULL;
-	snprintf(path, sizeof path, "%s/data/gavel/throughputs/simulation_throughputs.json", shared);
-	FILE *file = fopen(path, "rb");
-	if (!file)
-		return NULL;
-	char *text = hd_arena_take(arena, HD_JSON_BYTES, 1);
-	assert_non_null(text);
-	len = fread(text, 1, HD_JSON_BYTES, file);
-	fclose(file);
-	CHECK(hd_json_parse(arena, "throughputs", text, len, &root, &diag) == HD_OK, "%s", diag.text);
-	return root;
+	return shared_json("data/gavel/throughputs/simulation_throughputs.json", arena);
 }
 
 static double rate_of(const struct hd_json *device, const char *model, uint32_t n)
@@ -320,7 +303,7 @@ static void published_curves_are_climbed_too(void **state)
 	const struct hd_json *root = published(&arena);
 	if (!root) {
 		hd_arena_finish(&arena);
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	}
 	for (size_t d = 0; d < 3; d++)
 		for (size_t m = 0; m < sizeof models / sizeof *models; m++) {

@@ -175,7 +175,7 @@ static void runs_of_unrounded_shares_are_repeated_to_their_digits(void **state)
 	(void)state;
 
 	if (!shared_json("data/gavel/answers/simulations.json", &arena))
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		const struct hd_json *run;
 		char name[16];
@@ -240,7 +240,7 @@ static void every_published_run_is_repeated(void **state)
 	(void)state;
 
 	if (!answers)
-		SKIP("HEDDLE_SHARED names no folder with data/gavel");
+		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < hd_json_count(answers); i++) {
 		const char *key = hd_json_key(answers, i), *name;
 		const struct hd_json *run = hd_json_item(answers, i), *solver = hd_json_find(run, "solver");

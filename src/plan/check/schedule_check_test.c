@@ -325,7 +325,7 @@ static void blocking_transfers_end_or_not_as_documented(void **state)
 
 	(void)state;
 	if (!text) {
-		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
+		SKIP("data/schedules.txt is neither in HEDDLE_SHARED nor in tests");
 	}
 	struct hd_schedules all = hd_parsed_schedules(text);
 	for (uint32_t i = 0; i < all.len; i++) {

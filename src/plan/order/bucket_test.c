@@ -441,7 +441,7 @@ static void stored_cases_have_their_answers(void **state)
 
 	(void)state;
 	if (!text)
-		SKIP("HEDDLE_SHARED names no folder with data/timed");
+		SKIP("data/timed is neither in HEDDLE_SHARED nor in tests");
 	CHECK(hd_bucket_read(&p, &n, text, strlen(text), "bucket_cases.json", &arena, &diag) == HD_OK && n == 2, "%s", diag.text);
 	CHECK(hd_json_parse(&arena, "bucket_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s", diag.text);
 	for (uint32_t i = 0; i < n; i++) {

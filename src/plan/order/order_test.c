@@ -291,7 +291,7 @@ static void stored_cases_have_their_answers(void **state)
 
 	(void)state;
 	if (!text)
-		SKIP("HEDDLE_SHARED names no folder with data/timed");
+		SKIP("data/timed is neither in HEDDLE_SHARED nor in tests");
 	CHECK(hd_order_read(&g, &n, text, strlen(text), "order_cases.json", &arena, &diag) == HD_OK, "%s", diag.text);
 	CHECK(hd_json_parse(&arena, "order_cases.json", text, strlen(text), &root, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(n, 7);

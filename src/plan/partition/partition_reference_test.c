@@ -139,7 +139,7 @@ static void the_programs_answers_are_ours(void **state)
 	(void)state;
 
 	if (!rows)
-		SKIP("HEDDLE_SHARED names no folder with data/pipedream/reference.json");
+		SKIP("data/pipedream/reference.json is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < hd_json_count(rows); i += SANITIZED ? 10 : 1)
 		check_row(hd_json_item(rows, i), how_of(hd_json_item(rows, i), HD_PART_CODE), i);
 }
@@ -150,7 +150,7 @@ static void the_papers_recurrences_have_the_stored_values(void **state)
 	(void)state;
 
 	if (!rows)
-		SKIP("HEDDLE_SHARED names no folder with data/pipedream/reference.json");
+		SKIP("data/pipedream/reference.json is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < hd_json_count(rows); i += SANITIZED ? 5 : 1) {
 		const struct hd_json *row = hd_json_item(rows, i);
 		uint32_t v = 0;
@@ -169,7 +169,7 @@ static void the_papers_plans_for_sixteen_gpus_come_out(void **state)
 	(void)state;
 
 	if (!answers)
-		SKIP("HEDDLE_SHARED names no folder with data/pipedream/reference.json");
+		SKIP("data/pipedream/reference.json is neither in HEDDLE_SHARED nor in tests");
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
 		struct hd_part_how how = { .variant = HD_PART_PAPER, .nlevels = 1, .level = { { 16, 1.25e9 } } };
 		struct hd_part part;

@@ -692,7 +692,7 @@ static void more_memory_is_never_slower(void **state)
 			int64_t before = INT64_MAX;
 			struct model m;
 			if (!read_model(&m, names[k]))
-				SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+				SKIP("data/pipedream is neither in HEDDLE_SHARED nor in tests");
 			for (int64_t memory = 6; memory <= 20; memory++) {
 				if (!all_plans() && memory % 2 != (bandwidth > 5e8))
 					continue;
@@ -721,7 +721,7 @@ static void nothing_that_is_forced_is_faster_than_the_free_choice(void **state)
 			struct servers c;
 			struct model m;
 			if (!read_model(&m, names[k]))
-				SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+				SKIP("data/pipedream is neither in HEDDLE_SHARED nor in tests");
 			make_servers(&c, 4, 1e9, memory * 1000000000);
 			int64_t best = step_of(&m, &c, (struct hd_auto_ask){ .vns = 16 });
 			for (size_t s = 0; s < sizeof schedules / sizeof *schedules; s++)
@@ -775,7 +775,7 @@ static void more_devices_are_never_slower(void **state)
 		int64_t before = INT64_MAX;
 		struct model m;
 		if (!read_model(&m, names[k]))
-			SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+			SKIP("data/pipedream is neither in HEDDLE_SHARED nor in tests");
 		for (uint32_t n = 8; n <= 16; n++) {
 			struct servers c;
 			make_servers(&c, n, 1e9, 0);

@@ -69,7 +69,7 @@ static void every_stored_schedule_prints_back(void **state)
 
 	(void)state;
 	if (!text) {
-		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
+		SKIP("data/schedules.txt is neither in HEDDLE_SHARED nor in tests");
 	}
 	struct hd_schedules all = hd_parsed_schedules(text);
 	assert_true(all.len >= 8);

@@ -152,7 +152,7 @@ static void the_published_table_keeps_its_shape(void **state)
 		struct hd_diag diag = { "" };
 		struct hd_text text;
 		if (!read_model(row)) {
-			SKIP("HEDDLE_SHARED names no folder with data/pipedream");
+			SKIP("data/pipedream is neither in HEDDLE_SHARED nor in tests");
 		}
 		struct hd_cluster cluster = cluster_of((uint32_t)row->gpus, row->inner, (uint32_t)row->servers, row->outer);
 		CHECK(hd_pd_choose(&c, &sums, &cluster, &arena, &diag) == HD_OK, "%s: %s", row->model, diag.text);

@@ -65,7 +65,7 @@ static void both_simulators_agree_on_the_stored_schedules(void **state)
 
 	(void)state;
 	if (!text) {
-		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
+		SKIP("data/schedules.txt is neither in HEDDLE_SHARED nor in tests");
 	}
 	struct hd_schedules all = hd_parsed_schedules(text);
 	for (uint32_t i = 0; i < all.len; i++) {

@@ -52,7 +52,7 @@ static void stored_figures_are_reproduced(void **state)
 
 	(void)state;
 	if (!text) {
-		SKIP("HEDDLE_SHARED names no folder with data/schedules.txt");
+		SKIP("data/schedules.txt is neither in HEDDLE_SHARED nor in tests");
 	}
 	struct hd_schedules all = hd_parsed_schedules(text);
 	assert_int_equal(all.len, 9);
