@@ -117,6 +117,22 @@ ends_well die "two workers killed"
 grep -q '"kind":"lost"' die/events.ndjson || failed "no event of a loss"
 passed "a worker that is killed costs its virtual nodes of one step"
 
+# who looks on has asked, and the coordinator dies before it answers
+"$HEDDLE_BIN" run long.yaml --out watched --workers 2 --devices 1 -s job.steps=1000000 -q 2>log &
+run=$!
+reach watched 30
+"$HEDDLE_BIN" top watched --every 50 --json >seen 2>top.err &
+top=$!
+await test -s seen
+kill -STOP $run
+sleep 0.5                         # the next question lies in its queue
+kill -9 $run
+wait $top || failed "top of a run whose coordinator died ended with $?: $(cat top.err)"
+await answers_now watched || failed "nobody coordinates watched"
+expect 0 heddle stop watched
+gone watched
+passed "who looks on is not disturbed by a coordinator that dies"
+
 "$HEDDLE_BIN" run long.yaml --out orphan --workers 2 --devices 1 -q 2>log &
 reach orphan 30
 kill -9 $!

@@ -18,6 +18,12 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 	return err ? err : hd_control_ask(addr, ask, HD_LIVE_WAIT_NS, &cmd->arena, answer, &cmd->diag);
 }
 
+bool hd_live_missed(struct hd_live_misses *misses, enum hd_err err)
+{
+	misses->in_a_row = err == HD_E_PEERLOST ? misses->in_a_row + 1 : 0;
+	return misses->in_a_row == 1;
+}
+
 static enum hd_err read_worker(const struct hd_json *item, struct hd_live_worker *w, struct hd_diag *diag)
 {
 	const struct { const char *key; int64_t *at; } number[] = { { "id", &w->id }, { "pid", &w->pid }, { "devices", &w->devices },

@@ -26,6 +26,10 @@ struct hd_live {
 	struct hd_live_worker worker[HD_LIVE_WORKERS];
 };
 HD_MUST_USE enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag);
+/* For whoever asks again and again: a coordinator that ended between the question and its answer is no error yet; the next question finds
+ * another one, or none. Two in a row are. */
+struct hd_live_misses { uint32_t in_a_row; };
+bool hd_live_missed(struct hd_live_misses *misses, enum hd_err err);
 /* The table of `status` and `top`. */
 void hd_live_print(const struct hd_live *live, FILE *to);
 

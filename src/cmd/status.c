@@ -69,8 +69,21 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 	fflush(stdout);
 }
 
+static void show(struct hd_cmd *cmd, const struct hd_live *live, bool clear)
+{
+	if (cmd->args.has[HD_OPT_JSON]) {
+		print_json(cmd, live);
+		return;
+	}
+	if (clear && cmd->rewrite)
+		printf("\033[H\033[2J");
+	hd_live_print(live, stdout);
+	fflush(stdout);
+}
+
 static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 {
+	struct hd_live_misses misses = { 0 };
 	struct hd_live live;
 	uint64_t every = cmd->args.has[HD_OPT_EVERY] ? cmd->args.count[HD_OPT_EVERY] * 1000000 : HD_STATUS_EVERY_NS;
 	enum hd_err err = hd_signal_install(&cmd->diag);
@@ -79,16 +92,12 @@ static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--every is at least 50 (milliseconds)");
 	while (!err && !hd_signal_wish()) {
 		err = look(cmd, cmd->args.pos[0], &live);
+		if (!err)
+			show(cmd, &live, clear);
+		if (hd_live_missed(&misses, err))
+			err = HD_OK;
 		if (err)
 			break;
-		if (cmd->args.has[HD_OPT_JSON])
-			print_json(cmd, &live);
-		else {
-			if (clear && cmd->rewrite)
-				printf("\033[H\033[2J");
-			hd_live_print(&live, stdout);
-			fflush(stdout);
-		}
 		hd_arena_reset(&cmd->arena);
 		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + (int64_t)every);
 	}
