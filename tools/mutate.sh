@@ -10,7 +10,7 @@
 #
 # It is cheap: all mutants of a file are compiled at once, into one object that asks hd_mutant() which of
 # them it is, and linked with the objects of preset debug (HD_PRESET names another) that are there. The tree is not touched. A mutant runs until the
-# first test notices, and for HD_SECONDS (10) of processor time a test at most. With COMMAND each mutant is made in a copy
+# first test notices, and for HD_SECONDS (10) of processor time and HD_WALL (200) seconds a test at most. With COMMAND each mutant is made in a copy
 # of the tree (build/mutate), where COMMAND builds and judges it.
 #
 # HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all). HD_JUDGES names other tests for all files,
@@ -130,7 +130,7 @@ judge()                 # NUMBER TEST...: killed or survived
 		(
 			ulimit -t "${HD_SECONDS:-10}" -c 0
 			exec env HD_MUTANT="$number" CMOCKA_TEST_ABORT=1 MALLOC_PERTURB_=165 HD_SIM_SEEDS="${HD_SIM_SEEDS:-100}" SOURCE_DIR="$root" \
-				BUILD_DIR="$build" HEDDLE_BIN="$build/heddle" timeout -k 1 200 "$tree/$test"
+				BUILD_DIR="$build" HEDDLE_BIN="$build/heddle" timeout -k 1 "${HD_WALL:-200}" "$tree/$test"
 		) >"$tree/.log" 2>&1 || { [ $? = 77 ] || { echo killed; return; } }
 	done
 	echo survived

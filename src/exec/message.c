@@ -151,8 +151,7 @@ HD_KINDS_OF_FIELDS(X)
 
 #define F(type, name)
 #define A(type, name, cap)                                                                                         \
-	if (!r->bad && (size_t)m->n##name * SIZE_##type > r->left)                                                  \
-		r->bad = true;                                                                                      \
+	r->bad |= (size_t)m->n##name * SIZE_##type > r->left;                                                       \
 	if (!r->bad && !r->full) {                                                                                  \
 		HD_MSG_C_##type *to = hd_arena_take(r->arena, m->n##name + (size_t)1, sizeof *to);                  \
 		r->full = !to;                                                                                      \

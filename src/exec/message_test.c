@@ -1,6 +1,8 @@
 #include "exec/message.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/check.h"
 
@@ -127,14 +129,20 @@ static void what_is_accepted_is_understood_completely(void **state)
 
 static void what_breaks_a_rule_is_refused(void **state)
 {
-	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } };
+	static const struct hd_have gap[] = { { 1, 3 } }, back[] = { { 0, 1 }, { 0, 2 } }, beyond[] = { { 0, 1 }, { HD_MAX_BUCKETS, 1 } };
+	static const struct hd_pass over[] = { { 1, 0, 0, UINT32_MAX }, { 2, 0, 0, 4 } };                /* 3 of 32 bits in all */
 	static const struct hd_msg bad[] = {
 		{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_NSUSPICIONS } },
 		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\n" } },
 		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\xff" } },
+		{ HD_MSG_REFUSE, 1, 2, .refuse = { .code = 2, .nwhy = 2, .why = "a\x7f" } },
 		{ HD_MSG_VIEW, 1, 2, .view = { .nmember = 2, .member = ids, .nat = 1, .at = longs } },
 		{ HD_MSG_VIEW, 1, 2, .view = { .nhave = 1, .have = gap } },
 		{ HD_MSG_VIEW, 1, 2, .view = { .nhave = 2, .have = back } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nhave = 2, .have = beyond } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nparm = 2, .parm = back } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .nchain = 2, .chain = back } },
+		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 2, .pass = over, .nrange = 3, .range = range } },
 		{ HD_MSG_VIEW, 1, 2, .view = { .npass = 1, .pass = pass, .nrange = 3, .range = range } },
 		{ HD_MSG_STATUS, 1, 2, .status = { .npass = 2, .pass = pass, .nrange = 2, .range = range } },
 	};
@@ -152,11 +160,79 @@ static void what_breaks_a_rule_is_refused(void **state)
 	}
 	assert_int_equal(hd_msg_decode(&msg, 15, bytes, 8, &arena, &diag), HD_E_PROTOCOL);
 	assert_string_equal(diag.text, "no message has the number 15");
+	assert_int_equal(hd_msg_decode(&msg, UINT32_MAX, bytes, 8, &arena, &diag), HD_E_PROTOCOL);
+	assert_null(hd_msg_name((enum hd_msg_kind)(1 << 28)));
+	assert_int_equal(hd_msg_encode(&(struct hd_msg){ (enum hd_msg_kind)15, 1, 2, .none = { 0 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
 	assert_int_equal(hd_msg_encode(&(struct hd_msg){ HD_MSG_REFUSE, 1, 2, .refuse = { .nwhy = HD_MSG_TEXT + 1 } }, bytes, ROOM, &len, NULL), HD_E_INVAL);
 	hd_arena_finish(&arena);
 	hd_arena_init(&arena, 64);
 	assert_int_equal(hd_msg_encode(&samples[15], bytes, ROOM, &len, NULL), HD_OK);
 	assert_int_equal(hd_msg_decode(&msg, HD_MSG_VIEW, bytes, len, &arena, NULL), HD_E_NOMEM);
+	hd_arena_finish(&arena);
+}
+
+/* Rule 1: behind the last byte lies a page that nobody may read. */
+static void nothing_is_read_behind_a_message(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hd_arena arena;
+
+	(void)state;
+	assert_ptr_not_equal(two, MAP_FAILED);
+	assert_int_equal(mprotect(two + page, page, PROT_NONE), 0);
+	hd_arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < NSAMPLES; i++) {
+		uint8_t bytes[ROOM];
+		size_t len = 0;
+		assert_int_equal(hd_msg_encode(&samples[i], bytes, ROOM, &len, NULL), HD_OK);
+		for (size_t cut = 0; cut < len; cut++) {
+			struct hd_msg msg;
+			memcpy(two + page - cut, bytes, cut);
+			CHECK(hd_msg_decode(&msg, samples[i].kind, two + page - cut, cut, &arena, NULL) == HD_E_PROTOCOL, "%s cut to %zu",
+				hd_msg_name(samples[i].kind), cut);
+			hd_arena_reset(&arena);
+		}
+	}
+	hd_arena_finish(&arena);
+	munmap(two, 2 * page);
+}
+
+/* A count is held against the bytes that are there before memory is taken; that memory is short is said of sound messages alone. */
+static void memory_is_taken_only_for_what_is_there(void **state)
+{
+	static const char text[200] = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+		"012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678";
+	static const struct { uint32_t naddress, nhost; size_t cut, used; enum hd_err err; } cases[] = {
+		{ 199, 3, 0, 192, HD_E_NOMEM },                   /* the second would fit */
+		{ 10, 60, 20, 256, HD_E_PROTOCOL },               /* the first does not fit, and the second is not there */
+		{ HD_MSG_ADDR + 1, 3, 0, 0, HD_E_INVAL },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_msg join = { HD_MSG_JOIN, 1, 2, .join = { .address = text, .host = text } }, msg;
+		struct hd_arena arena;
+		uint8_t bytes[ROOM];
+		size_t len = 0;
+		join.join.naddress = cases[i].naddress;
+		join.join.nhost = cases[i].nhost;
+		enum hd_err err = hd_msg_encode(&join, bytes, ROOM, &len, NULL);
+		hd_arena_init(&arena, 256);
+		assert_true(!cases[i].used || hd_arena_take(&arena, cases[i].used, 1));
+		if (!err)
+			err = hd_msg_decode(&msg, HD_MSG_JOIN, bytes, len - cases[i].cut, &arena, NULL);
+		CHECK(err == cases[i].err, "case %zu: %d", i, err);
+		hd_arena_finish(&arena);
+	}
+	struct hd_msg no = { HD_MSG_REFUSE, 1, 2, .refuse = { .nwhy = 199, .why = text } }, msg;
+	struct hd_arena arena;
+	uint8_t bytes[ROOM];
+	size_t len = 0;
+	assert_int_equal(hd_msg_encode(&no, bytes, ROOM, &len, NULL), HD_OK);
+	hd_arena_init(&arena, 1 << 20);
+	assert_int_equal(hd_msg_decode(&msg, HD_MSG_REFUSE, bytes, len - 1, &arena, NULL), HD_E_PROTOCOL);
+	assert_int_equal(arena.used_bytes, 0);
 	hd_arena_finish(&arena);
 }
 
@@ -167,6 +243,8 @@ int main(void)
 		cmocka_unit_test(fields_arrive_in_their_places),
 		cmocka_unit_test(what_is_accepted_is_understood_completely),
 		cmocka_unit_test(what_breaks_a_rule_is_refused),
+		cmocka_unit_test(nothing_is_read_behind_a_message),
+		cmocka_unit_test(memory_is_taken_only_for_what_is_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ static void one_member_commits_each_step_as_it_seals_it(void **state)
 		assert_int_equal(n, 1);
 		assert_true(hd_seals_gate(&seals, s + 1));
 	}
+	assert_int_equal(hd_seals_known_since(&seals), HD_SEAL_UNKNOWN);          /* no view is expected */
 }
 
 /* Many orders in which n members can seal two steps, each its own steps in order; the oracle is the slowest member. */
@@ -157,6 +158,121 @@ static void the_first_step_that_all_know_of_is_found_in_any_skew(void **state)
 	assert_int_equal(seals.committed, 1000003);
 }
 
+/* One after another to the same seals: member, step, digest of the sums, the verdict, what it completes. */
+struct heard { uint32_t member; uint64_t step, digest; enum hd_err err; uint32_t commits; };
+
+static void hear_all(struct hd_seals *seals, const struct heard *heard, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct hd_seal seal = seal_of(heard[i].member, heard[i].step, heard[i].digest);
+		uint32_t commits = 0;
+		seal.epoch = seals->epoch;
+		CHECK(hd_seals_add(seals, &seal, &commits, NULL) == heard[i].err, "seal %zu", i);
+		CHECK(commits == heard[i].commits, "seal %zu commits %u", i, commits);
+	}
+}
+
+/* Rule 5: member 0 is two steps ahead of what is heard of 1; step 7 has the place of 5, which is committed later. */
+static void an_observer_compares_the_newest_step_of_a_place(void **state)
+{
+	static const struct heard heard[] = {
+		{ 0, 5, 1, HD_OK, 0 }, { 0, 6, 2, HD_OK, 0 }, { 0, 7, 3, HD_OK, 0 },
+		{ 1, 5, 9, HD_OK, 1 },                            /* 5 is not there any more: nothing to compare with */
+		{ 1, 6, 2, HD_OK, 1 }, { 1, 7, 4, HD_E_INTEGRITY, 0 },
+	};
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	seals.observes = true;
+	hear_all(&seals, heard, sizeof heard / sizeof *heard);
+	assert_int_equal(seals.committed, 7);
+}
+
+/* Rules 1 and 6: as long as nobody knows where member 9 is, nobody is too far ahead and nothing commits; then the gate holds again. */
+static void a_member_whose_place_is_unknown_is_where_its_first_seal_says(void **state)
+{
+	static const struct heard heard[] = {
+		{ 2, 5, 1, HD_OK, 0 }, { 2, 6, 2, HD_OK, 0 }, { 2, 7, 3, HD_OK, 0 },
+		{ 9, 6, 2, HD_OK, 2 }, { 2, 9, 5, HD_E_PROTOCOL, 0 }, { 2, 8, 4, HD_OK, 0 },
+	};
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_of(&seals, 3, (uint32_t[]){ 2, 9 }, (uint64_t[]){ 5, HD_SEAL_UNKNOWN }, 0, 2);
+	assert_false(hd_seals_has(&seals, 9, 1));
+	hear_all(&seals, heard, 3);
+	assert_int_equal(seals.committed, 0);
+	hear_all(&seals, heard + 3, 3);
+	assert_int_equal(seals.committed, 7);
+}
+
+/* Rule 2: what is heard again moves nobody back, neither when it is the same nor when it differs. */
+static void a_repeated_seal_takes_nothing_back(void **state)
+{
+	static const struct heard heard[] = {
+		{ 1, 5, 1, HD_OK, 0 }, { 1, 6, 2, HD_OK, 0 }, { 1, 5, 1, HD_OK, 0 }, { 1, 5, 8, HD_E_INTEGRITY, 0 },
+	};
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	hear_all(&seals, heard, 3);
+	assert_true(hd_seals_has(&seals, 1, 7));
+	hear_all(&seals, heard + 3, 1);
+	assert_true(hd_seals_has(&seals, 1, 7));
+}
+
+/* Rule 3, of a member nothing was heard of before. */
+static void a_seal_that_differs_says_where_its_sender_is(void **state)
+{
+	static const struct heard heard[] = { { 2, 6, 1, HD_OK, 0 }, { 9, 6, 2, HD_E_INTEGRITY, 0 } };
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_of(&seals, 3, (uint32_t[]){ 2, 9 }, (uint64_t[]){ 6, HD_SEAL_UNKNOWN }, 0, 2);
+	hear_all(&seals, heard, 2);
+	assert_true(hd_seals_has(&seals, 9, 6) && !hd_seals_has(&seals, 9, 7));
+	assert_int_equal(seals.committed, 6);
+}
+
+/* Rule 4: who is expected may be behind or far ahead at its first seal; it counts once like others. */
+static void who_is_expected_may_be_anywhere(void **state)
+{
+	static const struct { uint32_t who; uint64_t step; enum hd_err err; } said[] = {
+		{ 7, 3, HD_OK }, { 7, 4, HD_OK }, { 7, 3, HD_E_STALE }, { 8, 9, HD_OK },
+	};
+	struct hd_seals seals;
+	uint32_t n = 9;
+
+	(void)state;
+	hd_seals_init(&seals, 3, 2, 5);
+	hd_seals_expect(&seals, 4, (uint32_t[]){ 1, 7, 8, 7 }, 4);
+	assert_int_equal(seals.n, 4);                             /* 0, 1, 7, 8: each once */
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+		struct hd_seal seal = { 4, said[i].who, said[i].step, 0, 0, 4 };
+		CHECK(hd_seals_add(&seals, &seal, &n, NULL) == said[i].err, "seal %zu", i);
+	}
+	assert_true(hd_seals_has(&seals, 7, 5) && !hd_seals_has(&seals, 7, 6) && hd_seals_has(&seals, 8, 10));
+	assert_int_equal(seals.committed, 5);
+}
+
+static void a_place_known_otherwise_only_moves_forward(void **state)
+{
+	struct hd_seals seals;
+
+	(void)state;
+	hd_seals_of(&seals, 3, (uint32_t[]){ 2, 9 }, (uint64_t[]){ 7, HD_SEAL_UNKNOWN }, 0, 2);
+	hd_seals_reach(&seals, 4, 9);                             /* nobody's */
+	assert_true(!hd_seals_has(&seals, 4, 0) && seals.committed == 0);
+	hd_seals_reach(&seals, 9, 6);
+	assert_true(hd_seals_has(&seals, 9, 6) && seals.committed == 6);
+	hd_seals_reach(&seals, 9, 5);
+	assert_true(hd_seals_has(&seals, 9, 6));
+	hd_seals_reach(&seals, 9, 8);
+	assert_true(hd_seals_has(&seals, 9, 8) && seals.committed == 7);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -167,6 +283,12 @@ int main(void)
 		cmocka_unit_test(the_first_step_that_all_know_of_is_found_in_any_skew),
 		cmocka_unit_test(a_seal_that_differs_says_that_those_before_are_sealed),
 		cmocka_unit_test(refusals_name_what_is_wrong_and_change_nothing),
+		cmocka_unit_test(an_observer_compares_the_newest_step_of_a_place),
+		cmocka_unit_test(a_member_whose_place_is_unknown_is_where_its_first_seal_says),
+		cmocka_unit_test(a_repeated_seal_takes_nothing_back),
+		cmocka_unit_test(a_seal_that_differs_says_where_its_sender_is),
+		cmocka_unit_test(who_is_expected_may_be_anywhere),
+		cmocka_unit_test(a_place_known_otherwise_only_moves_forward),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,9 @@ static void a_bad_view_is_refused_with_a_reason(void **state)
 {
 	static const struct { struct hd_view view; const char *says; } cases[] = {
 		{ { 1, 0, 1, { 0 }, { { 0, 4 } } },              "view 1 has 0 members with 1 devices; at most 64 with 256" },
+		{ { 1, 65, 1, { 0 }, { { 0, 4 } } },             "view 1 has 65 members with 1 devices; at most 64 with 256" },
+		{ { 1, 1, 0, { 4 }, { { 4, 4 } } },              "view 1 has 1 members with 0 devices; at most 64 with 256" },
+		{ { 1, 1, 257, { 4 }, { { 4, 4 } } },            "view 1 has 1 members with 257 devices; at most 64 with 256" },
 		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } } },           "view 1: member 4 stands before 4" },
 		{ { 1, 1, 1, { 4 }, { { 5, 4 } } },              "view 1: rank 0 is of worker 5, which is no member" },
 		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } } },    "view 1 maps 5 virtual nodes of 4" },
@@ -116,6 +119,126 @@ static void passes_added_in_any_order_are_sorted_and_the_rest_is_missing(void **
 	assert_int_equal(vn, 8);
 }
 
+/* Rule 4: ascending by (worker, pass), whatever the order they come in. */
+static void a_pass_is_found_by_worker_and_number(void **state)
+{
+	static const struct { uint32_t worker, pass; } added[] = { { 5, 1 }, { 2, 1 }, { 5, 0 }, { 9, 0 }, { 2, 0 }, { 3, 1 } };
+	static const struct { uint32_t worker, pass; } missing[] = { { 3, 0 }, { 9, 1 }, { 4, 0 }, { 2, 2 } };
+	enum { N = sizeof added / sizeof *added };
+	struct hd_passes passes = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(hd_passes_add(&passes, added[i].worker, added[i].pass, &(struct hd_vrange){ 10 * i, 1 }, 1), HD_OK);
+	for (uint32_t i = 1; i < N; i++) {
+		const struct hd_pass *a = &passes.pass[i - 1], *b = &passes.pass[i];
+		CHECK(a->worker < b->worker || (a->worker == b->worker && a->pass < b->pass), "pass %u", i);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		const struct hd_pass *p = hd_passes_find(&passes, added[i].worker, added[i].pass);
+		CHECK(p && p->worker == added[i].worker && p->pass == added[i].pass && p->nranges == 1, "pass %u", i);
+		CHECK(passes.range[p->first_range].first == 10 * i, "pass %u", i);
+	}
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+		CHECK(!hd_passes_find(&passes, missing[i].worker, missing[i].pass), "case %zu", i);
+}
+
+static void passes_and_ranges_that_are_too_many_are_refused(void **state)
+{
+	static struct hd_passes passes, full;
+	static struct hd_view view = { .epoch = 1, .nmembers = 2, .nranks = 3, .member = { 1, 2 }, .rank = { { 1, 1 }, { 2, 1 }, { 1, 1 } } };
+	static const struct hd_vrange many[HD_VIEW_RANGES];
+	struct hd_vrange out_of_all[1];
+	struct hd_tnode out[4];
+	uint32_t first[HD_MAX_PASSES + 1], n = 77;
+
+	(void)state;
+	for (uint32_t i = 0; i < HD_VIEW_PASSES; i++)
+		assert_int_equal(hd_passes_add(&passes, i / HD_MAX_PASSES, i % HD_MAX_PASSES, &(struct hd_vrange){ i, 1 }, 1), HD_OK);
+	full = passes;
+	assert_int_equal(hd_passes_add(&passes, 99, 0, many, 1), HD_E_NOSPACE);
+	assert_memory_equal(&passes, &full, sizeof full);
+	passes = (struct hd_passes){ 0 };
+	assert_int_equal(hd_passes_add(&passes, 1, 0, many, HD_VIEW_RANGES - 1), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 2), HD_E_NOSPACE);
+	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 1), HD_OK);
+
+	assert_int_equal(hd_passes_missing(&passes, 1, out_of_all, 1, &n), HD_OK);        /* of a full table */
+	assert_int_equal(n, 1);
+
+	n = 77;
+	/* one worker in one step: at most HD_MAX_PASSES, and as many roots as there is room for */
+	passes = (struct hd_passes){ 0 };
+	for (uint32_t i = 0; i <= HD_MAX_PASSES; i++)
+		assert_int_equal(hd_passes_add(&passes, 1, i, &(struct hd_vrange){ 2 * i, i < 3 }, 1), HD_OK);
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 4, first, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	passes.npasses--;
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 4, first, &n), HD_OK);
+	assert_int_equal(n, HD_MAX_PASSES);
+	assert_int_equal(first[HD_MAX_PASSES], 3);
+	n = 77;
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 2, first, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 }, { 5, 1 } }, 3, out, 2, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	/* a root of the left half is too much: what the right half has is not asked for */
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 } }, 2, out, 1, &n), HD_E_NOSPACE);
+	assert_int_equal(hd_passes_of_view(&full, &view), HD_OK);
+	assert_int_equal(full.npasses, 2);
+}
+
+/* Whoever computes nothing has no pass. */
+static void a_member_without_leaves_has_no_pass(void **state)
+{
+	static const struct hd_view view = { .epoch = 1, .nmembers = 3, .nranks = 3, .member = { 1, 2, 3 }, .rank = { { 1, 4 }, { 2, 0 }, { 3, 4 } } };
+	struct hd_passes passes;
+
+	(void)state;
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	assert_int_equal(passes.npasses, 2);
+	assert_true(hd_passes_find(&passes, 1, 0) && !hd_passes_find(&passes, 2, 0) && hd_passes_find(&passes, 3, 0));
+}
+
+/* Ranges of different workers: one beyond the last virtual node, one within another. */
+static void what_does_not_tile_is_found(void **state)
+{
+	static const struct { struct hd_vrange a, b; bool tiles; uint32_t vn, nmissing, missing; } cases[] = {
+		{ { 0, 4 }, { 4, 4 }, true,  8, 0, 0 },
+		{ { 0, 4 }, { 4, 5 }, false, 4, 0, 0 },
+		{ { 0, 4 }, { 4, UINT32_MAX }, false, 4, 1, 4 },
+		{ { 0, 6 }, { 2, 2 }, false, 2, 1, 6 },
+		{ { 0, 4 }, { 5, 3 }, false, 4, 1, 4 },
+		{ { 0, 4 }, { 4, 3 }, false, 7, 1, 7 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_passes passes = { 0 };
+		struct hd_vrange out[4] = { { 0 } };
+		uint32_t vn = 99, n = 99;
+		assert_int_equal(hd_passes_add(&passes, 1, 0, &cases[i].a, 1), HD_OK);
+		assert_int_equal(hd_passes_add(&passes, 2, 0, &cases[i].b, 1), HD_OK);
+		CHECK(hd_passes_tile(&passes, 8, &vn) == cases[i].tiles && vn == cases[i].vn, "case %zu: %u", i, vn);
+		if (cases[i].b.n == UINT32_MAX)
+			continue;                                 /* the rest is asked for of ranges that are within */
+		assert_int_equal(hd_passes_missing(&passes, 8, out, 4, &n), HD_OK);
+		CHECK(n == cases[i].nmissing && (!n || out[0].first == cases[i].missing), "case %zu: %u missing", i, n);
+	}
+}
+
+static void slots_lie_at_the_owner_and_the_members_after_it(void **state)
+{
+	static const struct { uint32_t bucket, nbuckets, nmembers, copies; uint64_t chain; } cases[] = {
+		{ 0, 4, 4, 1, 1 }, { 3, 4, 4, 1, 8 }, { 1, 4, 4, 2, 2 | 4 }, { 3, 4, 4, 2, 8 | 1 }, { 2, 4, 4, 9, 15 }, { 0, 4, 1, 2, 1 }, { 0, 4, 4, 0, 0 },
+		{ 3, 4, 4, UINT32_MAX, 15 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		CHECK(hd_bucket_chain(cases[i].bucket, cases[i].nbuckets, cases[i].nmembers, cases[i].copies) == cases[i].chain, "case %zu", i);
+}
+
 /* Against all ways to share: none finishes earlier. */
 static void work_is_dealt_so_that_the_last_finishes_first(void **state)
 {
@@ -149,7 +272,12 @@ static void work_is_dealt_so_that_the_last_finishes_first(void **state)
 
 static void even_shares_tile_and_differ_by_one_at_most(void **state)
 {
+	static const uint32_t some[] = { 1, 0, 3 };
+	struct hd_view of_some;
+
 	(void)state;
+	hd_view_even(&of_some, 1, (uint32_t[]){ 3, 5, 6 }, some, 3, 10);
+	assert_int_equal(of_some.nranks, 5);                      /* one at least for each */
 	for (uint32_t n = 1; n <= HD_MAX_MEMBERS; n += 7) {
 		uint32_t member[HD_MAX_MEMBERS], devices[HD_MAX_MEMBERS];
 		struct hd_view view;
@@ -186,6 +314,11 @@ int main(void)
 		cmocka_unit_test(every_bucket_has_one_owner_and_owners_have_runs),
 		cmocka_unit_test(a_bad_view_is_refused_with_a_reason),
 		cmocka_unit_test(passes_added_in_any_order_are_sorted_and_the_rest_is_missing),
+		cmocka_unit_test(a_pass_is_found_by_worker_and_number),
+		cmocka_unit_test(passes_and_ranges_that_are_too_many_are_refused),
+		cmocka_unit_test(a_member_without_leaves_has_no_pass),
+		cmocka_unit_test(what_does_not_tile_is_found),
+		cmocka_unit_test(slots_lie_at_the_owner_and_the_members_after_it),
 		cmocka_unit_test(work_is_dealt_so_that_the_last_finishes_first),
 		cmocka_unit_test(even_shares_tile_and_differ_by_one_at_most),
 		cmocka_unit_test(the_epoch_is_part_of_a_view_but_not_of_its_map),

@@ -92,6 +92,7 @@ static void a_header_that_means_nothing_is_refused_with_the_rule(void **state)
 		{ 0, 4, 1, "a frame of a class that its type cannot have (1)" },
 		{ 3, 4, 3, "a frame of a class that its type cannot have (3)" },
 		{ 3, 4, 255, "a frame of a class that its type cannot have (255)" },
+		{ 3, 4, 32, "a frame of a class that its type cannot have (32)" },
 		{ 7, 4, 0, "a frame of a class that its type cannot have (0)" },
 		{ 10, 4, 2, "a frame of a class that its type cannot have (2)" },
 		{ 11, 4, 1, "a frame of a class that its type cannot have (1)" },
@@ -121,14 +122,27 @@ static void a_header_that_means_nothing_is_refused_with_the_rule(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint8_t bytes[HD_FRAME_HEADER];
-		struct hd_frame got;
+		struct hd_frame got, before;
 		struct hd_diag diag = { "" };
+		memset(&got, 0x5a, sizeof got);
+		memset(&before, 0x5a, sizeof before);
 		hd_frame_put(&good[cases[i].of], bytes);
 		bytes[cases[i].at] = cases[i].value;
 		sign(bytes);
 		CHECK(hd_frame_get(bytes, &got, &diag) == HD_E_PROTOCOL, "case %zu: %s", i, cases[i].says);
 		assert_string_equal(diag.text, cases[i].says);
+		CHECK(!memcmp(&got, &before, sizeof got), "case %zu: the frame is touched", i);
 	}
+}
+
+static void a_type_without_a_row_has_no_name(void **state)
+{
+	static const uint32_t none[] = { 0, 14, 255, 1u << 28, UINT32_MAX };
+
+	(void)state;
+	assert_string_equal(hd_frame_name(HD_FRAME_BYE), "BYE");
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+		assert_string_equal(hd_frame_name((enum hd_frame_type)none[i]), "?");
 }
 
 static void payloads_have_the_lengths_of_the_frames_that_carry_them(void **state)
@@ -202,6 +216,7 @@ int main(void)
 		cmocka_unit_test(every_type_reads_back_as_it_was_written),
 		cmocka_unit_test(any_flipped_bit_of_a_header_is_refused),
 		cmocka_unit_test(a_header_that_means_nothing_is_refused_with_the_rule),
+		cmocka_unit_test(a_type_without_a_row_has_no_name),
 		cmocka_unit_test(payloads_have_the_lengths_of_the_frames_that_carry_them),
 		cmocka_unit_test(a_greeting_lies_in_the_order_of_its_table),
 		cmocka_unit_test(values_outside_their_closed_set_are_refused),
