@@ -140,8 +140,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 		if (co->worker[i].state != HD_W_FREE && co->worker[i].up)
 			return;
 	co->phase = HD_CO_OVER;
-	if (co->distrusts)
-		hd_co_distrust(co);
+	hd_co_distrust(co);
 	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_EXIT);
 	a->code = co->end_code;
 	a->text = co->halt_why;

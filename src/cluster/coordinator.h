@@ -31,7 +31,7 @@
  *    with exit code 5; all others begin again from disk, as in 7, DISTRUST being said before: from the newest step whose state was the same at
  *    all (*verified*), or one before. Without such a half the job ends, with exit code 5; so it does at the third time without a
  *    verified state that is newer than all that were disputed, whichever coordinators counted: so it ends whatever a bad memory does.
- *    That who resumes the run counts anew is the caller's.
+ *    That who resumes the run counts anew is the caller's. DISTRUST is said too when nobody is left, or the job ends, before it could be told who goes.
  * 13. A learner whose donor gave up (teach.h) is put aside for 2 T, twice as long each further time, at most 1,024 T; and is wanted again
  *    at once with the next view, whose steps may be slower, and when a number is asked for. Others are taught meanwhile. Not stored.
  * 14. HALT and DRAIN are in the record; a stop that only the scribe knows of any more counts as well. A job that is halted ends with the code that

@@ -214,12 +214,12 @@ static void members_that_leave_wait_for_those_who_come(void **state)
 	(void)state;
 	config.min = 2;
 	co_run(c, &config, 2);
-	IS(CO(DRAIN, .worker = 0), "STORE 5 e 1 next 2 of 0 1; SPAWN 1");
+	IS(CO(DRAIN, .worker = 0), "STORE 5 e 1 next 2 of 0 1 going 0; SPAWN 1");
 	IS(CO(DRAIN, .worker = 0), "");
 	IS(CO(DRAIN, .worker = 9), "");
 	co_admit(c, 2);
 	co_warm(c, 2);
-	IS(co_learned(c, 2), "STORE 7 e 2 next 3 of 0 1");
+	IS(co_learned(c, 2), "STORE 7 e 2 next 3 of 0 1 going 0");
 	co_end(c);
 
 	co_run(c, &co_config, 3);

@@ -1,5 +1,6 @@
 #include "cluster/coordinator_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const struct hd_co_told *told_of(const struct hd_co_worker *w, uint64_t s
 {
 	const struct hd_co_told *t = &w->told[step & 1];
 
-	return w->state != HD_W_FREE && t->next == step + 1 ? t : NULL;
+	return t->next == step + 1 ? t : NULL;
 }
 
 static bool same(const struct hd_co_told *a, const struct hd_co_told *b) { return a->sum == b->sum && a->state == b->state; }
@@ -55,16 +56,14 @@ void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint3
 		co->stranger = next;              /* of a coordinator before: gone since */
 }
 
-/* All members told one digest of the state after it. */
+/* All members told a digest of the state after it; the same one, since nothing that is disputed is committed. */
 void hd_co_verify(struct hd_coordinator *co, uint64_t step)
 {
-	const struct hd_co_told *first = NULL;
-
+	assert(!co->disputed || step + 1 < co->disputed);
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
 		const struct hd_co_told *t = w ? told_of(w, step) : NULL;
-		first = first ? first : t;
-		if (!t || !t->state || !same(t, first))
+		if (!t || !t->state)
 			return;
 	}
 	co->verified_before = co->verified;
@@ -92,14 +91,14 @@ static void count(const struct hd_coordinator *co, uint64_t step, struct votes *
 		const struct hd_co_worker *w = &co->worker[i];
 		const struct hd_co_told *t = told_of(w, step);
 		uint32_t n = 0;
-		v->n += t || (w->state != HD_W_FREE && w->doubted == step + 1);
+		v->n += t || w->doubted == step + 1;
 		for (uint32_t k = 0; t && k < HD_MAX_WORKERS; k++) {
 			const struct hd_co_told *other = told_of(&co->worker[k], step);
 			n += other && same(t, other);
 		}
 		if (t && !v->of[0])
 			v->of[0] = w;
-		else if ((t && !v->of[1] && !same(t, told_of(v->of[0], step))) || (!t && !v->of[1] && w->state != HD_W_FREE && w->doubted == step + 1))
+		else if (!v->of[1] && (t ? !same(t, told_of(v->of[0], step)) : w->doubted == step + 1))
 			v->of[1] = w;
 		if (n > v->most) {
 			v->most = n;
@@ -108,7 +107,7 @@ static void count(const struct hd_coordinator *co, uint64_t step, struct votes *
 	}
 }
 
-void hd_co_distrust(struct hd_coordinator *co)
+static void distrust(struct hd_coordinator *co)
 {
 	hd_co_act(co, HD_CO_DO_DISTRUST)->step = co->verified;
 }
@@ -124,6 +123,16 @@ static void forget(struct hd_coordinator *co)
 	}
 }
 
+/* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor resumed. */
+void hd_co_distrust(struct hd_coordinator *co)
+{
+	if (co->distrusts || co->disputed)
+		distrust(co);
+	if (co->disputed)
+		forget(co);
+	co->distrusts = false;
+}
+
 static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes *v, const char *why)
 {
 	char who[80] = "", text[HD_MSG_TEXT + 1];
@@ -134,7 +143,7 @@ static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes
 		" sound, later ones were removed: have the machines looked at, and resume the run on others", (unsigned long long)step,
 		*who ? who : "workers", why, (unsigned long long)co->verified);
 	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
-	hd_co_distrust(co);
+	distrust(co);
 	co->distrusts = true;                             /* `disputed` stays: seals may come yet, and commit nothing */
 	hd_co_store(co);
 	hd_co_end(co, 5, text);
@@ -163,20 +172,21 @@ static void begin_again(struct hd_coordinator *co, uint64_t step, const struct v
 	}
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->state == HD_W_MEMBER || (w->state == HD_W_READY && w->decided))
+		if (w->state == HD_W_MEMBER || w->decided)
 			hd_co_dead(co, w, "its state may have come of what a corrupt worker sent: all begin again from the newest that was the same at all");
 	}
-	hd_co_distrust(co);
+	distrust(co);
 	co->distrusts = true;
 	forget(co);
 }
 
 void hd_co_judge(struct hd_coordinator *co)
 {
-	bool open = co->has_view && co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED;
+	bool open = co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED;
 	uint64_t step = co->disputed - 1;
 	struct votes v;
 
+	assert(!open || co->has_view);
 	if (!co->disputed || !open || !all_sealed(co, step))
 		return;
 	count(co, step, &v);

@@ -154,7 +154,7 @@ void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
 void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
 void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
 void hd_co_verify(struct hd_coordinator *co, uint64_t step);             /* it is committed */
-void hd_co_distrust(struct hd_coordinator *co);                          /* what was saved after the newest verified state */
+void hd_co_distrust(struct hd_coordinator *co);                          /* what was saved after the newest verified state, if any of it may be wrong */
 void hd_co_judge(struct hd_coordinator *co);
 
 /* coordinator_plan.c */

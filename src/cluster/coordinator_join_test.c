@@ -181,7 +181,7 @@ static void who_is_wanted_is_taught(void **state)
 	IS(FROM(3, LEAVE, .leave = { .gone = true }), "NOTE leave 3; >0 DONATE@1 3 no more");
 	IS(FROM(2, WARM, .warm = { 0 }), ">1 DONATE@1 2 no more; >2 LEARN@1 0 100000004; >0 DONATE@1 2");   /* its donor's stream ended */
 	/* the one that stood by, and not from one that goes */
-	IS(CO(DRAIN, .worker = 1), "STORE 11 e 1 next 6 of 0 1; >5 LEARN@1 0 100000005; >0 DONATE@1 5; STORE 12 e 2 next 6 of 0 1");
+	IS(CO(DRAIN, .worker = 1), "STORE 11 e 1 next 6 of 0 1 going 1; >5 LEARN@1 0 100000005; >0 DONATE@1 5; STORE 12 e 2 next 6 of 0 1 going 1");
 	co_end(c);
 }
 

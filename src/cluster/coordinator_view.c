@@ -345,9 +345,7 @@ static void start_over(struct hd_coordinator *co)
 		}
 	hd_co_store(co);
 	hd_co_note(co, "restore", HD_NOBODY, "no worker holds the state");
-	if (co->distrusts)
-		hd_co_distrust(co);
-	co->distrusts = false;
+	hd_co_distrust(co);
 	hd_co_act(co, HD_CO_DO_RESTORE);
 }
 

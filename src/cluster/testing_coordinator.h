@@ -114,8 +114,9 @@ static inline void co_put_record(struct co_at_work *c, const struct hd_co_record
 	co_put(c, "STORE %" PRIu64 " e %u next %u", r->serial, r->epoch, r->next_worker);
 	co_put_all(c, "of", r->member, r->nmembers);
 	co_put(c, "%s%s", r->started ? "" : " not started", r->halting ? " halting" : "");
+	co_put_all(c, "going", r->going, r->ngoing);
 	if (r->disputes)
-		co_put(c, " disputes %u", r->disputes);
+		co_put(c, " disputes %u to %" PRIu64, r->disputes, r->disputed);
 }
 
 static inline void co_put_action(struct co_at_work *c, const struct hd_co_action *a)
@@ -143,6 +144,15 @@ static inline void co_put_action(struct co_at_work *c, const struct hd_co_action
 	case HD_CO_DO_EXIT:    co_put(c, "EXIT %u %s", a->code, a->text); break;
 	case HD_CO_DO_NKINDS:  break;
 	}
+}
+
+/* The text of the first note of that name in what was done last; "": there is none. */
+static inline const char *co_note_text(const struct co_at_work *c, const char *name)
+{
+	for (size_t i = 0; i < c->done.n; i++)
+		if (c->done.at[i].kind == HD_CO_DO_NOTE && !strcmp(c->done.at[i].name, name))
+			return c->done.at[i].text;
+	return "";
 }
 
 static inline const char *co_step(struct co_at_work *c, struct hd_co_event event)
@@ -241,6 +251,13 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 	assert_true(c->co->has_view && c->co->view.epoch == 1 && c->co->view.nmembers == n && c->co->phase == HD_CO_IDLE);
 	for (uint32_t i = 0; i < n; i++)
 		FROM(i, PROGRESS, .epoch = 1);
+}
+
+/* The table is full: whoever is gone from it, and its link with it, loses its place to the next one. */
+static inline void co_crowd(struct co_at_work *c)
+{
+	while (c->co->worker[HD_MAX_WORKERS - 1].state == HD_W_FREE)
+		co_admit(c, c->co->record.next_worker);
 }
 
 /* One more has learned and is prepared for, up to that all are asked. */
