@@ -35,23 +35,23 @@ enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuc
 	*x = (struct hd_exchange){ .nvns = nvns, .nbuckets = nbuckets, .copies = copies };
 	if (nvns < 1 || nvns > HD_MAX_VNS || nbuckets < 1 || nbuckets > HD_MAX_BUCKETS)
 		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns, nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
-	x->sum     = hd_alloc(words_of(nbuckets) * sizeof *x->sum);
-	x->folding = hd_alloc(words_of(nbuckets) * sizeof *x->folding);
-	x->have    = hd_alloc(nbuckets * sizeof *x->have);
-	x->left    = hd_alloc(nbuckets * sizeof *x->left);
-	x->norm    = hd_alloc(words_of(nbuckets) * sizeof *x->norm);
-	x->parm    = hd_alloc(words_of(nbuckets) * sizeof *x->parm);
-	x->chain   = hd_alloc(nbuckets * sizeof *x->chain);
-	x->parm_have = hd_alloc(nbuckets * sizeof *x->parm_have);
-	if (!x->sum || !x->folding || !x->have || !x->left || !x->norm || !x->parm || !x->chain || !x->parm_have) {
+	const struct { uint64_t **at; uint32_t n; } rows[] = {
+		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) }, { &x->parm, words_of(nbuckets) },
+		{ &x->have, nbuckets }, { &x->chain, nbuckets }, { &x->parm_have, nbuckets },
+	};
+	x->left = hd_alloc(nbuckets * sizeof *x->left);
+	bool whole = x->left;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
+		if (*rows[i].at)
+			memset(*rows[i].at, 0, rows[i].n * sizeof **rows[i].at);
+		else
+			whole = false;
+	}
+	if (!whole) {
 		hd_exchange_finish(x);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the exchange of %u buckets", nbuckets);
 	}
-	clear(x->sum, nbuckets);
-	clear(x->norm, nbuckets);
-	clear(x->parm, nbuckets);
-	memset(x->chain, 0, nbuckets * sizeof *x->chain);
-	memset(x->parm_have, 0, nbuckets * sizeof *x->parm_have);
 	return HD_OK;
 }
 
@@ -97,8 +97,8 @@ static enum hd_err take_roots(struct hd_exchange *x, struct hd_diag *diag)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u buckets", x->nbuckets);
 		x->words_cap = x->words;
 	}
-	if (x->words)
-		memset(x->root, 0, (size_t)x->nbuckets * x->words * sizeof *x->root);
+	for (size_t i = 0; i < (size_t)x->nbuckets * x->words; i++)
+		x->root[i] = 0;
 	for (uint32_t b = 0; b < x->nbuckets; b++)
 		x->left[b] = x->nroots;
 	return HD_OK;
@@ -115,10 +115,11 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	x->nmembers = view->nmembers;
 	x->step = step;
 	x->passes = *passes;
-	x->nleaves = x->nnorms = 0;
 	x->fetchers = x->done = 0;
-	memset(x->leaf, 0, sizeof x->leaf);
 	clear(x->folding, x->nbuckets);
+	x->nleaves = 0;
+	memset(x->leaf, 0, sizeof x->leaf);
+	x->nnorms = 0;
 	clear(x->norm, x->nbuckets);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
@@ -135,9 +136,10 @@ static enum hd_err untiled(const struct hd_passes *passes, uint32_t nvns, uint64
 
 static void forget(struct hd_exchange *x)
 {
-	x->nsums = x->nparms = 0;
 	x->table = false;
+	x->nsums = 0;
 	clear(x->sum, x->nbuckets);
+	x->nparms = 0;
 	clear(x->parm, x->nbuckets);
 }
 
@@ -170,12 +172,16 @@ static bool nothing_missing(const struct hd_exchange_past *past)
 	return past->nhave && past->table;
 }
 
-static void spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n)
+void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n)
 {
+	uint32_t end = nbuckets;
+
 	memset(members, 0, nbuckets * sizeof *members);
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t b = run[i].first; b < (i + 1 < n ? run[i + 1].first : nbuckets) && b < nbuckets; b++)
-			members[b] = run[i].members;
+	for (uint32_t i = n; i > 0; i--) {
+		for (uint32_t b = run[i - 1].first; b < end; b++)
+			members[b] = run[i - 1].members;
+		end = run[i - 1].first < end ? run[i - 1].first : end;
+	}
 }
 
 enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
@@ -190,11 +196,11 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 		return err;
 	if (!same)
 		forget(x);
+	hd_have_spread(x->have, x->nbuckets, past->have, past->nhave);
 	x->table_have = past->table;
+	hd_have_spread(x->parm_have, x->nbuckets, past->parm, past->nparm);
 	x->done = past->done;
-	spread(x->have, x->nbuckets, past->have, past->nhave);
-	spread(x->parm_have, x->nbuckets, past->parm, past->nparm);
-	spread(x->chain, x->nbuckets, past->chain, past->nchain);
+	hd_have_spread(x->chain, x->nbuckets, past->chain, past->nchain);
 	return HD_OK;
 }
 
@@ -404,9 +410,9 @@ bool hd_exchange_table(struct hd_exchange *x)
 
 bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
 {
-	if (bucket >= x->nbuckets || x->left[bucket] || x->have[bucket] || get(x->sum, bucket) || get(x->folding, bucket) ||
-	    hd_exchange_source(x, bucket) != x->me)
+	if (bucket >= x->nbuckets || x->left[bucket] || x->have[bucket] || get(x->sum, bucket) || get(x->folding, bucket))
 		return false;
+	assert(hd_exchange_source(x, bucket) == x->me);           /* roots are counted at their owner alone */
 	set(x->folding, bucket);
 	return true;
 }

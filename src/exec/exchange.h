@@ -49,6 +49,8 @@ HD_MUST_USE enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct 
 
 /* Who holds the sums of buckets `first` .. up to the next run's first: bits of member indices; 0: nobody. */
 struct hd_have { uint32_t first; uint64_t members; };
+/* Bucket by bucket. Runs rise; what lies before the first is held by nobody, and buckets that there are not are left out. */
+void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n);
 
 struct hd_exchange {
 	uint32_t nvns, nbuckets, copies;  /* copies 0: replicated state */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/check.h"
 
 static void ids_name_what_they_are_and_nothing_else(void **state)
@@ -222,6 +223,240 @@ static void taken_up_again_a_step_s_chain_is_who_holds_the_slots(void **state)
 	rig_close(&rig);
 }
 
+/* ---- what is refused, one guard after the other ---- */
+
+static void an_exchange_of_nothing_or_too_much_is_not_made(void **state)
+{
+	static const struct { uint32_t nvns, nbuckets; enum hd_err err; } row[] = {
+		{ 0, 1, HD_E_INVAL }, { HD_MAX_VNS + 1, 1, HD_E_INVAL }, { 1, 0, HD_E_INVAL }, { 1, HD_MAX_BUCKETS + 1, HD_E_INVAL },
+		{ 1, 1, HD_OK }, { HD_MAX_VNS, HD_MAX_BUCKETS, HD_OK },
+	};
+	struct hd_exchange x;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		CHECK(hd_exchange_init(&x, row[i].nvns, row[i].nbuckets, 0, NULL) == row[i].err, "row %zu", i);
+		hd_exchange_finish(&x);
+	}
+}
+
+/* Whichever request fails; a step of the same size takes none. */
+static void an_exchange_takes_memory_only_where_it_may(void **state)
+{
+	struct hd_exchange x;
+	struct rig rig;
+	uint64_t n = 1;
+
+	(void)state;
+	rig_open(&rig);
+	for (;; n++) {
+		hd_alloc_arm(n);
+		enum hd_err err = hd_exchange_init(&x, 7, 5, 0, NULL);
+		hd_alloc_arm(0);
+		if (!err)
+			break;
+		assert_int_equal(err, HD_E_NOMEM);
+		assert_null(x.sum);
+	}
+	assert_int_equal(n, 9);
+	hd_alloc_arm(1);
+	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_E_NOMEM);
+	hd_alloc_arm(0);
+	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
+	hd_alloc_arm(1);
+	assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 12, &rig.passes, NULL, NULL), HD_OK);
+	hd_alloc_arm(0);
+	hd_exchange_finish(&x);
+	rig_close(&rig);
+}
+
+/* Passes must tile, unless every sum and the table are somewhere; whoever takes part is a member. */
+static void a_step_that_is_not_computed_once_is_not_begun(void **state)
+{
+	static const struct hd_have all = { 0, 1 }, some[] = { { 0, 1 }, { 2, 0 } };
+	static const struct { bool tiles; uint32_t worker; struct hd_exchange_past past; enum hd_err err; } row[] = {
+		{ true, 4, { 0 }, HD_OK },
+		{ true, 5, { 0 }, HD_E_BADPLAN },
+		{ false, 4, { 0 }, HD_E_BADPLAN },
+		{ false, 4, { .have = &all, .nhave = 1, .table = 1 }, HD_OK },
+		{ false, 5, { .have = &all, .nhave = 1, .table = 1 }, HD_E_BADPLAN },
+		{ false, 4, { .have = &all, .nhave = 1 }, HD_E_BADPLAN },
+		{ false, 4, { .table = 1 }, HD_E_BADPLAN },
+		{ false, 4, { .have = some, .nhave = 2, .table = 1 }, HD_E_BADPLAN },
+	};
+	struct hd_passes part = { 0 };
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(hd_passes_add(&part, 4, 0, &(struct hd_vrange){ 0, 3 }, 1), HD_OK);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_passes *passes = row[i].tiles ? &rig.passes : &part;
+		struct hd_exchange *x = &rig.x[0];
+		CHECK(hd_exchange_again(x, &rig.view, row[i].worker, 11, passes, &row[i].past, NULL) == row[i].err, "row %zu", i);
+		if (!row[i].past.nhave && !row[i].past.table)
+			CHECK(hd_exchange_begin(x, &rig.view, row[i].worker, 11, passes, NULL, NULL) == row[i].err, "row %zu, begun", i);
+	}
+	rig_close(&rig);
+}
+
+/* Of no bucket of this step, of nobody, twice: nothing new. */
+static void what_names_nothing_of_the_step_is_nothing_new(void **state)
+{
+	static const uint32_t beyond[] = { 5, UINT32_MAX };
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[0];
+
+	(void)state;
+	rig_open(&rig);
+	for (size_t i = 0; i < 2; i++) {
+		assert_false(hd_exchange_root(x, 4, 0, beyond[i]));
+		assert_false(hd_exchange_sum(x, beyond[i]));
+		assert_false(hd_exchange_norm(x, beyond[i]));
+		assert_false(hd_exchange_parm(x, beyond[i]));
+		assert_false(hd_exchange_fold(x, beyond[i]));
+	}
+	assert_true(!x->nsums && !x->nnorms && !x->nparms);
+	assert_false(hd_exchange_has_root(x, 4, 0, 0));
+	assert_true(hd_exchange_root(x, 4, 0, 0) && hd_exchange_has_root(x, 4, 0, 0));
+	assert_false(hd_exchange_has_root(x, 5, 0, 0) || hd_exchange_has_root(x, 4, 2, 0) || hd_exchange_has_root(x, 4, 1, 0));
+	assert_true(hd_exchange_leaves(x, 4, 0) && hd_exchange_table(x));
+	assert_false(hd_exchange_leaves(x, 6, 0));        /* the whole table is here */
+	rig_close(&rig);
+}
+
+/* With a holder the whole table comes: what is sent beside it makes none. */
+static void entries_of_all_passes_are_no_table_where_somebody_holds_it(void **state)
+{
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[0];
+
+	(void)state;
+	rig_open(&rig);
+	for (uint64_t table = 0; table < 5; table += 4) {
+		const struct hd_exchange_past past = { .table = table, .anew = true };
+		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &past, NULL), HD_OK);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_true(hd_exchange_leaves(x, rig.view.member[i], 0));
+		assert_int_equal(x->table, !table);
+	}
+	rig_close(&rig);
+}
+
+/* Rule 4: own sums and the table stay in the same step, unless what was had of it is void; of another step nothing does. */
+static void what_stays_when_a_step_is_taken_up_again(void **state)
+{
+	static const struct { uint64_t step; bool anew, stays; } row[] = {
+		{ 11, false, true }, { 11, true, false }, { 10, false, false }, { 12, true, false },
+	};
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_exchange *x = &rig.x[0];
+		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
+		assert_true(hd_exchange_sum(x, 1) && hd_exchange_parm(x, 2) && hd_exchange_table(x) && hd_exchange_norm(x, 1));
+		const struct hd_exchange_past past = { .anew = row[i].anew };
+		assert_int_equal(hd_exchange_again(x, &rig.view, 4, row[i].step, &rig.passes, &past, NULL), HD_OK);
+		CHECK(hd_exchange_summed(x, 1) == row[i].stays && hd_exchange_fresh(x, 2) == row[i].stays && x->table == row[i].stays, "row %zu", i);
+		CHECK(x->nsums == row[i].stays && x->nparms == row[i].stays && !x->nnorms && hd_exchange_norm(x, 1), "row %zu", i);
+	}
+	rig_close(&rig);
+}
+
+/* A sum that is here is not added again, though it was not told and all roots come anew; one that somebody has is added by nobody. */
+static void no_sum_is_made_twice(void **state)
+{
+	static const struct hd_have mine = { 0, 1 };
+	struct hd_passes none = { 0 };
+	struct rig rig;
+	struct hd_exchange *x = &rig.x[0];
+
+	(void)state;
+	rig_open(&rig);
+	for (int told = 0; told < 2; told++) {
+		assert_int_equal(hd_exchange_begin(x, &rig.view, 4, 11, &rig.passes, NULL, NULL), HD_OK);
+		if (told)
+			assert_true(hd_exchange_sum(x, 0));
+		assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
+		for (uint32_t i = 0; i < 3; i++)
+			for (uint32_t o = 0; o < 2; o++)
+				assert_true(hd_exchange_root(x, rig.view.member[i], o, 0));
+		assert_int_equal(hd_exchange_fold(x, 0), !told);
+	}
+	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .anew = true },
+		NULL), HD_OK);
+	assert_false(hd_exchange_fold(x, 0));
+	rig_close(&rig);
+}
+
+static void runs_of_holders_are_spread_over_their_buckets(void **state)
+{
+	static const struct hd_have run[] = { { 1, 3 }, { 3, 0 }, { 4, 5 }, { 6, 7 } };
+	static const uint64_t is[6] = { 0, 3, 3, 0, 5, 9 };
+	uint64_t members[6] = { 9, 9, 9, 9, 9, 9 };
+
+	(void)state;
+	hd_have_spread(members, 5, run, 4);
+	assert_memory_equal(members, is, sizeof is);
+	hd_have_spread(members, 5, run, 0);
+	assert_int_equal(members[1] | members[4], 0);
+}
+
+/* Without sharding whoever is the source sends to all; parameters come from holders, else from the last of the chain, if there is one. */
+static void who_sends_sums_and_parameters_to_whom(void **state)
+{
+	static const struct hd_have have[] = { { 0, 0 }, { 1, 6 }, { 2, 0 } }, parm[] = { { 0, 0 }, { 1, 4 }, { 2, 0 } };
+	static const struct hd_have chain[] = { { 0, 1 }, { 1, 3 }, { 2, 0 } };
+	struct rig rig;
+	struct hd_exchange x;
+
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(hd_exchange_again(&rig.x[0], &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .have = have, .nhave = 3 }, NULL), HD_OK);
+	assert_int_equal(hd_exchange_sum_from(&rig.x[0], 0), 0);
+	assert_int_equal(hd_exchange_sum_from(&rig.x[0], 1), 2);
+	assert_int_equal(hd_exchange_sum_to(&rig.x[0], 0), 6);
+	assert_int_equal(hd_exchange_sum_to(&rig.x[0], 1), 0);
+	assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
+	assert_int_equal(hd_exchange_again(&x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .have = have, .nhave = 3, .parm = parm, .nparm = 3,
+		.chain = chain, .nchain = 3 }, NULL), HD_OK);
+	assert_int_equal(hd_exchange_parm_source(&x, 0), 0);
+	assert_int_equal(hd_exchange_parm_source(&x, 1), 2);      /* a holder, which is not of the chain */
+	assert_int_equal(hd_exchange_parm_source(&x, 2), HD_NOBODY);
+	hd_exchange_finish(&x);
+	rig_close(&rig);
+}
+
+/* Whichever is the last to come: the sums of squares of all, the table, the sums of the own chains. */
+static void the_own_buckets_are_brought_on_with_all_that_it_takes(void **state)
+{
+	static const uint64_t all[5] = { 7, 7, 7, 7, 7 };
+	struct hd_exchange x;
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
+	for (int last = 0; last < 3; last++) {
+		assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, all, NULL), HD_OK);
+		for (uint32_t b = 0; b < 5; b++) {
+			if (b < 4 || last != 0)
+				assert_true(hd_exchange_norm(&x, b));
+			if (hd_exchange_chained(&x, b) && (b < 4 || last != 1))
+				assert_true(hd_exchange_sum(&x, b));
+		}
+		if (last != 2)
+			assert_true(hd_exchange_table(&x));
+		assert_false(hd_exchange_may_update(&x));
+		assert_true(last == 0 ? hd_exchange_norm(&x, 4) : last == 1 ? hd_exchange_sum(&x, 4) : hd_exchange_table(&x));
+		assert_true(hd_exchange_may_update(&x));
+	}
+	hd_exchange_finish(&x);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -232,6 +467,16 @@ int main(void)
 		cmocka_unit_test(with_a_holder_of_the_table_entries_are_not_awaited),
 		cmocka_unit_test(a_sum_goes_along_its_chain_and_the_last_sends_the_parameters),
 		cmocka_unit_test(taken_up_again_a_step_s_chain_is_who_holds_the_slots),
+		cmocka_unit_test(an_exchange_of_nothing_or_too_much_is_not_made),
+		cmocka_unit_test(an_exchange_takes_memory_only_where_it_may),
+		cmocka_unit_test(a_step_that_is_not_computed_once_is_not_begun),
+		cmocka_unit_test(what_names_nothing_of_the_step_is_nothing_new),
+		cmocka_unit_test(entries_of_all_passes_are_no_table_where_somebody_holds_it),
+		cmocka_unit_test(what_stays_when_a_step_is_taken_up_again),
+		cmocka_unit_test(no_sum_is_made_twice),
+		cmocka_unit_test(runs_of_holders_are_spread_over_their_buckets),
+		cmocka_unit_test(who_sends_sums_and_parameters_to_whom),
+		cmocka_unit_test(the_own_buckets_are_brought_on_with_all_that_it_takes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
