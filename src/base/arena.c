@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -36,35 +37,10 @@ void hd_arena_init(struct hd_arena *arena, size_t budget_bytes)
 	*arena = (struct hd_arena){ .budget_bytes = budget_bytes };
 }
 
-void hd_arena_finish(struct hd_arena *arena)
+static struct hd_arena_block *block_create(size_t cap)
 {
-	for (struct hd_arena_block *block = arena->first, *next; block; block = next) {
-		next = block->next;
-		SHOW(block->at, block->cap);
-		hd_free(block);
-	}
-	*arena = (struct hd_arena){ .budget_bytes = arena->budget_bytes };
-}
-
-void hd_arena_reset(struct hd_arena *arena)
-{
-	for (struct hd_arena_block *block = arena->first; block; block = block->next) {
-		block->used = 0;
-		HIDE(block->at, block->cap);
-	}
-	arena->now = arena->first;
-	arena->used_bytes = 0;
-}
-
-static bool fits(const struct hd_arena_block *block, size_t need) { return block->cap - block->used >= need; }
-
-static struct hd_arena_block *block_create(const struct hd_arena *arena, size_t need)
-{
-	size_t cap = arena->now ? arena->now->cap * 2 : FIRST_BYTES;
 	size_t bytes;
 
-	cap = cap > MOST_BYTES ? MOST_BYTES : cap;
-	cap = cap < need ? need : cap;
 	if (!hd_add_size(cap, sizeof(struct hd_arena_block), &bytes))
 		return NULL;
 	struct hd_arena_block *block = hd_alloc(bytes);
@@ -75,22 +51,73 @@ static struct hd_arena_block *block_create(const struct hd_arena *arena, size_t 
 	return block;
 }
 
-/* Makes arena->now a block with room. Kept blocks that are too small stay behind it in
- * the list, so that the same sequence of takes after a reset meets the same blocks. */
+/* Of the list that begins there all but `kept`. */
+static void destroy_all_but(struct hd_arena_block *first, const struct hd_arena_block *kept)
+{
+	for (struct hd_arena_block *block = first, *next; block; block = next) {
+		next = block->next;
+		if (block == kept)
+			continue;
+		SHOW(block->at, block->cap);
+		hd_free(block);
+	}
+}
+
+void hd_arena_finish(struct hd_arena *arena)
+{
+	destroy_all_but(arena->first, NULL);
+	*arena = (struct hd_arena){ .budget_bytes = arena->budget_bytes };
+}
+
+/* A list of blocks would keep, of needs that grow slowly, every block that was too small by a little: memory with the square of the need. */
+void hd_arena_reset(struct hd_arena *arena)
+{
+	struct hd_arena_block *largest = arena->first;
+	size_t used = arena->used_bytes;
+
+	for (struct hd_arena_block *block = arena->first; block; block = block->next)
+		largest = block->cap > largest->cap ? block : largest;
+	if (largest && largest->cap < used) {
+		destroy_all_but(arena->first, NULL);          /* first: the system need not have both at once */
+		arena->first = block_create(used + used / 4); /* room: or each need that is larger by a piece asks the heap again */
+	} else if (largest) {
+		destroy_all_but(arena->first, largest);
+		*largest = (struct hd_arena_block){ .cap = largest->cap };
+		HIDE(largest->at, largest->cap);
+		arena->first = largest;
+	}
+	arena->now = arena->first;
+	arena->used_bytes = 0;
+	assert(!arena->first || (!arena->first->next && arena->first->used == 0));
+}
+
+size_t hd_arena_kept_bytes(const struct hd_arena *arena)
+{
+	size_t kept = 0;
+
+	for (const struct hd_arena_block *block = arena->first; block; block = block->next)
+		kept += sizeof *block + block->cap;
+	return kept;
+}
+
+static bool fits(const struct hd_arena_block *block, size_t need) { return block->cap - block->used >= need; }
+
+static size_t next_cap(const struct hd_arena *arena, size_t need)
+{
+	size_t cap = !arena->now ? FIRST_BYTES : arena->now->cap < MOST_BYTES / 2 ? arena->now->cap * 2 : MOST_BYTES;
+
+	return cap < need ? need : cap;
+}
+
+/* Makes arena->now a block with room: behind it there is none. */
 static bool advance(struct hd_arena *arena, size_t need)
 {
-	struct hd_arena_block **link = arena->now ? &arena->now->next : &arena->first;
-	struct hd_arena_block **from = link, *block;
+	struct hd_arena_block *block = block_create(next_cap(arena, need));
 
-	while (*from && !fits(*from, need))
-		from = &(*from)->next;
-	block = *from;
-	if (block)
-		*from = block->next;
-	else if (!(block = block_create(arena, need)))
+	if (!block)
 		return false;
-	block->next = *link;
-	*link = block;
+	assert(!arena->now || !arena->now->next);
+	*(arena->now ? &arena->now->next : &arena->first) = block;
 	arena->now = block;
 	return true;
 }

@@ -6,7 +6,8 @@
  *
  * 1. Memory is zeroed and aligned to 64 bytes.
  * 2. A budget bounds the arena: a hostile file can exhaust its own arena only.
- * 3. hd_arena_reset() keeps the blocks: a step's arena never asks the system twice.
+ * 3. hd_arena_reset() keeps one block, large enough for all that was taken: a step's arena asks the system no more once
+ *    its need is known. What is kept is 5/4 of the most that was ever taken, or 1 MiB, at most.
  *
  * Ownership: the caller owns the struct; finish() frees all it gave out.
  * Threads: one thread at a time. */
@@ -28,6 +29,7 @@ struct hd_arena {
 void hd_arena_init(struct hd_arena *arena, size_t budget_bytes);
 void hd_arena_finish(struct hd_arena *arena);       /* takes zeroed and finished ones too */
 void hd_arena_reset(struct hd_arena *arena);
+size_t hd_arena_kept_bytes(const struct hd_arena *arena);       /* of the system, given out or not */
 
 /* n objects of `size` bytes (checked multiply); NULL when memory or the budget is exhausted. */
 void *hd_arena_take(struct hd_arena *arena, size_t n, size_t size);
