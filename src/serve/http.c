@@ -510,6 +510,8 @@ int64_t hd_http_tick(struct hd_http *http, int64_t now_ns)
 {
 	int64_t next = INT64_MAX;
 
+	if (!http->mhd)                           /* a port that nobody asked for has no next time */
+		return next;
 	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++) {
 		struct hd_http_connection *c = &http->connection[i];
 		if (c->open && c->until_ns <= now_ns) {
@@ -520,7 +522,7 @@ int64_t hd_http_tick(struct hd_http *http, int64_t now_ns)
 	}
 	wake_streams(http, http->changed ? INT64_MAX : now_ns);
 	http->changed = false;
-	if (http->mhd && http->run_ns <= now_ns)
+	if (http->run_ns <= now_ns)
 		run(http);
 	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++)
 		if (http->connection[i].open && http->connection[i].until_ns < next)

@@ -63,7 +63,7 @@ HD_MUST_USE enum hd_err hd_http_where(const char *where, char addr[HD_ADDR_CAP],
 HD_MUST_USE enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop, struct hd_net *net, struct hd_diag *diag);
 void hd_http_close(struct hd_http *http);                  /* takes zeroed and closed ones */
 void hd_http_event(struct hd_http *http, const struct hd_loop_event *event);
-/* After every turn of the loop; the time at which it wants to be called again at the latest. */
+/* After every turn of the loop; the time at which it wants to be called again at the latest. INT64_MAX: none, as of one that is not open. */
 int64_t hd_http_tick(struct hd_http *http, int64_t now_ns);
 void hd_http_changed(struct hd_http *http);                /* there are new events */
 

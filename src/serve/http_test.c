@@ -571,6 +571,50 @@ static void the_front_serves_both_with_a_token_that_no_start_before_knew(void **
 	hd_loop_finish(&loop);
 }
 
+/* A front that wants to be called at once at every turn takes a whole core for nothing. */
+static void a_front_that_nobody_asks_lets_the_loop_sleep(void **state)
+{
+	static struct hd_http_front front;
+	static const char *const wheres[] = { NULL, "127.0.0.1:0" };
+	const struct hd_front_ops *ops = &hd_http_front_ops;
+	const struct hd_door door = { NULL, answer };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof wheres / sizeof *wheres; i++) {
+		struct hd_diag diag = { "" };
+		int64_t next = 0;
+		front = (struct hd_http_front){ .dir = dir, .where = wheres[i] };
+		assert_int_equal(hd_loop_init(&loop, &real, NULL), HD_OK);
+		CHECK(ops->open(&front, &door, &loop, 100, &diag) == HD_OK, "%s", diag.text);
+		for (int turns = 0; turns < 3; turns++)
+			next = ops->tick(&front, hd_clock_now_ns(&real));
+		CHECK(next == INT64_MAX, "%s: the next turn at %lld ns", wheres[i] ? wheres[i] : "no port", (long long)next);
+		ops->close(&front);
+		next = ops->tick(&front, hd_clock_now_ns(&real));
+		CHECK(next == INT64_MAX, "closed: the next turn at %lld ns", (long long)next);
+		hd_loop_finish(&loop);
+	}
+}
+
+/* While one is connected the library waits for it, until a time; when it has gone there is nothing to wait for. */
+static void a_server_that_was_asked_lets_the_loop_sleep(void **state)
+{
+	struct hd_sock sock;
+	int64_t next = 0;
+	(void)state;
+
+	call(&sock);
+	for (int turns = 0; turns < 5; turns++)
+		turn(1000000);
+	next = hd_http_tick(&http, hd_clock_now_ns(&clock_));
+	CHECK(next > hd_clock_now_ns(&clock_), "connected: the next turn at %lld ns", (long long)next);
+	hd_sock_close(&sock);
+	for (int turns = 0; turns < 5; turns++)
+		turn(1000000);
+	next = hd_http_tick(&http, hd_clock_now_ns(&clock_));
+	CHECK(next == INT64_MAX, "left: the next turn at %lld ns", (long long)next);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -588,6 +632,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stream_brings_events_as_they_come, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(streams_are_few_and_end_with_the_server, open_unix, close_server),
 		cmocka_unit_test(the_front_serves_both_with_a_token_that_no_start_before_knew),
+		cmocka_unit_test(a_front_that_nobody_asks_lets_the_loop_sleep),
+		cmocka_unit_test_setup_teardown(a_server_that_was_asked_lets_the_loop_sleep, open_unix, close_server),
 	};
 
 	hd_clock_real(&real);
