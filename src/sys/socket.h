@@ -37,6 +37,7 @@ struct hd_sock {
 	int id;                           /* what a loop watches: a descriptor, or the sim's number */
 	bool listens;
 	char addr[HD_ADDR_CAP];           /* of a listener: its own, with the port chosen; else the peer's */
+	uint64_t from;                    /* of one that was accepted: equal for those who come from one place; 0: by a Unix socket */
 };
 
 /* Advice, which a socket that does not know it ignores. */

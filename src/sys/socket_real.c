@@ -205,18 +205,38 @@ static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct 
 	return HD_OK;
 }
 
+/* An address of IPv4; of IPv6 the network, since one machine may have as many addresses of it as it likes. */
+static uint64_t place_of(const struct address *peer)
+{
+	const uint8_t *six = peer->in6.sin6_addr.s6_addr;
+	uint64_t place = 0;
+
+	if (peer->any.sa_family == AF_INET)
+		return (UINT64_C(1) << 32) + ntohl(peer->in.sin_addr.s_addr);
+	if (peer->any.sa_family != AF_INET6)
+		return 0;
+	if (IN6_IS_ADDR_V4MAPPED(&peer->in6.sin6_addr))
+		return (UINT64_C(1) << 32) + ((uint64_t)six[12] << 24 | (uint64_t)six[13] << 16 | (uint64_t)six[14] << 8 | six[15]);
+	for (int i = 0; i < 8; i++)
+		place = place << 8 | six[i];
+	return place ? place : 1;         /* ::1 */
+}
+
 static enum hd_err real_accept(struct hd_net *net, struct hd_sock *listener, struct hd_sock *sock, struct hd_diag *diag)
 {
+	struct address peer;
 	int fd;
 
 	(void)net;
 	do {
-		fd = accept4(listener->id, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		peer = (struct address){ .len = sizeof peer.un };
+		fd = accept4(listener->id, &peer.any, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0)
 		return lost(diag, errno, "accept on", listener->addr);
 	no_delay(fd);
 	sock->id = fd;
+	sock->from = place_of(&peer);
 	memcpy(sock->addr, listener->addr, sizeof sock->addr);        /* on one machine the way in says more than the peer's port */
 	return HD_OK;
 }

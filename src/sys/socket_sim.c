@@ -143,6 +143,7 @@ static enum hd_err sim_accept(struct hd_net *net, struct hd_sock *listener, stru
 		end->taken = true;
 		end->state = end->state == WAITING ? OPEN : end->state;
 		sock->id = i;
+		sock->from = end->peer == NOBODY ? 0 : 1 + (uint64_t)sim->ends[end->peer].host->host;
 		memcpy(sock->addr, listener->addr, HD_ADDR_CAP);
 		return HD_OK;
 	}

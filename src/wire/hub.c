@@ -113,6 +113,27 @@ static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transpo
 	return n;
 }
 
+/* Whoever keeps silent keeps out nobody who comes from elsewhere, and who comes from there only while it says nothing either: of those of
+ * one address, by a way that other machines can come by, the oldest goes. */
+static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint64_t from)
+{
+	struct hd_peer *oldest = NULL;
+	uint32_t n = 0;
+
+	if (!(way->powers & HD_WIRE_WORLD))
+		return;
+	for (uint32_t i = 0; i < h->used; i++) {
+		struct hd_peer *peer = &h->places[i];
+		if (!is_incoming_greeting(peer) || !(peer->conn.ops->powers & HD_WIRE_WORLD) || peer->conn.sock.from != from)
+			continue;
+		n++;
+		if (!oldest || peer->began_ns < oldest->began_ns)
+			oldest = peer;
+	}
+	if (n >= HD_HUB_GREETING_FROM)
+		hd_peer_close(oldest, HD_CLOSE_CROWDED, "", false);
+}
+
 static bool has_stream(const struct hd_peer *peer) { return peer->state != HD_PEER_DOWN && peer->stream; }
 
 /* Two that call each other at once have one connection: the one that the lower id opened. Who calls again after the other end was
@@ -414,6 +435,7 @@ static void accept_some(struct hd_hub_impl *h, struct listener *listener)
 		/* Out of descriptors is the machine's trouble, not this connection's: it waits in the queue, and the next event tries again. */
 		if (hd_sock_accept(&listener->sock, &sock, NULL))
 			return;
+		make_way(h, listener->transport, sock.from);
 		struct hd_peer *place = free_place(h);
 		if (!place || sock.id >= HD_LOOP_WATCHED || greeting_by(h, listener->transport) >= HD_HUB_GREETING) {
 			h->peers.closed[HD_CLOSE_CROWDED]++;

@@ -1,4 +1,9 @@
 /* Who knocks and does not belong: what only one row of the transports has, and greetings that are late, wrong or too many. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
 #include "base/le.h"
 #include "sys/bell.h"
 #include "sys/crypto_tls.h"
@@ -270,11 +275,69 @@ static void strangers_at_an_open_port_keep_nobody_of_this_machine_out(void **sta
 	do
 		hd_hub_stats(&w->hubs[0], &stats);
 	while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] < HD_HUB_GREETING + 3 && turn(w, INT64_MAX));
-	assert_int_equal(stats.greeting, HD_HUB_GREETING);
-	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 3);
+	assert_int_equal(stats.greeting, HD_HUB_GREETING_FROM);
+	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], HD_HUB_GREETING + 3 - HD_HUB_GREETING_FROM);
 	meet(w, 1, 0);
 	for (int i = 0; i < HD_HUB_GREETING + 3; i++)
 		hd_sock_close(&socks[i]);
+	leave(w);
+}
+
+/* One that says nothing, from 127.0.0.`host`. */
+static int mute(const char *port, uint8_t host)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000u + host) };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)strtoul(strrchr(port, ':') + 1, NULL, 10)) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+	CHECK(!connect(fd, (struct sockaddr *)&to, sizeof to), "%s", strerror(errno));
+	return fd;
+}
+
+static void settle(struct world *w, uint32_t come)
+{
+	struct hd_hub_stats stats;
+
+	do
+		hd_hub_stats(&w->hubs[0], &stats);
+	while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] < come && turn(w, INT64_MAX));
+	assert_int_equal(stats.greeting + stats.closed[HD_CLOSE_CROWDED], come);
+}
+
+/* From one address, then from as many as there are places for; the last who greets comes from the address of the first. */
+static void silent_ones_keep_out_nobody_who_greets(void **state)
+{
+	enum { FIRST = HD_HUB_GREETING + 3, OTHERS = HD_HUB_GREETING / HD_HUB_GREETING_FROM - 2 };
+	struct world *w = enter("tcp", 3);
+	struct hd_hub_stats stats;
+	int fd[FIRST + OTHERS * HD_HUB_GREETING_FROM];
+	uint32_t n = 0;
+
+	(void)state;
+	while (n < FIRST) {                       /* one by one: what the kernel keeps has an end */
+		fd[n++] = mute(w->addr[0], 2);
+		settle(w, n);
+	}
+	hd_hub_stats(&w->hubs[0], &stats);
+	assert_int_equal(stats.greeting, HD_HUB_GREETING_FROM);
+	meet(w, 1, 0);
+	for (uint8_t host = 3; host < 3 + OTHERS; host++)
+		for (uint32_t i = 0; i < HD_HUB_GREETING_FROM; i++) {
+			fd[n++] = mute(w->addr[0], host);
+			settle(w, n);
+		}
+	hd_hub_stats(&w->hubs[0], &stats);
+	assert_int_equal(stats.greeting, (1 + OTHERS) * HD_HUB_GREETING_FROM);
+	for (uint32_t i = 0; i < n; i++)
+		close(fd[i]);
+	for (n = 0; n < HD_HUB_GREETING_FROM; n++)
+		fd[n] = mute(w->addr[0], 1);
+	meet(w, 2, 0);                            /* from 127.0.0.1, as they */
+	for (uint32_t i = 0; i < n; i++)
+		close(fd[i]);
 	leave(w);
 }
 
@@ -336,6 +399,7 @@ int main(void)
 		cmocka_unit_test(late_greetings_are_closed_after_five_t),
 		cmocka_unit_test(no_more_than_sixty_four_strangers_are_kept),
 		cmocka_unit_test(strangers_at_an_open_port_keep_nobody_of_this_machine_out),
+		cmocka_unit_test(silent_ones_keep_out_nobody_who_greets),
 		cmocka_unit_test(a_peer_does_not_buy_patience_with_a_long_t),
 		cmocka_unit_test(who_stops_inside_a_frame_is_closed_after_t),
 	};
