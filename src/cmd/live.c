@@ -3,19 +3,77 @@
 #include <math.h>
 #include <string.h>
 
-#define HD_LIVE_WAIT_NS INT64_C(5000000000)
+#include "sys/signal.h"
+#include "serve/standing.h"
+
+#define HD_LIVE_WAIT_NS INT64_C(5000000000)     /* for an answer */
+#define HD_LIVE_NEXT_NS INT64_C(60000000000)    /* for the next coordinator, while somebody is there who can be or start it */
+#define HD_LIVE_TELL_NS INT64_C(5000000000)
+#define HD_LIVE_FIRST_NS INT64_C(50000000)      /* each pause is twice as long as the one before */
+#define HD_LIVE_PAUSE_NS INT64_C(1000000000)
+
+/* Nobody took the question, or whoever did died with it: one that may be carried out twice is asked again. */
+static bool again(enum hd_err err, const char *ask, int64_t took_ns)
+{
+	return err == HD_E_NOTFOUND || (err == HD_E_PEERLOST && took_ns < HD_LIVE_WAIT_NS && !strstr(ask, "\"by\":"));
+}
+
+static enum hd_err nobody(struct hd_cmd *cmd, const char *run, const struct hd_standing *s)
+{
+	cmd->diag.text[0] = '\0';
+	if (s->hold == HD_HOLD_ALONE)
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s: it was started without --workers and goes on in one process", run);
+	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s, and no worker of it is left on this machine: it has ended; `heddle resume %s` goes "
+		"on with it", run, run);
+}
+
+static void tell_wait(const char *run, const struct hd_standing *s, int64_t waited_ns)
+{
+	fprintf(stderr, ">> %s has no coordinator at the moment; waiting for the next one since %.0f s", run, (double)waited_ns * 1e-9);
+	if (s->workers)
+		fprintf(stderr, ", %u of its workers are there\n", s->workers);
+	else
+		fprintf(stderr, ", %s\n", s->hold == HD_HOLD_CONDUCTS ? "the last one is going" : "one is beginning");
+}
 
 enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer)
 {
+	int64_t began_ns = hd_clock_now_ns(&cmd->clock), told_ns = began_ns, pause_ns = HD_LIVE_FIRST_NS;
 	char addr[HD_ADDR_CAP];
 	struct hd_stat stat;
+	struct hd_standing standing;
 	enum hd_err err = hd_fs_stat(&cmd->fs, run, &stat, &cmd->diag);
 
 	if (!err && stat.kind != HD_FILE_FOLDER)
 		err = hd_fail(&cmd->diag, HD_E_INPUT, "%s is no run directory", run);
 	if (!err)
 		err = hd_control_path(run, "run.sock", addr, &cmd->diag);
-	return err ? err : hd_control_ask(addr, ask, HD_LIVE_WAIT_NS, &cmd->arena, answer, &cmd->diag);
+	while (!err) {
+		int64_t asked_ns = hd_clock_now_ns(&cmd->clock);
+		err = hd_control_ask(addr, ask, HD_LIVE_WAIT_NS, &cmd->arena, answer, &cmd->diag);
+		int64_t now_ns = hd_clock_now_ns(&cmd->clock);
+		if (!again(err, ask, now_ns - asked_ns))
+			return err;
+		if (hd_standing_look(&cmd->fs, run, &standing, NULL))
+			return err;
+		if (hd_signal_wish())
+			return hd_fail(&cmd->diag, hd_wish_err(hd_signal_wish()), "nobody has answered yet");
+		if ((!standing.workers && standing.hold == HD_HOLD_NONE) || standing.hold == HD_HOLD_ALONE)
+			return nobody(cmd, run, &standing);
+		cmd->diag.text[0] = '\0';
+		if (now_ns - began_ns >= HD_LIVE_NEXT_NS)
+			return hd_fail(&cmd->diag, HD_E_PEERLOST, "no coordinator of %s has answered for %d s, although %u of its workers are there%s: "
+				"look into %s/log, and ask again", run, (int)(HD_LIVE_NEXT_NS / HD_NS_PER_S), standing.workers,
+				standing.hold == HD_HOLD_NONE ? "" : " and one is beginning or going", run);
+		if (now_ns - told_ns >= HD_LIVE_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
+			tell_wait(run, &standing, now_ns - began_ns);
+			told_ns = now_ns;
+		}
+		hd_clock_wait_until(&cmd->clock, now_ns + pause_ns);
+		pause_ns = 2 * pause_ns < HD_LIVE_PAUSE_NS ? 2 * pause_ns : HD_LIVE_PAUSE_NS;
+		err = HD_OK;
+	}
+	return err;
 }
 
 bool hd_live_missed(struct hd_live_misses *misses, enum hd_err err)

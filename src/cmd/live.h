@@ -1,13 +1,16 @@
 /* live.h -- what the verbs that speak to a run share: finding its coordinator and asking it.
  *
- * RUN is a run directory. Its coordinator answers on the socket in it (serve/control.h). */
+ * RUN is a run directory. Its coordinator answers on the socket in it (serve/control.h). While there is none, but workers that will start
+ * one, or somebody who begins to be it, the next one is waited for, and after 5 s that is told. */
 #ifndef HD_CMD_LIVE_H
 #define HD_CMD_LIVE_H
 
 #include "serve/control.h"
 #include "cmd/verbs.h"
 
-/* `ask`: a JSON object with the member "do". The answer lies in the arena of the call. */
+/* `ask`: a JSON object with the member "do". The answer lies in the arena of the call.
+ * HD_E_NOTFOUND: nobody coordinates this run, and nobody will. HD_E_PEERLOST: no coordinator came; or it ended while a question was with it
+ * that must not be asked twice ("by"). */
 HD_MUST_USE enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer);
 
 /* Where a run stands, as its coordinator tells it; texts lie in the answer. */

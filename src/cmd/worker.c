@@ -8,6 +8,7 @@
 #include "serve/conduct.h"
 #include "serve/daemon.h"
 #include "serve/seat.h"
+#include "serve/standing.h"
 #include "cmd/network.h"
 #include "cmd/team.h"
 
@@ -136,13 +137,13 @@ static enum hd_err make_run(struct post *p, const struct hd_job *job, struct hd_
 static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rundir *dir, const struct hd_run_options *options, bool *fenced)
 {
 	struct hd_cmd *cmd = p->cmd;
-	char coordinator[HD_ELASTIC_ADDR], own[HD_ELASTIC_ADDR], name[32];
+	char coordinator[HD_ELASTIC_ADDR], own[HD_ELASTIC_ADDR], name[HD_POST_NAME];
 	struct hd_proc_self self;
 	struct hd_run *run = NULL;
 	enum hd_err err = HD_OK;
 
 	hd_proc_self(&self);
-	snprintf(name, sizeof name, "w%u.sock", self.pid);
+	hd_post_name(self.pid, name);
 	if (!p->where)
 		err = hd_conduct_address("unix", p->dir, HD_TEAM_SOCKET, coordinator, &cmd->diag);
 	if (!err && !p->where)

@@ -609,8 +609,10 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	bool reached = run->target_reached;
 
 	hd_run_begin(run);
-	if (run->dir)
+	if (run->dir) {
+		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
 		hd_rundir_event(run->dir, "job_start", run->began_step, "");
+	}
 	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);
 		if (!err)

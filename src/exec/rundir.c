@@ -6,8 +6,11 @@
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "sys/failpoint.h"
+#include "sys/process.h"
 
-enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000 };
+enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 80 };
+#define HD_LOCK_WAIT_NS INT64_C(500000000)    /* who looks holds a lock for an instant */
+#define HD_LOCK_LOOK_NS INT64_C(5000000)
 
 void hd_rundir_path(const struct hd_rundir *dir, const char *name, char *path, size_t cap)
 {
@@ -28,8 +31,62 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 
 	hd_rundir_path(dir, "lock", path, sizeof path);
 	enum hd_err err = hd_file_open(dir->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &dir->lock, diag);
-	if (!err && hd_file_lock(&dir->lock, NULL))
-		err = hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
+	if (err)
+		return err;
+	int64_t until_ns = hd_clock_now_ns(dir->clock) + HD_LOCK_WAIT_NS;
+	while ((err = hd_file_lock(&dir->lock, NULL)) == HD_E_AGAIN && hd_clock_now_ns(dir->clock) < until_ns)
+		hd_clock_wait_until(dir->clock, hd_clock_now_ns(dir->clock) + HD_LOCK_LOOK_NS);
+	if (err)
+		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
+	hd_rundir_hold_as(dir, HD_HOLD_BEGINS);
+	return HD_OK;
+}
+
+static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins", [HD_HOLD_ALONE] = "alone",
+	[HD_HOLD_CONDUCTS] = "conducts" };
+
+/* "alone 1234 567890": the word, the process, and when that began. It helps who looks on; a run does without. */
+void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
+{
+	char text[HD_HOLD_TEXT];
+	struct hd_proc_self self;
+
+	if (!dir->lock.fs)
+		return;
+	hd_proc_self(&self);
+	int n = snprintf(text, sizeof text, "%s %u %llu\n", hold_word[hold], self.pid, (unsigned long long)hd_pid_began((int)self.pid));
+	if (!hd_file_truncate(&dir->lock, 0, NULL))
+		(void)!hd_file_pwrite(&dir->lock, text, (size_t)n, 0, NULL);
+}
+
+enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, enum hd_hold *hold, int *pid, struct hd_diag *diag)
+{
+	char name[HD_PATH_CAP], text[HD_HOLD_TEXT] = "", word[16];
+	unsigned long long began;
+	struct hd_file file;
+	size_t got = 0;
+	unsigned of;
+
+	snprintf(name, sizeof name, "%s/lock", path);
+	enum hd_err err = hd_file_open(fs, name, HD_OPEN_READ, &file, NULL);
+	if (err && err != HD_E_NOTFOUND)
+		return hd_fail(diag, err, "%s cannot be opened", name);
+	*hold = HD_HOLD_NONE;
+	*pid = 0;
+	if (err)
+		return HD_OK;
+	err = hd_file_lock(&file, NULL);
+	if (err == HD_E_AGAIN) {
+		*hold = HD_HOLD_BEGINS;
+		err = hd_file_pread(&file, text, sizeof text - 1, 0, &got, diag);
+		if (!err && sscanf(text, "%15s %u %llu", word, &of, &began) == 3 && began && hd_pid_began((int)of) == began) {
+			*pid = (int)of;
+			for (size_t i = HD_HOLD_BEGINS; i < sizeof hold_word / sizeof *hold_word; i++)
+				*hold = !strcmp(word, hold_word[i]) ? (enum hd_hold)i : *hold;
+		}
+	} else if (err)
+		err = hd_fail(diag, err, "%s cannot be locked", name);
+	(void)!hd_file_close(&file, NULL);
 	return err;
 }
 

@@ -4,7 +4,7 @@
  * metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also
  * samples/ (samples.h).
  *
- * 1. One process holds a run: flock on `lock`. A second is refused with what to do.
+ * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which process, and as what.
  * 2. Lines are appended whole; after a restart the last record of a step counts.
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
@@ -42,6 +42,18 @@ HD_MUST_USE enum hd_err hd_rundir_open(struct hd_rundir *dir, struct hd_fs *fs, 
  * written through it go nowhere. HD_E_NOTFOUND: no run there. */
 HD_MUST_USE enum hd_err hd_rundir_visit(struct hd_rundir *dir, struct hd_fs *fs, struct hd_clock *clock, const char *path, struct hd_diag *diag);
 void hd_rundir_close(struct hd_rundir *dir);
+
+/* As what a run is held: whoever looks on knows how to speak to its holder. */
+enum hd_hold {
+	HD_HOLD_NONE,                     /* by nobody */
+	HD_HOLD_BEGINS,                   /* it has not said yet, or is going */
+	HD_HOLD_ALONE,                    /* it trains in its own process */
+	HD_HOLD_CONDUCTS,                 /* it coordinates workers */
+};
+void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold);  /* `dir` is held, by this process */
+/* Of the run in the folder `path`, held or not; looking holds it for an instant. *pid: of the holder, 0: not known on this machine. */
+HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, enum hd_hold *hold, int *pid, struct hd_diag *diag);
+
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);
 

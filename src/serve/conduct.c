@@ -103,6 +103,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 	if (!err)
 		err = conduct_open_links(c, diag);
 	if (!err) {
+		hd_rundir_hold_as(spec->dir, HD_HOLD_CONDUCTS);
 		hd_rundir_event(spec->dir, "job_start", spec->step, "");
 		conduct(c);
 		conduct_tell_unrecorded(c);
