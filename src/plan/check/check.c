@@ -141,15 +141,16 @@ static bool check_shape(const struct hd_plan *p, const struct hd_plan_job *job, 
 	return true;
 }
 
+/* Of one that verifies: fields that it does not use are 0. The number of a BAR is no stage. */
 static bool in_range(const struct walk *w, const struct hd_ins *ins)
 {
 	bool fine = true;
 
-	if (hd_ins_uses(ins->op, 's') && ins->op != HD_INS_BAR && ins->stage >= w->plan->nstages) {
+	if (ins->op != HD_INS_BAR && ins->stage >= w->plan->nstages) {
 		say_here(w, K4, "stage %u does not exist (there are %u)", ins->stage, w->plan->nstages);
 		fine = false;
 	}
-	if (hd_ins_uses(ins->op, 'v') && ins->vn >= w->plan->nvns) {
+	if (ins->vn >= w->plan->nvns) {
 		say_here(w, K4, "virtual node %d does not exist in this step (m = %u)", (int32_t)ins->vn, w->plan->nvns);
 		fine = false;
 	}
@@ -191,7 +192,7 @@ static void check_open(struct walk *w, uint32_t vn)
 		w->last = vn;
 		return;
 	}
-	if (w->open != NO_VN && vn >= w->open && vn < w->open_end)
+	if (vn >= w->open && vn < w->open_end)            /* never of NO_VN */
 		return;
 	if (w->open != NO_VN && vn == w->open_end && w->nback == 0 && vn - w->open < most) {
 		w->last = vn;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "plan/testing.h"
 #include "tests/check.h"
 
@@ -177,6 +178,172 @@ static void a_map_outside_the_plan_and_a_plan_of_another_job_are_refused(void **
 	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
 }
 
+static const struct hd_plan_job wave2 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 2 }, wave3 = { .nvns = 4, .nchunks = 4, .nstages = 1, .wave = 3 };
+static const struct hd_plan_job job3 = { .nvns = 4, .nchunks = 4, .nstages = 3 };
+
+#define DEEP(v) "LD0." v " LD2." v " F0." v " F1." v " F2." v " B2." v " B1." v " B0." v " "
+#define DEEP_END "RED0 RED1 RED2 NORM STEP0 STEP1 STEP2\n"
+#define ALL_DEEP DEEP("0") DEEP("1") DEEP("2") DEEP("3")
+
+/* A fault is said where it is and nothing else with it: all findings of each, in their order. */
+static const struct { const struct hd_plan_job *job; uint32_t nranks; const char *lists, *want; } exact[] = {
+	/* stages */
+	{ &job3, 1, "0: " ALL_DEEP DEEP_END, "" },
+	{ &job3, 1, "0: " DEEP("0") "LD1.1 " DEEP("1") DEEP("2") DEEP("3") DEEP_END, "plan: rank 0, #8 LD1.1: stage 1 takes nothing from the reader\n" },
+	{ &job3, 1, "0: LD0.0 F0.0 F1.0 F2.0 B2.0 B1.0 B0.0 " DEEP("1") DEEP("2") DEEP("3") DEEP_END,
+	  "plan: rank 0, #3 F2.0: it needs LD2.0 before it\n" },
+	{ &job3, 1, "0: LD2.0 F0.0 F1.0 F2.0 B2.0 B1.0 B0.0 " DEEP("1") DEEP("2") DEEP("3") DEEP_END,
+	  "plan: rank 0, #1 F0.0: it needs LD0.0 before it\n" },
+	{ &job3, 2, "0: " DEEP("0") DEEP("1") DEEP_END "1: " DEEP("2") DEEP("3") "RED1 RED0 RED2 NORM STEP0 STEP1 STEP2\n",
+	  "plan: rank 1: replicas meet in different order: rank 0 is at RED0, rank 1 at RED1\n" },
+	/* waves */
+	{ &wave2, 1, "0: LD0.0 LD0.1 F0.0 F0.1 B0.0 B0.1 LD0.2 LD0.3 F0.2 F0.3 B0.2 B0.3 " END, "" },
+	{ &wave3, 1, "0: LD0.0 LD0.1 F0.0 F0.1 LD0.2 F0.2 B0.2 B0.1 B0.0 LD0.3 F0.3 B0.3 " END, "" },
+	{ &wave2, 1, "0: LD0.0 LD0.1 LD0.2 F0.0 F0.1 F0.2 B0.0 B0.1 B0.2 LD0.3 F0.3 B0.3 " END,
+	  "plan: rank 0, #2 LD0.2: virtual node 2 is begun before 0 is finished; a rank keeps the activations of 2\n"
+	  "plan: rank 0, #3 F0.0: virtual node 0 is begun before 2 is finished; a rank keeps the activations of 2\n"
+	  "plan: rank 0, #5 F0.2: virtual node 2 is begun before 0 is finished; a rank keeps the activations of 2\n"
+	  "plan: rank 0, #6 B0.0: virtual node 0 is begun before 2 is finished; a rank keeps the activations of 2\n" },
+	{ &wave3, 1, "0: LD0.0 LD0.2 F0.0 F0.2 B0.0 B0.2 LD0.1 F0.1 B0.1 LD0.3 F0.3 B0.3 " END, "?plan: rank 0, #1 LD0.2: virtual node 2 is begun before 0" },
+	{ &wave3, 1, "0: LD0.0 LD0.1 F0.0 F0.1 B0.0 LD0.2 F0.2 B0.2 B0.1 LD0.3 F0.3 B0.3 " END, "?plan: rank 0, #5 LD0.2: virtual node 2 is begun before 0" },
+	{ &wave2, 1, "0: LD0.1 F0.1 LD0.0 F0.0 B0.0 B0.1 " TWO END, "?plan: rank 0, #2 LD0.0: virtual node 0 is begun before 1 is finished" },
+	/* halves of a backward: no runtime, but that is all */
+	{ &job1, 1, "0: LD0.0 F0.0 I0.0 W0.0 LD0.1 F0.1 B0.1 " TWO END,
+	  "plan: rank 0, #2 I0.0: I has no runtime in this build\nplan: rank 0, #3 W0.0: W has no runtime in this build\n" },
+	{ &job1, 1, "0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 BAR7 " TWO END, "plan: rank 0, #6 BAR7: BAR has no runtime in this build\n" },
+	/* after what was reduced and normed */
+	{ &job1, 1, "0: LD0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 LD0.2 F0.2 B0.2 RED0 NORM LD0.3 F0.3 B0.3 STEP0\n",
+	  "plan: rank 0, #9 RED0: the reduction of stage 0 happens before the gradient of virtual node 3\n"
+	  "plan: rank 0, #11 LD0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n"
+	  "plan: rank 0, #12 F0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n"
+	  "plan: rank 0, #13 B0.3: the reduction of stage 0 happens before the gradient of virtual node 3\n" },
+	{ &job1, 2, "0: LD0.0 F0.0 B0.0 " END "1: LD0.2 F0.2 B0.2 " END,
+	  "plan: rank 0, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 1\n"
+	  "plan: rank 0, #5 STEP0: update 1 of stage 0 happens before the gradient of virtual node 1\n"
+	  "plan: rank 1, #3 RED0: the reduction of stage 0 happens before the gradient of virtual node 3\n"
+	  "plan: rank 1, #5 STEP0: update 1 of stage 0 happens before the gradient of virtual node 3\n"
+	  "plan: stage 0 never runs forward for virtual node 1\nplan: 0.1 has no backward\n"
+	  "plan: stage 0 never runs forward for virtual node 3\nplan: 0.3 has no backward\n" },
+	/* the wrong kind of step: F and B, FL and BL are all named */
+	{ &step, 1, "0: LD0.0 LD0.1 LD0.2 LD0.3 F0.0 B0.0 FL0 " END, "?plan: rank 0, #5 B0.0: norms over the global batch need all virtual nodes in lockstep" },
+	{ &job1, 2, "0: " ONE "BL0 " END "1: " TWO "BL0 " END, "?plan: rank 0, #6 BL0: only norms over the global batch need lockstep" },
+	{ &step, 2, "0: LD0.0 B0.0 " END "1: LD0.2 LD0.3 FL0 BL0 " END, "?plan: rank 0 runs B0.0 by itself, others all virtual nodes in lockstep" },
+	{ &job1, 2, "0: " ONE END "1: " TWO "\n", "?plan: rank 1: replicas meet in different order: rank 0 is at RED0, rank 1 at its end" },
+};
+
+static void a_fault_is_said_where_it_is_and_alone(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
+		struct hd_plan p = plan_of(exact[i].lists, exact[i].nranks, exact[i].job->nstages);
+		struct hd_report report;
+		struct hd_text text;
+		bool any = exact[i].want[0] == '?';       /* one among others */
+		enum hd_err err = hd_plan_check(&p, exact[i].job, &report, NULL);
+		hd_text_init(&text, &arena);
+		hd_text_add(&text, "");
+		for (uint32_t f = 0; f < report.len; f++)
+			hd_text_addf(&text, "%s\n", report.at[f].text);
+		CHECK(err == (*exact[i].want ? HD_E_BADPLAN : HD_OK), "case %zu: %s", i, text.at);
+		if (any)
+			CHECK(strstr(text.at, exact[i].want + 1), "case %zu: wanted %s\n%s", i, exact[i].want + 1, text.at);
+		else
+			CHECK(!strcmp(text.len ? text.at : "", exact[i].want), "case %zu: wanted\n%s\ngot\n%s", i, exact[i].want, text.at);
+		hd_arena_reset(&arena);
+	}
+}
+
+static void a_fragment_is_of_the_instruction_and_five_around_it(void **state)
+{
+	static const struct { uint32_t at; const char *want; } cases[] = {
+		{ 0, "rank 0 from #0: [LD0.0] F0.0 B0.0 LD0.1 F0.1 B0.1" },
+		{ 6, "rank 0 from #1: F0.0 B0.0 LD0.1 F0.1 B0.1 [LD0.2] F0.2 B0.2 LD0.3 F0.3 B0.3" },
+		{ 13, "rank 0 from #8: B0.2 LD0.3 F0.3 B0.3 RED0 [NORM] STEP0" },
+	};
+	struct hd_plan p = plan_of("0: " ONE TWO END, 1, 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char out[256];
+		hd_fragment_draw(out, sizeof out, &p.list[0], 0, cases[i].at);
+		assert_string_equal(out, cases[i].want);
+	}
+	hd_arena_reset(&arena);
+}
+
+/* Of a report that is full the last finding keeps its own fragment. */
+static void a_full_report_keeps_its_fragments(void **state)
+{
+	struct hd_plan p = plan_of("0: LD0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 F0.0 "
+		"F0.0 F0.0 B0.0 LD0.1 F0.1 B0.1 " TWO END, 1, 1);
+	struct hd_report report;
+
+	(void)state;
+	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
+	assert_int_equal(report.len, HD_MAX_FINDINGS);
+	assert_true(report.total > HD_MAX_FINDINGS);
+	for (uint32_t f = 0; f < report.len; f++) {
+		char from[32];
+		uint32_t at = f + 2;                              /* of the finding, as its text says */
+		snprintf(from, sizeof from, "rank 0 from #%u: ", at > 5 ? at - 5 : 0);
+		CHECK(!strncmp(report.at[f].fragment[0], from, strlen(from)), "finding %u: %s with %s", f, report.at[f].text, report.at[f].fragment[0]);
+	}
+	hd_arena_reset(&arena);
+}
+
+static void a_plan_of_an_impossible_shape_is_refused(void **state)
+{
+	static const struct { uint32_t nranks, nvns, nstages; const char *want; } cases[] = {
+		{ 0, 4, 1, "plan: it is for 0 ranks; 1 to 4096 are possible" },
+		{ HD_MAX_RANKS + 1, 4, 1, "plan: it is for 4097 ranks; 1 to 4096 are possible" },
+		{ 2, 0, 1, "plan: it has 0 virtual nodes, the job has 0" },
+		{ 2, HD_MAX_VNS + 1, 1, "plan: it has 65537 virtual nodes, the job has 65537" },
+		{ 2, 4, 0, "plan: it has 0 stages, a run has 0" },
+	};
+	struct hd_plan p = plan_of("0: " ONE END "1: " TWO END, 2, 1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_plan bad = p;
+		struct hd_plan_job job = { .nvns = cases[i].nvns, .nchunks = 4, .nstages = cases[i].nstages };
+		struct hd_report report;
+		bad.nranks = cases[i].nranks;
+		bad.nvns = cases[i].nvns;
+		bad.nstages = cases[i].nstages;
+		bad.list = NULL;                                  /* of such a plan nobody looks at the lists */
+		assert_int_equal(hd_plan_check(&bad, &job, &report, NULL), HD_E_BADPLAN);
+		CHECK(report.total == 1 && found(&report, "K4", cases[i].want), "case %zu: %s", i, report.at[0].text);
+	}
+	struct hd_report report;
+	p.map[1] = UINT32_MAX;
+	assert_int_equal(hd_plan_check(&p, &job1, &report, NULL), HD_E_BADPLAN);
+	assert_true(found(&report, "K28", "plan: virtual node 1 is assigned to no pipeline: there is no rank 4294967295"));
+	hd_arena_reset(&arena);
+}
+
+/* Each request for memory fails in turn: it is said, and nothing is found in a plan that nobody looked at. */
+static void without_memory_a_plan_is_neither_right_nor_wrong(void **state)
+{
+	struct hd_plan_job job = { .nvns = 4, .nchunks = 4, .nstages = 1 };
+	struct hd_plan p;
+	enum hd_err err = HD_E_NOMEM;
+	uint64_t n = 0;
+
+	(void)state;
+	assert_int_equal(hd_plan_data(&p, &job, HD_MAX_RANKS, NULL, &arena, NULL), HD_OK);
+	p.nstages = job.nstages = 1000;                           /* more than fits into what the arena took before */
+	while (err == HD_E_NOMEM) {
+		struct hd_report report;
+		hd_alloc_arm(++n);
+		err = hd_plan_check(&p, &job, &report, NULL);
+		hd_alloc_arm(0);
+		CHECK(err == (report.total ? HD_E_BADPLAN : HD_E_NOMEM), "request %llu", (unsigned long long)n);
+	}
+	assert_int_equal(err, HD_E_BADPLAN);
+	assert_true(n > 2);
+	hd_arena_reset(&arena);
+}
+
 static void at_most_twenty_findings_are_listed_and_all_counted(void **state)
 {
 	struct hd_plan_job job = { .nvns = 40, .nchunks = 4, .nstages = 1 };
@@ -189,6 +356,11 @@ static void at_most_twenty_findings_are_listed_and_all_counted(void **state)
 	assert_int_equal(hd_plan_check(&p, &job, &report, NULL), HD_E_BADPLAN);
 	assert_int_equal(report.len, HD_MAX_FINDINGS);
 	assert_int_equal(report.total, 2 + 40 + 1);          /* RED, STEP; F and B of 20; the meeting */
+	job.nvns = 4;
+	assert_int_equal(hd_plan_data(&p, &job, 2, NULL, &arena, NULL), HD_OK);
+	p.list[0].len = 0;
+	assert_int_equal(hd_plan_check(&p, &job, &report, NULL), HD_E_BADPLAN);
+	assert_string_equal(report.at[report.len - 1].rule, "MEET");     /* ranks by themselves first */
 }
 
 /* The independent judge of mutants: a machine that runs the lists as a runtime would, with
@@ -466,6 +638,11 @@ int main(void)
 		cmocka_unit_test(legal_plans_are_accepted),
 		cmocka_unit_test(every_rule_speaks_its_sentence),
 		cmocka_unit_test(a_map_outside_the_plan_and_a_plan_of_another_job_are_refused),
+		cmocka_unit_test(a_fault_is_said_where_it_is_and_alone),
+		cmocka_unit_test(a_fragment_is_of_the_instruction_and_five_around_it),
+		cmocka_unit_test(a_full_report_keeps_its_fragments),
+		cmocka_unit_test(a_plan_of_an_impossible_shape_is_refused),
+		cmocka_unit_test(without_memory_a_plan_is_neither_right_nor_wrong),
 		cmocka_unit_test(at_most_twenty_findings_are_listed_and_all_counted),
 		cmocka_unit_test(every_drop_copy_exchange_and_move_is_refused_or_runs_right),
 		cmocka_unit_test(mutants_are_refused_exactly_when_they_would_run_wrong),
