@@ -204,16 +204,21 @@ static void admit(struct hd_coordinator *co, const struct hd_co_worker *w)
 	send_to(co, w->guest, msg);
 }
 
+static void keep_text(char *to, const char *text, size_t n)    /* the text of a message may be NULL where it is empty */
+{
+	if (n > 0)
+		memcpy(to, text, n);
+	to[n] = '\0';
+}
+
 static void take_facts(struct hd_co_worker *w, const struct hd_msg_join *join)
 {
 	w->ndevices = join->ndevices ? join->ndevices : 1;
 	w->memory = join->memory;
 	w->vn_ps = join->vn_ps;
 	w->nonce = join->nonce;
-	memcpy(w->address, join->address, join->naddress);
-	w->address[join->naddress] = '\0';
-	memcpy(w->host, join->host, join->nhost);
-	w->host[join->nhost] = '\0';
+	keep_text(w->address, join->address, join->naddress);
+	keep_text(w->host, join->host, join->nhost);
 }
 
 uint32_t hd_co_remotes(const struct hd_coordinator *co)

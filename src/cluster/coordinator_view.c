@@ -519,7 +519,8 @@ void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
 static void take_bits(const struct hd_coordinator *co, uint64_t *to, const uint64_t *from, uint32_t n)
 {
 	memset(to, 0, co->words * sizeof *to);
-	memcpy(to, from, (n < co->words ? n : co->words) * sizeof *to);
+	if (n > 0)      /* else `from` may be NULL */
+		memcpy(to, from, (n < co->words ? n : co->words) * sizeof *to);
 }
 
 void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)

@@ -386,7 +386,7 @@ static void pairs_by_kind_reach_what_all_pairs_reach(void **state)
 				gained += got > alone.objective * (1 + 1e-3);
 				hd_arena_reset(&arena);
 			}
-	CHECK(gained >= 60, "%u of 240 gain by pairs", gained);
+	CHECK(gained >= (SANITIZED ? 1 : 60), "%u of %d gain by pairs", gained, 4 * DRAWS(60));
 }
 
 /* One pair in four is struck from the list, one in eight cannot share: nobody is put beside whom the state does not know it to run with. */

@@ -422,7 +422,7 @@ static void of_all_schedules_and_cuts_on_two_devices_none_is_much_faster(void **
 		equal += a.plan[0].makespan_ps <= best;
 		hd_arena_reset(&arena);
 	}
-	CHECK(equal >= 20, "only %u of 30 are as good as the best", equal);
+	CHECK(equal >= (SANITIZED ? 1 : 20), "only %u of %d are as good as the best", equal, DRAWS(30));
 }
 
 static int64_t steady_step(const struct model *m, const struct machines *c, const char *name, uint32_t vns, const uint32_t *first, uint32_t p)
