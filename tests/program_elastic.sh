@@ -127,9 +127,13 @@ await test -s seen
 kill -STOP $run
 sleep 0.5                         # the next question lies in its queue
 kill -9 $run
-wait $top || failed "top of a run whose coordinator died ended with $?: $(cat top.err)"
+wait $run 2>/dev/null
 await answers_now watched || failed "nobody coordinates watched"
+at=$(step watched)
+shown() { [ "$(tail -n 1 seen | grep -o '"step":[0-9]*' | cut -d: -f2)" -gt "$at" ]; }
+await shown || failed "top does not show the run under another coordinator: $(cat top.err)"
 expect 0 heddle stop watched
+wait $top || failed "top of a run whose coordinator died ended with $?: $(cat top.err)"
 gone watched
 passed "who looks on is not disturbed by a coordinator that dies"
 

@@ -18,7 +18,7 @@ kill -STOP "$stopped"
 kill -9 $run
 wait $run 2>/dev/null
 kill -0 "$stopped" 2>/dev/null || failed "the stopped worker ended with its coordinator"
-grep -q '^State:.T' "/proc/$stopped/status" || failed "the stopped worker was let go on"
+await grep -q "^State:.T" "/proc/$stopped/status" || failed "the stopped worker was let go on"
 kill -CONT "$stopped"
 at=$(($(tail -n 1 hup-halted/metrics.ndjson | grep -o '"step":[0-9]*' | cut -d: -f2) + 100))
 reach hup-halted $at                             # whoever took over coordinates
