@@ -10,7 +10,7 @@
 #include "base/near.h"
 #include "base/num.h"
 #include "base/philox.h"
-#include "cluster/io/jobs.h"
+#include "cluster/io/table.h"
 #include "cluster/sched_state.h"
 
 /*        field     key of --map  usual names, in order of preference */
@@ -29,7 +29,7 @@ enum field {
 #undef X
 	NFIELDS
 };
-enum { NUSUAL = 8, NONE = -1, LARGEST = 8 };
+enum { NUSUAL = 8, LARGEST = 8 };
 
 static const struct { const char *key; const char *usual[NUSUAL]; size_t offset; } fields[NFIELDS] = {
 #define X(id, key, ...) [id] = { #key, { __VA_ARGS__ }, offsetof(struct hd_job_columns, key) },
@@ -66,12 +66,12 @@ enum hd_err hd_job_columns_parse(struct hd_job_columns *columns, const char *tex
 	return HD_OK;
 }
 
-static int find_cell(const struct cells *c, const char *name)
+int table_cell(const struct cells *c, const char *name)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (!strcasecmp(c->cell[i].text, name))
 			return (int)i;
-	return NONE;
+	return TABLE_NONE;
 }
 
 static enum hd_err find_columns(const struct cells *header, const struct hd_job_columns *named, int at[NFIELDS], struct hd_diag *diag)
@@ -80,10 +80,10 @@ static enum hd_err find_columns(const struct cells *header, const struct hd_job_
 
 	for (int f = 0; f < NFIELDS; f++) {
 		const char *name = *column_of(&columns, (enum field)f);
-		at[f] = name ? find_cell(header, name) : NONE;
-		for (int u = 0; u < NUSUAL && fields[f].usual[u] && !name && at[f] == NONE; u++)
-			at[f] = find_cell(header, fields[f].usual[u]);
-		if (at[f] == NONE && (name || f <= GPUS))
+		at[f] = name ? table_cell(header, name) : TABLE_NONE;
+		for (int u = 0; u < NUSUAL && fields[f].usual[u] && !name && at[f] == TABLE_NONE; u++)
+			at[f] = table_cell(header, fields[f].usual[u]);
+		if (at[f] == TABLE_NONE && (name || f <= GPUS))
 			return cells_fail(header, header->n, diag,
 				name ? "the header has no column \"%s\" (%s)" : "no column of the header \"%s\" is known to hold %s: "
 				"name it with --map", name ? name : header->cell[0].text, fields[f].key);
@@ -93,15 +93,7 @@ static enum hd_err find_columns(const struct cells *header, const struct hd_job_
 
 /* ---- what a row of any table becomes ---- */
 
-struct table {
-	struct jobs jobs;
-	const struct hd_job_table_how *how;
-	uint32_t reference;                       /* of how->rates; HD_RATES_NONE: each kind's fastest */
-	uint32_t *choice;                         /* [nkinds] room for the draw */
-	const char *last_user;
-};
-
-static enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err table_open(struct table *t, const char *name, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag)
 {
 	*t = (struct table){ .jobs = { .arena = arena }, .how = how, .reference = HD_RATES_NONE };
 	if (!how->rates)
@@ -138,8 +130,7 @@ static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale)
 	return n ? t->choice[(uint32_t)(((uint64_t)word.word[0] * n) >> 32)] : HD_RATES_NONE;
 }
 
-/* `type` NULL: the kind is drawn. Rows that are no work are counted and forgotten. */
-static enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job, double gpus, struct hd_diag *diag)
+enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, struct hd_listed_job *job, double gpus, struct hd_diag *diag)
 {
 	uint64_t row = t->jobs.list.nrows++;
 	uint32_t kind = HD_RATES_NONE;
@@ -154,10 +145,10 @@ static enum hd_err table_add(struct table *t, const struct cells *c, int type_ce
 	if (t->how->rates) {
 		while (job->scale & (job->scale - 1))
 			job->scale += job->scale & -job->scale;
-		if (type_cell != NONE && (kind = hd_rates_kind(t->how->rates, c->cell[type_cell].text, job->scale)) == HD_RATES_NONE)
+		if (type_cell != TABLE_NONE && (kind = hd_rates_kind(t->how->rates, c->cell[type_cell].text, job->scale)) == HD_RATES_NONE)
 			return cells_fail(c, (uint32_t)type_cell, diag, "type \"%.80s\" on %u devices is not in the table of rates", c->cell[type_cell].text,
 				job->scale);
-		if (type_cell == NONE)
+		if (type_cell == TABLE_NONE)
 			kind = draw_kind(t, row, job->scale);
 		if (kind == HD_RATES_NONE || !(reference_rate(t, kind) > 0)) {
 			t->jobs.list.ndropped++;
@@ -168,7 +159,7 @@ static enum hd_err table_add(struct table *t, const struct cells *c, int type_ce
 		if (!hd_sched_in(HD_SCHED_IN_STEPS, job->steps))
 			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s", job->duration_s, reference_rate(t, kind), job->steps,
 				hd_sched_range_words(HD_SCHED_IN_STEPS));
-	} else if (type_cell != NONE && !(job->kind = hd_arena_text(t->jobs.arena, c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
+	} else if (type_cell != TABLE_NONE && !(job->kind = hd_arena_text(t->jobs.arena, c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	}
 	return jobs_add(&t->jobs, job, diag);
@@ -184,8 +175,7 @@ static int by_arrival(const void *a, const void *b, void *jobs)
 	return (i > k) - (i < k);
 }
 
-/* The earliest arrival becomes 0; sorted stably. */
-static enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list, struct hd_diag *diag)
+enum hd_err table_close(struct table *t, const char *name, struct hd_job_list *list, struct hd_diag *diag)
 {
 	struct hd_job_list *jobs = &t->jobs.list;
 	size_t *order = hd_arena_take(t->jobs.arena, jobs->n + 1, sizeof *order);
@@ -208,10 +198,10 @@ static enum hd_err table_close(struct table *t, const char *name, struct hd_job_
 
 /* ---- comma-separated ---- */
 
-static enum hd_err number(const struct cells *c, int at, const char *what, double otherwise, double *out, struct hd_diag *diag)
+enum hd_err table_number(const struct cells *c, int at, const char *what, double otherwise, double *out, struct hd_diag *diag)
 {
 	*out = otherwise;
-	return at == NONE || !*c->cell[at].text ? HD_OK : cells_f64(c, (uint32_t)at, what, -1e15, 1e15, out, diag);
+	return at == TABLE_NONE || !*c->cell[at].text ? HD_OK : cells_f64(c, (uint32_t)at, what, -1e15, 1e15, out, diag);
 }
 
 static enum hd_err read_row(struct table *t, const struct cells *c, const int at[NFIELDS], struct hd_diag *diag)
@@ -221,18 +211,18 @@ static enum hd_err read_row(struct table *t, const struct cells *c, const int at
 	enum hd_err err = cells_when(c, (uint32_t)at[SUBMIT], "submit", &job.arrival_s, diag);
 
 	if (!err)
-		err = number(c, at[DURATION], "duration", 0, &job.duration_s, diag);
+		err = table_number(c, at[DURATION], "duration", 0, &job.duration_s, diag);
 	if (!err)
-		err = number(c, at[GPUS], "gpus", 0, &gpus, diag);
+		err = table_number(c, at[GPUS], "gpus", 0, &gpus, diag);
 	if (!err && (gpus != floor(gpus) || gpus > HD_JOB_SCALE))
 		err = cells_fail(c, (uint32_t)at[GPUS], diag, "gpus is %g: a whole number, at most %d", gpus, HD_JOB_SCALE);
 	if (!err)
-		err = number(c, at[WEIGHT], "weight", 1, &job.weight, diag);
+		err = table_number(c, at[WEIGHT], "weight", 1, &job.weight, diag);
 	if (!err && !hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
 		err = cells_fail(c, (uint32_t)at[WEIGHT], diag, "weight is %g; it is %s", job.weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
-	if (!err && at[DEADLINE] != NONE && *c->cell[at[DEADLINE]].text && !(err = cells_when(c, (uint32_t)at[DEADLINE], "deadline", &until, diag)))
+	if (!err && at[DEADLINE] != TABLE_NONE && *c->cell[at[DEADLINE]].text && !(err = cells_when(c, (uint32_t)at[DEADLINE], "deadline", &until, diag)))
 		job.deadline_s = until - job.arrival_s;
-	if (!err && at[USER] != NONE && !(job.user = jobs_text(&t->jobs, c->cell[at[USER]].text, &t->last_user)))
+	if (!err && at[USER] != TABLE_NONE && !(job.user = jobs_text(&t->jobs, c->cell[at[USER]].text, &t->last_user)))
 		err = hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	return err ? err : table_add(t, c, at[TYPE], &job, gpus, diag);
 }
@@ -255,131 +245,5 @@ enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const ui
 	err = find_columns(c, &how->columns, at, diag);
 	while (!err && cells_next(c, &err, diag))
 		err = c->n == columns ? read_row(&t, c, at, diag) : cells_fail(c, c->n - 1, diag, "%u fields, the header has %u", c->n, columns);
-	return err ? err : table_close(&t, name, list, diag);
-}
-
-/* ---- Slurm ---- */
-
-enum sacct { JOB_ID, JOB_NAME, ACCOUNT, SUBMITTED, ELAPSED, ELAPSED_RAW, NNODES, ALLOC_TRES, REQ_TRES, REQ_GRES, NSACCT };
-static const char *const sacct_name[NSACCT] = {
-	[JOB_ID] = "JobID", [JOB_NAME] = "JobName", [ACCOUNT] = "User", [SUBMITTED] = "Submit", [ELAPSED] = "Elapsed", [ELAPSED_RAW] = "ElapsedRaw",
-	[NNODES] = "NNodes", [ALLOC_TRES] = "AllocTRES", [REQ_TRES] = "ReqTRES", [REQ_GRES] = "ReqGRES",
-};
-
-/* "billing=4,cpu=4,gres/gpu=2,gres/gpu:v100=2": the untyped sum, else the sum of the types. "gpu:2" and "gpu:v100:2" of older releases. */
-static double devices_of(const char *tres)
-{
-	double typed = 0, sum = 0;
-
-	for (const char *at = tres; at && *at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
-		size_t len = strcspn(at, ","), value = len;
-		char item[128], *gpu;
-		uint64_t n;
-		if (len >= sizeof item)
-			continue;
-		memcpy(item, at, len);
-		item[len] = 0;
-		gpu = !strncmp(item, "gres/", 5) ? item + 5 : item;
-		if (strncmp(gpu, "gpu", 3) != 0 || (gpu[3] != '=' && gpu[3] != ':'))
-			continue;
-		while (value && item[value - 1] != '=' && item[value - 1] != ':')
-			value--;
-		if (hd_num_u64(item + value, HD_JOB_SCALE, &n, NULL))
-			continue;
-		if (item + value == gpu + 4)
-			sum = (double)n;
-		else
-			typed += (double)n;
-	}
-	return sum > 0 ? sum : typed;
-}
-
-/* [DD-[HH:]]MM:SS, as Slurm prints it. */
-static bool elapsed_of(const char *text, double *seconds)
-{
-	uint64_t part[4];
-	int n = 0, days = 0;
-
-	for (const char *at = text; n < 4; n++) {
-		size_t len = strspn(at, "0123456789");
-		if (!len || len > 8)
-			return false;
-		for (part[n] = 0; len; len--)
-			part[n] = part[n] * 10 + (uint64_t)(*at++ - '0');
-		if (*at == '-' && n == 0)
-			days = 1;
-		else if (*at == 0) {
-			n++;
-			break;
-		} else if (*at != ':' && *at != '.')
-			return false;
-		at++;
-	}
-	if (n < 2 + days || n > 3 + days || (days && n < 4))
-		return false;
-	*seconds = days ? (double)part[0] * 86400 : 0;
-	double rest = 0;
-	for (int k = days; k < n; k++)
-		rest = rest * 60 + (double)part[k];
-	*seconds += rest;
-	return true;
-}
-
-static const char *sacct_cell(const struct cells *c, const int at[NSACCT], enum sacct field) { return at[field] == NONE ? "" : c->cell[at[field]].text; }
-
-static enum hd_err read_sacct(struct table *t, const struct cells *c, const int at[NSACCT], struct hd_diag *diag)
-{
-	struct hd_listed_job job = { .weight = 1, .deadline_s = INFINITY };
-	double gpus = 0;
-	enum hd_err err;
-
-	if (strchr(sacct_cell(c, at, JOB_ID), '.'))
-		return HD_OK;
-	if (!when_parse(sacct_cell(c, at, SUBMITTED), &job.arrival_s))
-		return cells_fail(c, (uint32_t)at[SUBMITTED], diag, "Submit \"%.60s\" is no time (YYYY-MM-DDTHH:MM:SS)", sacct_cell(c, at, SUBMITTED));
-	if (at[ELAPSED_RAW] != NONE) {
-		if ((err = number(c, at[ELAPSED_RAW], "ElapsedRaw", 0, &job.duration_s, diag)))
-			return err;
-	} else if (!elapsed_of(sacct_cell(c, at, ELAPSED), &job.duration_s)) {
-		return cells_fail(c, (uint32_t)at[ELAPSED], diag, "Elapsed \"%.60s\" is no duration ([DD-[HH:]]MM:SS)", sacct_cell(c, at, ELAPSED));
-	}
-	for (enum sacct f = ALLOC_TRES; f <= REQ_GRES && !(gpus > 0); f++)
-		gpus = devices_of(sacct_cell(c, at, f));
-	if (!(gpus > 0) && (err = number(c, at[NNODES], "NNodes", 0, &gpus, diag)))
-		return err;
-	if (gpus != floor(gpus) || gpus > HD_JOB_SCALE)
-		return cells_fail(c, (uint32_t)at[NNODES], diag, "NNodes is %g: a whole number, at most %d", gpus, HD_JOB_SCALE);
-	job.user = jobs_text(&t->jobs, sacct_cell(c, at, ACCOUNT), &t->last_user);
-	job.name = hd_arena_text(t->jobs.arena, sacct_cell(c, at, JOB_NAME), strlen(sacct_cell(c, at, JOB_NAME)));
-	if (!job.user || !job.name)
-		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
-	return table_add(t, c, NONE, &job, gpus, diag);
-}
-
-enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, const struct hd_job_table_how *how,
-	struct hd_arena *arena, struct hd_diag *diag)
-{
-	struct table t;
-	struct cells *c;
-	int at[NSACCT];
-	enum hd_err err = table_open(&t, name, how, arena, diag);
-
-	if (!err)
-		err = cells_open(&c, name, bytes, len, '|', arena, diag);
-	if (err)
-		return err;
-	if (!cells_next(c, &err, diag))
-		return err ? err : hd_fail(diag, HD_E_INPUT,
-			"%s:1:1: the file is empty: its first line names the fields (sacct --parsable, without --noheader)", name);
-	for (int f = 0; f < NSACCT; f++)
-		at[f] = find_cell(c, sacct_name[f]);
-	if (at[JOB_ID] == NONE || at[SUBMITTED] == NONE || (at[ELAPSED] == NONE && at[ELAPSED_RAW] == NONE))
-		return cells_fail(c, c->n, diag, "the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed: "
-			"sacct --parsable --format=JobID,JobName,User,Submit,ElapsedRaw,NNodes,AllocTRES");
-	if (at[NNODES] == NONE && at[ALLOC_TRES] == NONE && at[REQ_TRES] == NONE && at[REQ_GRES] == NONE)
-		return cells_fail(c, c->n, diag, "no field says how many devices a job has: add AllocTRES or NNodes to --format");
-	uint32_t columns = c->n;
-	while (!err && cells_next(c, &err, diag))
-		err = c->n == columns ? read_sacct(&t, c, at, diag) : cells_fail(c, c->n - 1, diag, "%u fields, the header has %u", c->n, columns);
 	return err ? err : table_close(&t, name, list, diag);
 }
