@@ -25,7 +25,12 @@ static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
 	for (size_t i = 0; i < list->n; i++) {
 		must(list->at[i].scale >= 1 && list->at[i].weight > 0 && list->at[i].steps >= 0);
 		must(!i || list->at[i].arrival_s >= list->at[i - 1].arrival_s);
+		const struct hd_job_record *r = list->at[i].record;
+		must(!list->at[i].type || *list->at[i].type);
+		must(!r || (*r->id && r->account && r->partition && r->qos && !(r->waited_s < 0) && !(r->limit_s < 0)));
 	}
+	for (uint64_t i = 0; i < list->nbad && i < HD_JOB_BAD; i++)
+		must(list->bad[i] && *list->bad[i]);
 	if (!list->columns)
 		return;
 	hd_text_init(&once, arena);

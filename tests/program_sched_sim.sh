@@ -47,6 +47,43 @@ expect 0 heddle sched gen --count 101 --seed 3
 head -100 out | cmp -s - gen.trace || failed "one job more changes those before it"
 passed "gen and import: traces"
 
+# rows of Slurm's accounting, of a cluster that is made up: types, accounts and starts count, bad rows are named and left out
+cp "$(material data/slurm/sacct.txt)" sacct.txt
+slurm="--trace sacct.txt --cluster a100:8,v100:4 --speed a100:3 --policy isolated"
+expect 0 heddle sched simulate $slurm --rows rows.csv --log slurm.ndjson --json
+says 'heddle: sacct.txt: 4 rows could not be read and are left out:'
+says 'sacct.txt:16:44: Submit "Unknown" is no time'
+says 'sacct.txt: 2 jobs without GPUs are left out (--map gpus=NNodes takes one device a node)'
+says 'sacct.txt: 1 job still ran when it was written'
+says '1 job had devices of a type that the cluster has not (h100...)'
+says '"recorded_id":"412010+0","recorded_wait_s":7200'
+says '"recorded":{"jobs":7,'
+python3 - <<'END' || failed "what the accounting said is not in the rows"
+import csv
+rows = {r["recorded_id"]: r for r in csv.DictReader(open("rows.csv"))}
+assert len(rows) == 8 and rows["412016"]["name"] == 'eval, "quick"', rows.keys()
+r = rows["412001"]
+assert (r["user"], r["account"], r["partition"], r["qos"], r["type"]) == ("amara", "vision", "gpu", "normal", "a100"), r
+assert float(r["limit_s"]) == 14400 and float(r["recorded_wait_s"]) == 130 and rows["412011"]["limit_s"] == "", r
+for id, r in rows.items():                       # who named a type ran there alone
+    other = {"a100": "v100_s", "v100": "a100_s"}.get(r["type"])
+    assert not other or float(r[other] or 0) == 0, (id, r)
+# an hour there on two of a100 is an hour here on two of a100, fast as that is
+r = rows["412001"]
+assert float(r["finish_s"]) - float(r["first_start_s"]) - float(r["lost_s"]) >= 3600 - 1e-6, r
+END
+cp slurm.ndjson again.ndjson
+expect 0 heddle sched replay again.ndjson
+expect 0 heddle sched simulate $slurm --entities vision:2,nlp:1,dina:1 --policy hierarchy --json
+expect 3 heddle sched simulate $slurm --entities vision:2 --policy hierarchy --json
+says 'who is no entity'
+expect 0 heddle sched import sacct.txt -q
+[ ! -s err ] && [ "$(wc -l <out)" = 8 ] || failed "-q says nothing of rows that are left out"
+printf 'JobID|Submit|Elapsed|AllocTRES|\n1|2024-01-01T00:00:00|00:10|cpu=4|\n' >cpu.txt
+expect 3 heddle sched import cpu.txt
+says 'no job is left: 1 have no GPU'
+passed "sacct: what Slurm accounted is kept, and a bad row costs that row"
+
 expect 0 heddle sched compare --trace philly.csv --cluster gpu:2 --policy priority,priority-backfill,wfs,wfs-2020 --elastic max=2,speedup=1:1.9 --json
 for policy in priority priority-backfill wfs wfs-2020; do says "\"policy\":\"$policy\""; done
 expect 2 heddle sched simulate --trace philly.csv --cluster gpu:2 --policy wfs --elastic max=2,speedup=0:1

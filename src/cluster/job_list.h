@@ -21,7 +21,15 @@
 #include "base/text.h"
 #include "cluster/rates.h"
 
-enum { HD_JOB_LIST = 1 << 24, HD_JOB_SCALE = 1 << 20 };
+enum { HD_JOB_LIST = 1 << 24, HD_JOB_SCALE = 1 << 20,
+       HD_JOB_BAD = 5 };                          /* rows that could not be read, of which a list says why */
+
+/* What an accounting says of a job besides. Texts are "", times NAN where it does not. */
+struct hd_job_record {
+	const char *id, *account, *partition, *qos;
+	double limit_s;                           /* that it asked for; INFINITY: none */
+	double waited_s;                          /* from its submission to its start */
+};
 
 struct hd_listed_job {
 	const char *kind;                         /* "ResNet-18 (batch size 64)"; "" if only its time is known */
@@ -34,12 +42,17 @@ struct hd_listed_job {
 	double weight;
 	double slo;                               /* the deadline is so many times the duration after arrival; 0: none */
 	double deadline_s;                        /* after arrival; INFINITY: none, or as `slo` says */
+	const char *type;                         /* of devices, the only one it runs on; NULL: any */
+	const struct hd_job_record *record;       /* NULL: none */
 };
 
 struct hd_job_list {
 	size_t n;
 	struct hd_listed_job *at;
 	uint64_t ndropped, nrows;                 /* rows that are no work (no time, no devices), of how many */
+	uint64_t ncpu, nopen, nbad;               /* of an accounting, rows besides: of jobs without GPUs, of jobs that still ran (they are in the
+	                                           * list, with their time so far), that could not be read */
+	const char *bad[HD_JOB_BAD];              /* of the first of these: place and reason */
 	uint32_t columns;                         /* of the trace it came from: 10, 7; 0: a table */
 };
 
@@ -66,8 +79,14 @@ struct hd_job_table_how {
  * more than 8 devices, are dropped and counted; with `rates` scales are rounded up to 1, 2, 4 or 8. */
 HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
-/* `sacct --parsable --format=JobID,Submit,Elapsed,...`: fields between bars. Steps of a job (17.batch, 17.0) are not jobs. Devices come
- * from AllocTRES or ReqTRES (gres/gpu=N), from ReqGRES, or else are NNodes; time is Elapsed (or ElapsedRaw). */
+/* `sacct --parsable` (or --parsable2), with --format=JobID,Submit,ElapsedRaw,AllocTRES at least, in any order, of Slurm 17 to 24. A job's steps
+ * (17.batch, 17.0) are no jobs; tasks of arrays (17_4) and components of heterogeneous jobs (17+1) are jobs each.
+ *	devices   GPUs of AllocTRES, ReqTRES, AllocGRES or ReqGRES (gres/gpu=2, gres/gpu:a100=2, gpu:a100:2), and their type where it is one. Jobs
+ *	          without are left out and counted, unless `columns.gpus` names what counts instead (NNodes)
+ *	time      ElapsedRaw, or else Elapsed
+ *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they are there
+ * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left out and counted, and the first
+ * are told of. HD_E_INPUT: a needed column is missing, or no job is left. */
 HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 

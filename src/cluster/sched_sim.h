@@ -18,6 +18,7 @@
  *	5. A price in force is read when it is charged; shares are made anew for a price that moved by a tenth, an hour
  *	   after the last; with patience every hour.
  *
+ * A job that names a type of devices runs on that alone; one that is not there is HD_E_INPUT.
  * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or else on its fastest.
  *
  * Finish-time fairness rho = JCT / (time alone on its isolated share among as many jobs as there were on average meanwhile).
@@ -87,6 +88,8 @@ struct hd_sim_row {
 	double device_s[HD_RATES_TYPES > 8 ? 8 : HD_RATES_TYPES]; /* of the first eight types */
 	uint32_t starts, moves, resizes;
 	double deadline_s;                        /* point in time; INFINITY: none */
+	const char *name, *type;                  /* of the list: "" and NULL where it has none */
+	const struct hd_job_record *record;       /* of the list; NULL: none */
 	bool met, dropped, over;
 };
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/near.h"
 #include "base/num.h"
@@ -142,6 +143,27 @@ static enum hd_err read_generate(struct hd_cmd *cmd, struct hd_sched_input *in)
 	return hd_job_generator_init(&in->generator, &g.how, &in->all, &cmd->diag);
 }
 
+/* What of an accounting is not in the list, and why. */
+static void tell_left_out(const struct hd_cmd *cmd, const char *path, const struct hd_job_list *list)
+{
+	unsigned long long nbad = list->nbad, ncpu = list->ncpu, nopen = list->nopen;
+
+	if (has(cmd, HD_OPT_QUIET))
+		return;
+	if (nbad)
+		fprintf(stderr, "heddle: %s: %llu row%s could not be read and %s left out:\n", path, nbad, nbad == 1 ? "" : "s", nbad == 1 ? "is" : "are");
+	for (uint64_t i = 0; i < nbad && i < HD_JOB_BAD; i++)
+		fprintf(stderr, "  %s\n", list->bad[i]);
+	if (nbad > HD_JOB_BAD)
+		fprintf(stderr, "  ... and %llu more\n", nbad - HD_JOB_BAD);
+	if (ncpu)
+		fprintf(stderr, "heddle: %s: %llu job%s without GPUs %s left out (--map gpus=NNodes takes one device a node)\n", path, ncpu,
+			ncpu == 1 ? "" : "s", ncpu == 1 ? "is" : "are");
+	if (nopen)
+		fprintf(stderr, "heddle: %s: %llu job%s still ran when it was written: %s time until then is taken for all of it\n", path, nopen,
+			nopen == 1 ? "" : "s", nopen == 1 ? "its" : "their");
+}
+
 static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 {
 	const char *path = cmd->args.text[HD_OPT_JOBS];
@@ -166,7 +188,51 @@ static enum hd_err read_trace(struct hd_cmd *cmd, struct hd_sched_input *in)
 	if (!err && in->list.ndropped * 20 > in->list.nrows && !has(cmd, HD_OPT_QUIET))
 		fprintf(stderr, "heddle: %s: %llu of %llu rows are no work (no time or no devices, or too many) and are left out\n", path,
 			(unsigned long long)in->list.ndropped, (unsigned long long)in->list.nrows);
+	if (!err)
+		tell_left_out(cmd, path, &in->list);
 	return err;
+}
+
+/* Jobs that name a type run on that of the cluster, and did their work there: time becomes work by its speed. Of a type that the cluster has not
+ * they run on any. */
+static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	const char *unknown = NULL;
+	unsigned long long nunknown = 0;
+
+	for (size_t i = 0; i < in->list.n; i++) {
+		struct hd_listed_job *job = &in->list.at[i];
+		uint32_t t = 0;
+		if (!job->type)
+			continue;
+		while (t < in->ntypes && strcasecmp(in->type[t].name, job->type) != 0)
+			t++;
+		if (t == in->ntypes) {
+			unknown = unknown ? unknown : job->type;
+			nunknown++;
+		} else if (!in->has_rates && hd_sched_in(HD_SCHED_IN_STEPS, job->steps * in->speed[t])) {
+			job->steps *= in->speed[t];
+		}
+		job->type = t < in->ntypes ? in->type[t].name : NULL;
+	}
+	if (nunknown && !has(cmd, HD_OPT_QUIET))
+		fprintf(stderr, "heddle: %s: %llu job%s had devices of a type that the cluster has not (%s...) and may run on any: call the types as "
+			"the file does\n", cmd->args.text[HD_OPT_JOBS], nunknown, nunknown == 1 ? "" : "s", unknown);
+}
+
+/* Who is no entity counts for the account. */
+static void bind_accounts(struct hd_sched_input *in)
+{
+	for (size_t i = 0; i < in->list.n && in->setting.nentities; i++) {
+		struct hd_listed_job *job = &in->list.at[i];
+		bool user = false, account = false;
+		for (uint32_t e = 0; e < in->setting.nentities && job->record; e++) {
+			user |= !strcmp(in->setting.entities[e].name, job->user);
+			account |= !strcmp(in->setting.entities[e].name, job->record->account);
+		}
+		if (account && !user)
+			job->user = job->record->account;
+	}
 }
 
 enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *in)
@@ -394,6 +460,8 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 	err = hd_sched_input_jobs(cmd, in);
 	if (!err)
 		err = hd_sched_pool(cmd, in);
+	if (!err)
+		bind_types(cmd, in);
 	set->costs = HD_SWITCH_COSTS;
 	set->away_s = 600;
 	if (!err && has(cmd, HD_OPT_SWITCHING))
@@ -414,6 +482,7 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = read_entities(cmd, in);
 	if (err)
 		return err;
+	bind_accounts(in);
 	if (has(cmd, HD_OPT_SEED) && cmd->args.count[HD_OPT_SEED] > UINT32_MAX - 8)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--seed is at most %u", UINT32_MAX - 8);
 	if (has(cmd, HD_OPT_SEED))

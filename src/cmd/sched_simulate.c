@@ -47,7 +47,36 @@ static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting 
 	hd_json_put_f64(w, "cost", row->cost_usd);
 	if (isfinite(row->deadline_s))
 		hd_json_put_bool(w, "deadline_met", row->met);
+	if (row->record) {
+		hd_json_put_text(w, "recorded_id", row->record->id);
+		put_time(w, "recorded_wait_s", row->record->waited_s);
+	}
 	hd_json_close(w);
+}
+
+/* How long jobs waited where they were recorded, and here: of those that started in both. */
+struct waits { uint64_t n, sooner; double there_s, here_s; };
+
+static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end || (id >= set->first && id < set->end); }
+
+static struct waits waits_of(const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
+{
+	struct waits w = { 0 };
+
+	for (uint64_t i = 0; i < r->nrows; i++) {
+		double there_s = r->row[i].record ? r->row[i].record->waited_s : NAN, here_s = r->row[i].first_start_s - r->row[i].arrival_s;
+		if (!wanted(set, i) || !isfinite(there_s) || !isfinite(here_s))
+			continue;
+		w.n++;
+		w.sooner += here_s < there_s;
+		w.there_s += there_s;
+		w.here_s += here_s;
+	}
+	if (w.n) {
+		w.there_s /= (double)w.n;
+		w.here_s /= (double)w.n;
+	}
+	return w;
 }
 
 static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char *policy, const struct hd_sched_sim_result *r)
@@ -83,13 +112,21 @@ static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_sett
 		hd_json_put_f64(w, "error", r->estimate.error);
 		hd_json_close(w);
 	}
+	const struct waits waits = waits_of(set, r);
+	if (waits.n) {
+		hd_json_open_object(w, "recorded");
+		hd_json_put_i64(w, "jobs", (int64_t)waits.n);
+		hd_json_put_f64(w, "avg_wait_s", waits.there_s);
+		hd_json_put_f64(w, "simulated_avg_wait_s", waits.here_s);
+		hd_json_put_i64(w, "sooner", (int64_t)waits.sooner);
+		hd_json_close(w);
+	}
 	hd_json_put_text(w, "ended", r->ended);
 }
 
-static bool wanted(const struct hd_sched_sim_setting *set, uint64_t id) { return !set->end || (id >= set->first && id < set->end); }
-
-static void print_summary(const struct hd_sched_sim_result *r)
+static void print_summary(const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
 {
+	const struct waits waits = waits_of(set, r);
 	char a[40], b[40], c[40];
 
 	printf("%" PRIu64 " jobs, %" PRIu64 " over%s%s\n", r->njobs, r->nover, *r->ended ? "; ended: " : "", r->ended);
@@ -98,6 +135,9 @@ static void print_summary(const struct hd_sched_sim_result *r)
 	printf("finish-time fairness average %.3f, worst %.3f\n", r->avg_rho, r->worst_rho);
 	printf("devices              %.1f %% busy, %.1f %% computing\n", 100 * r->utilisation, 100 * r->productive);
 	printf("cost                 $%.2f\n", r->cost_usd);
+	if (waits.n)
+		printf("wait for the start   average %s, recorded %s; %" PRIu64 " of %" PRIu64 " jobs start sooner than they did\n", seconds(a, waits.here_s),
+			seconds(b, waits.there_s), waits.sooner, waits.n);
 	if (r->deadlines)
 		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
 	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in %" PRIu64 " rounds, %" PRIu64 " solves\n", 100 * r->extended,
@@ -116,6 +156,32 @@ static void add_number(struct hd_text *to, double x)
 	hd_text_addf(to, ",%s", isfinite(x) ? hd_num_print_f64(number, x) : "");
 }
 
+/* With quotes where a name has what separates. */
+static void add_cell(struct hd_text *to, const char *text)
+{
+	bool bare = !strpbrk(text, ",\"\r\n");
+
+	hd_text_add(to, bare ? "," : ",\"");
+	for (const char *c = text; *c; c++)
+		hd_text_addf(to, "%s%c", *c == '"' ? "\"" : "", *c);
+	hd_text_add(to, bare ? "" : "\"");
+}
+
+/* What an accounting said of it: columns that only its jobs have. */
+#define HD_RECORD_COLUMNS ",recorded_id,name,user,account,partition,qos,type,limit_s,wait_s,recorded_wait_s"
+
+static void add_record(struct hd_text *to, const struct hd_sim_row *row)
+{
+	const struct hd_job_record *r = row->record;
+	const char *const texts[] = { r->id, row->name, row->user, r->account, r->partition, r->qos, row->type ? row->type : "" };
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		add_cell(to, texts[i]);
+	add_number(to, r->limit_s);
+	add_number(to, row->first_start_s - row->arrival_s);
+	add_number(to, r->waited_s);
+}
+
 /* One row a job, as a table. */
 static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set, const struct hd_sched_sim_result *r)
 {
@@ -125,7 +191,7 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 	hd_text_add(&text, "id,scale,arrival_s,first_start_s,finish_s,jct_s,rho,cost,lost_s,moves,resizes,deadline_met");
 	for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
 		hd_text_addf(&text, ",%s_s", set->types[t].name);
-	hd_text_add(&text, "\n");
+	hd_text_addf(&text, "%s\n", r->nrows && r->row[0].record ? HD_RECORD_COLUMNS : "");
 	for (uint64_t i = 0; i < r->nrows; i++) {
 		const struct hd_sim_row *row = &r->row[i];
 		if (!wanted(set, i))
@@ -141,6 +207,8 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 		hd_text_addf(&text, ",%u,%u,%s", row->moves, row->resizes, !isfinite(row->deadline_s) ? "" : row->met ? "1" : "0");
 		for (uint32_t t = 0; t < set->ntypes && t < 8; t++)
 			add_number(&text, row->device_s[t]);
+		if (row->record)
+			add_record(&text, row);
 		hd_text_add(&text, "\n");
 	}
 	if (text.full)
@@ -223,7 +291,7 @@ enum hd_err hd_cmd_sched_simulate(struct hd_cmd *cmd)
 	if (err)
 		return err;
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		print_summary(&result);
+		print_summary(&in.setting, &result);
 		return HD_OK;
 	}
 	hd_json_writer_init(&w, &out);

@@ -258,6 +258,25 @@ static void columns_are_mapped_by_name_and_mistakes_are_named(void **state)
 	hd_arena_reset(&arena);
 }
 
+static enum hd_err read_sacct(struct hd_job_list *list, const char *text, const char *map, struct hd_diag *diag)
+{
+	struct hd_job_table_how how = { .rates = NULL };
+
+	*list = (struct hd_job_list){ 0 };
+	if (map)
+		assert_int_equal(hd_job_columns_parse(&how.columns, map, &arena, NULL), HD_OK);
+	return hd_job_list_sacct(list, "t", (const uint8_t *)text, strlen(text), &how, &arena, diag);
+}
+
+static const struct hd_listed_job *job_of(const struct hd_job_list *list, const char *id)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (!strcmp(list->at[i].record->id, id))
+			return &list->at[i];
+	CHECK(false, "no job %s", id);
+	return NULL;
+}
+
 static void what_slurm_accounted_becomes_jobs(void **state)
 {
 	static const char text[] = "JobID|JobName|User|Submit|Elapsed|NNodes|ReqTRES|AllocTRES|\n"
@@ -265,31 +284,142 @@ static void what_slurm_accounted_becomes_jobs(void **state)
 		"17.batch|batch||2023-03-01T10:00:05|1-02:03:04|1||cpu=4|\n"
 		"18|bare|bob|2023-03-01T10:00:00|05:30|3|||\n"
 		"19_4|array|bob|2023-03-01T11:00:00|01:00:00|1|gres/gpu:a=1,gres/gpu:b=2||\n"
-		"20|never|bob|2023-03-01T12:00:00|00:00:00|1|||\n";
-	struct hd_job_table_how how = { .rates = NULL };
+		"20|never|bob|2023-03-01T12:00:00|00:00:00|1|gres/gpu=1||\n";
 	struct hd_job_list list;
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	CHECK(hd_job_list_sacct(&list, "sacct", (const uint8_t *)text, sizeof text - 1, &how, &arena, &diag) == HD_OK, "%s", diag.text);
-	assert_int_equal(list.n, 3);
-	assert_int_equal(list.ndropped, 1);
-	assert_string_equal(list.at[0].name, "bare");
-	assert_true(list.at[0].arrival_s == 0 && list.at[0].scale == 3 && list.at[0].duration_s == 330);
-	assert_true(list.at[1].arrival_s == 5 && list.at[1].scale == 2 && list.at[1].duration_s == 86400 + 7384);
-	assert_true(list.at[2].scale == 3 && list.at[2].duration_s == 3600);
-	static const struct { const char *text, *says; } bad[] = {
-		{ "JobID|Submit\n", "t:1:1: the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed" },
-		{ "JobID|Submit|Elapsed\n", "t:1:1: no field says how many devices a job has" },
-		{ "JobID|Submit|Elapsed|NNodes\n1|Unknown|00:01|1\n", "t:2:3: Submit \"Unknown\" is no time" },
-		{ "JobID|Submit|Elapsed|NNodes\n1|2023-03-01T10:00:05|1-01|1\n", "t:2:23: Elapsed \"1-01\" is no duration" },
-		{ "JobID|Submit|Elapsed|NNodes\n1|2023-03-01T10:00:05|00:01\n", "t:2:23: 3 fields, the header has 4" },
+	CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s", diag.text);
+	assert_true(list.n == 2 && list.ndropped == 1 && list.ncpu == 1 && list.nbad == 0 && list.nopen == 0);
+	assert_true(list.at[0].arrival_s == 0 && list.at[0].scale == 2 && list.at[0].duration_s == 86400 + 7384 && list.at[0].weight == 1);
+	assert_string_equal(list.at[0].type, "v100");
+	assert_true(list.at[1].arrival_s == 3595 && list.at[1].scale == 3 && list.at[1].duration_s == 3600 && !list.at[1].type);
+	CHECK(read_sacct(&list, text, "gpus=NNodes,user=JobName,weight=NNodes", &diag) == HD_OK, "%s", diag.text);
+	assert_true(list.n == 3 && list.ncpu == 0 && list.at[0].scale == 3 && list.at[0].duration_s == 330 && list.at[0].weight == 3);
+	assert_string_equal(list.at[0].user, "bare");
+	static const struct { const char *text, *map, *says; } bad[] = {
+		{ "JobID|Submit\n", NULL, "t:1:1: the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed" },
+		{ "JobID|Submit|Elapsed|NNodes\n", NULL, "t:1:1: no field says how many GPUs a job has: add AllocTRES to --format, or name what counts" },
+		{ "JobID|Submit|Elapsed|NNodes\n", "gpus=Nodes", "t:1:1: the header has no column \"Nodes\"" },
+		{ "JobID|Submit|Elapsed|AllocTRES|\n", NULL, "t: it has a header and no job" },
+		{ "JobID|Submit|Elapsed|AllocTRES\n1|2023-03-01T10:00:05|00:01|cpu=1\n2|Unknown|00:01|gres/gpu=1\n", NULL,
+			"t: no job is left: 1 have no GPU (--map gpus=NNodes takes one device a node), 0 took no time or too many, and 1 rows could "
+			"not be read: t:3:3: Submit \"Unknown\" is no time" },
+		{ "", NULL, "t:1:1: the file is empty" },
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct hd_diag why = { "" };
-		CHECK(hd_job_list_sacct(&list, "t", (const uint8_t *)bad[i].text, strlen(bad[i].text), &how, &arena, &why) == HD_E_INPUT, "case %zu", i);
+		CHECK(read_sacct(&list, bad[i].text, bad[i].map, &why) == HD_E_INPUT, "case %zu", i);
 		CHECK(!strncmp(why.text, bad[i].says, strlen(bad[i].says)), "case %zu: %s", i, why.text);
 	}
+	hd_arena_reset(&arena);
+}
+
+/* Each cell that can be wrong, between two rows that are right. */
+static void a_bad_row_of_an_accounting_costs_that_row_alone(void **state)
+{
+	static const struct { const char *row, *says; } bad[] = {
+		{ "2|Unknown|00:01|1|gres/gpu=1|", "t:3:3: Submit \"Unknown\" is no time" },
+		{ "2|2023-02-30T10:00:05|00:01|1|gres/gpu=1|", "t:3:3: Submit \"2023-02-30T10:00:05\" is no time" },
+		{ "2|2023-03-01T10:00:05|1-01|1|gres/gpu=1|", "t:3:23: Elapsed \"1-01\" is no duration" },
+		{ "2|2023-03-01T10:00:05|INVALID|1|gres/gpu=1|", "t:3:23: Elapsed \"INVALID\" is no duration" },
+		{ "2|2023-03-01T10:00:05|00:01|1", "t:3:29: 4 fields, the header has 6" },
+		{ "2|2023-03-01T10:00:05|00:01|1|gres/gpu=1|x|", "t:3:44: 7 fields, the header has 6" },
+		{ "2|2023-03-01T10:00:05|00:01|1|gres/gpu=many|", "t:3:31: AllocTRES \"gres/gpu=many\" is no list of resources" },
+		{ "2|2023-03-01T10:00:05|00:01|1|gres/gpu:a=9999999|", "t:3:31: AllocTRES \"gres/gpu:a=9999999\" is no list of resources" },
+		{ "2|2023-03-01T10:00:05|00:01|heavy|gres/gpu=1|", "t:3:29: weight: " },
+		{ "2|2023-03-01T10:00:05|00:01|-1|gres/gpu=1|", "t:3:29: weight is -1; it is a weight from" },
+		{ "2|caf\xe9|00:01|1|gres/gpu=1|", "t:3:3: field 2 is no UTF-8" },
+		{ "2|\033[2J|00:01|1|gres/gpu=1|", "t:3:3: field 2 holds a control character" },
+	};
+	char text[600];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct hd_job_list list;
+		struct hd_diag diag = { "" };
+		snprintf(text, sizeof text, "JobID|Submit|Elapsed|Priority|AllocTRES|\n1|2023-03-01T10:00:00|00:01|1|gres/gpu=1|\n%s\n"
+			"3|2023-03-01T10:00:09|00:01|1|gres/gpu=1|", bad[i].row);
+		CHECK(read_sacct(&list, text, "weight=Priority", &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		CHECK(list.n == 2 && list.nbad == 1 && list.at[1].arrival_s == 9 && !list.bad[1], "case %zu: %zu jobs, %d bad", i, list.n, (int)list.nbad);
+		CHECK(!strncmp(list.bad[0], bad[i].says, strlen(bad[i].says)), "case %zu: %s", i, list.bad[0]);
+	}
+	hd_arena_reset(&arena);
+}
+
+static void gpus_of_an_accounting_are_counted_with_their_type(void **state)
+{
+	static const struct { const char *req, *alloc; uint32_t n; const char *type; } cases[] = {
+		{ "", "billing=8,cpu=8,gres/gpu=4,mem=1G,node=1", 4, NULL }, { "", "cpu=8,gres/gpu:a100=4,gres/gpu=4", 4, "a100" },
+		{ "", "gres/gpu=4,gres/gpu:a100=4", 4, "a100" }, { "", "gres/gpu:a100=4", 4, "a100" }, { "", "gres/gpu:a100=2,gres/gpu:v100=1", 3, NULL },
+		{ "", "gres/gpu:a100=2,gres/gpu=5", 5, NULL }, { "", "gres/gpu:a100=2,gres/gpu:a100=1", 3, "a100" },
+		{ "gres/gpu:h100=4", "gres/gpu=4", 4, "h100" }, { "gres/gpu:h100=8", "gres/gpu=4", 4, NULL }, { "gres/gpu:h100=8", "cpu=4", 8, "h100" },
+		{ "gpu:2", "", 2, NULL }, { "gpu:tesla:2", "", 2, "tesla" }, { "gres:gpu:3", "", 3, NULL }, { "gpu:tesla", "", 1, "tesla" }, { "gpu", "", 1, NULL },
+		{ "gpu:a100:2(IDX:0-1)", "", 2, "a100" }, { "", "gres/gpu:1080ti=2", 2, "1080ti" }, { "", "gres/gpumem=4G,gres/gpuutil=0,cpu=1", 0, NULL },
+		{ "", "gres/gpu=0,gres/shard=4", 0, NULL }, { "gres/fpga=2", "cpu=4", 0, NULL }, { "", "", 0, NULL },
+		{ "", "gres/gpu:nvidia_a100_80gb_pcie_with_a_name_that_is_very_long_indeed_and_longer=2,gres/gpu=2", 2,
+			"nvidia_a100_80gb_pcie_with_a_name_that_is_very_long_indeed_and_l" },
+	};
+	char text[600];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_job_list list;
+		struct hd_diag diag = { "" };
+		snprintf(text, sizeof text, "AllocTRES|JobID|ReqTRES|ElapsedRaw|Submit\ngres/gpu=1|1||5|2023-03-01T10:00:00\n%s|2|%s|5|2023-03-01T10:00:01\n",
+			cases[i].alloc, cases[i].req);
+		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		CHECK(list.n == (cases[i].n ? 2 : 1) && list.ncpu == !cases[i].n && !list.nbad, "case %zu: %zu jobs, %d without", i, list.n, (int)list.ncpu);
+		if (!cases[i].n)
+			continue;
+		const char *type = list.at[1].type;
+		CHECK(list.at[1].scale == cases[i].n, "case %zu: %u", i, list.at[1].scale);
+		CHECK(!type == !cases[i].type && (!type || !strncmp(type, cases[i].type, 63)), "case %zu: %s", i, type ? type : "any");
+	}
+	hd_arena_reset(&arena);
+}
+
+/* Rows as several releases print them; tests/data/README.md says that the cluster is made up. */
+static void what_slurm_prints_is_kept(void **state)
+{
+	size_t len;
+	const char *text = (const char *)shared_bytes("data/slurm/sacct.txt", &arena, &len);
+	struct hd_job_list list;
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	assert_non_null(text);
+	CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s", diag.text);
+	CHECK(list.n == 8 && list.ncpu == 2 && list.nbad == 4 && list.ndropped == 2 && list.nopen == 1, "%zu jobs, %d cpu, %d bad, %d dropped, %d open", list.n,
+		(int)list.ncpu, (int)list.nbad, (int)list.ndropped, (int)list.nopen);
+	static const struct { const char *id, *user, *account, *partition, *qos, *type; uint32_t scale; double duration_s, limit_s, waited_s; } want[] = {
+		{ "412001", "amara", "vision", "gpu", "normal", "a100", 2, 3600, 14400, 130 },
+		{ "412003_1", "amara", "vision", "gpu", "low", "v100", 1, 1200, NAN, 240 },
+		{ "412010+0", "chen", "nlp", "gpu", "high", "a100", 8, 93784, 172800, 7200 },
+		{ "412011", "dina", "teaching", "interactive", "normal", NULL, 1, 3000, INFINITY, 3 },
+		{ "412015", "chen", "nlp", "gpu", "normal", NULL, 3, 7201, 7200, 600 },
+		{ "412016", "amara", "vision", "gpu", "high", "a100", 1, 600, 1800, 20 },
+		{ "412018", "bo", "vision", "gpu", "normal", "h100", 1, 600, 2700, NAN },
+	};
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		const struct hd_listed_job *j = job_of(&list, want[i].id);
+		const struct hd_job_record *r = j->record;
+		CHECK(!strcmp(j->user, want[i].user) && !strcmp(r->account, want[i].account) && !strcmp(r->partition, want[i].partition)
+			&& !strcmp(r->qos, want[i].qos) && !j->type == !want[i].type && (!j->type || !strcmp(j->type, want[i].type)), "%s", want[i].id);
+		CHECK(j->scale == want[i].scale && fabs(j->duration_s - want[i].duration_s) < 1e-9, "%s: %u for %g s", want[i].id, j->scale, j->duration_s);
+		CHECK(isnan(want[i].limit_s) ? isnan(r->limit_s) : !(r->limit_s < want[i].limit_s) && !(r->limit_s > want[i].limit_s), "%s: limit %g s",
+			want[i].id, r->limit_s);
+		CHECK(isnan(want[i].waited_s) ? isnan(r->waited_s) : fabs(r->waited_s - want[i].waited_s) < 1e-9, "%s: waited %g s", want[i].id, r->waited_s);
+	}
+	/* an older form: another order, no bar at the end, minutes, a second header in the middle */
+	text = (const char *)shared_bytes("data/slurm/sacct-20.txt", &arena, &len);
+	assert_non_null(text);
+	CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s", diag.text);
+	assert_true(list.n == 2 && list.ncpu == 1 && list.ndropped == 1 && list.nbad == 0);
+	assert_true(list.at[0].scale == 2 && list.at[0].record->limit_s == 5400 && list.at[0].record->waited_s == 30);
+	assert_true(list.at[1].scale == 1 && isinf(list.at[1].record->limit_s) && list.at[1].record->waited_s == 0 && !list.at[1].type);
+	assert_string_equal(list.at[0].type, "tesla");
+	assert_string_equal(list.at[1].record->account, "chem");
 	hd_arena_reset(&arena);
 }
 
@@ -430,6 +560,9 @@ int main(void)
 		cmocka_unit_test(published_tables_of_clusters_become_jobs),
 		cmocka_unit_test(columns_are_mapped_by_name_and_mistakes_are_named),
 		cmocka_unit_test(what_slurm_accounted_becomes_jobs),
+		cmocka_unit_test(a_bad_row_of_an_accounting_costs_that_row_alone),
+		cmocka_unit_test(gpus_of_an_accounting_are_counted_with_their_type),
+		cmocka_unit_test(what_slurm_prints_is_kept),
 		cmocka_unit_test(prices_of_all_forms_say_what_holds_when),
 		cmocka_unit_test(machines_come_and_go_as_their_traces_say),
 		cmocka_unit_test(a_list_of_nodes_names_types_and_devices),

@@ -104,12 +104,15 @@ enum hd_err table_open(struct table *t, const char *name, const struct hd_job_ta
 	return t->choice ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory to read it", name);
 }
 
-/* Steps/s that durations are on; 0: the kind does not run there. */
-static double reference_rate(const struct table *t, uint32_t kind)
+/* Steps/s that durations are on; 0: the kind does not run there. `type`: where the job ran, if somebody says so and the rates know it. */
+static double reference_rate(const struct table *t, uint32_t kind, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
+	uint32_t own = type ? hd_rates_type(rates, type) : HD_RATES_NONE;
 	double best = 0;
 
+	if (own != HD_RATES_NONE)
+		return hd_rates_alone(rates, kind, own);
 	if (t->reference != HD_RATES_NONE)
 		return hd_rates_alone(rates, kind, t->reference);
 	for (uint32_t j = 0; j < rates->ntypes; j++)
@@ -117,7 +120,7 @@ static double reference_rate(const struct table *t, uint32_t kind)
 	return best;
 }
 
-static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale)
+static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale, const char *type)
 {
 	const struct hd_rates *rates = t->how->rates;
 	struct hd_philox word = hd_philox((uint32_t[4]){ HD_RNG_CLUSTER_KIND, (uint32_t)row, (uint32_t)(row >> 32), 0 },
@@ -125,7 +128,7 @@ static uint32_t draw_kind(struct table *t, uint64_t row, uint32_t scale)
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < rates->nkinds; k++)
-		if (rates->kind[k].scale == scale && reference_rate(t, k) > 0)
+		if (rates->kind[k].scale == scale && reference_rate(t, k, type) > 0)
 			t->choice[n++] = k;
 	return n ? t->choice[(uint32_t)(((uint64_t)word.word[0] * n) >> 32)] : HD_RATES_NONE;
 }
@@ -149,16 +152,16 @@ enum hd_err table_add(struct table *t, const struct cells *c, int type_cell, str
 			return cells_fail(c, (uint32_t)type_cell, diag, "type \"%.80s\" on %u devices is not in the table of rates", c->cell[type_cell].text,
 				job->scale);
 		if (type_cell == TABLE_NONE)
-			kind = draw_kind(t, row, job->scale);
-		if (kind == HD_RATES_NONE || !(reference_rate(t, kind) > 0)) {
+			kind = draw_kind(t, row, job->scale, job->type);
+		if (kind == HD_RATES_NONE || !(reference_rate(t, kind, job->type) > 0)) {
 			t->jobs.list.ndropped++;
 			return HD_OK;
 		}
 		job->kind = t->how->rates->kind[kind].name;
-		job->steps = job->duration_s * reference_rate(t, kind);
+		job->steps = job->duration_s * reference_rate(t, kind, job->type);
 		if (!hd_sched_in(HD_SCHED_IN_STEPS, job->steps))
-			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s", job->duration_s, reference_rate(t, kind), job->steps,
-				hd_sched_range_words(HD_SCHED_IN_STEPS));
+			return cells_fail(c, 0, diag, "%g s at %g steps/s are %g steps; it is %s", job->duration_s, reference_rate(t, kind, job->type),
+				job->steps, hd_sched_range_words(HD_SCHED_IN_STEPS));
 	} else if (type_cell != TABLE_NONE && !(job->kind = hd_arena_text(t->jobs.arena, c->cell[type_cell].text, strlen(c->cell[type_cell].text)))) {
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", c->name);
 	}

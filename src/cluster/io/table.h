@@ -3,6 +3,7 @@
 #define HD_CLUSTER_IO_TABLE_H
 
 #include "cluster/io/jobs.h"
+#include "cluster/sched_state.h"
 
 enum { TABLE_NONE = -1 };                         /* no such column */
 

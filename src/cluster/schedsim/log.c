@@ -214,6 +214,8 @@ void schedsim_log_job(const struct sim *sim, uint64_t id, const struct hd_listed
 	hd_json_put_f64(&w, "weight", job->weight);
 	hd_json_put_f64(&w, "slo", job->slo);
 	hd_json_put_f64(&w, "deadline_s", job->deadline_s);
+	if (job->type)
+		hd_json_put_text(&w, "type", job->type);
 	hd_json_close(&w);
 	hd_text_add(sim->set->log, "\n");
 }

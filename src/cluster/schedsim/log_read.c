@@ -372,6 +372,8 @@ static enum hd_err read_job(struct reader *r, const struct hd_json *line)
 	if (err || (err = hd_json_get_u64(line, "job", HD_JOB_LIST, &id, r->diag)) || (err = hd_json_get_text(line, "kind", &job.kind, r->diag))
 		|| (err = hd_json_get_text(line, "user", &job.user, r->diag)) || (err = hd_json_get_u64(line, "scale", HD_JOB_SCALE, &scale, r->diag)))
 		return err;
+	if (hd_json_find(line, "type"))
+		err = hd_json_get_text(line, "type", &job.type, r->diag);
 	for (size_t k = 0; k < sizeof numbers / sizeof *numbers && !err; k++)
 		if (!(err = hd_json_get_f64(line, numbers[k].key, numbers[k].to, r->diag)) && !(*numbers[k].to >= numbers[k].least))
 			err = hd_fail(r->diag, HD_E_INPUT, "job %" PRIu64 ": %s is %g", id, numbers[k].key, *numbers[k].to);

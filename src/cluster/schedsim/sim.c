@@ -151,8 +151,23 @@ static enum hd_err add_row(struct sim *sim, const struct sim_job *job)
 	struct hd_sim_row *row = &result->row[result->nrows++];
 	const struct hd_listed_job *listed = &job->listed;
 	*row = (struct hd_sim_row){ .id = job->id, .kind = listed->kind, .user = listed->user, .scale = listed->scale, .arrival_s = listed->arrival_s,
-		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + deadline_of(sim, job) };
+		.first_start_s = NAN, .finish_s = NAN, .jct_s = NAN, .rho = NAN, .deadline_s = listed->arrival_s + deadline_of(sim, job),
+		.name = listed->name, .type = listed->type, .record = listed->record };
 	return HD_OK;
+}
+
+/* None but the type that it names. */
+static enum hd_err keep_to_type(const struct sim *sim, struct sim_job *job)
+{
+	bool known = false;
+
+	for (uint32_t t = 0; t < sim->set->ntypes; t++) {
+		bool own = !strcmp(sim->set->types[t].name, job->listed.type);
+		known |= own;
+		job->rate[t] = own ? job->rate[t] : 0;
+	}
+	return known ? HD_OK : hd_fail(sim->diag, HD_E_INPUT, "job %llu runs on type \"%.60s\" alone, which this cluster has not", (unsigned long long)job->id,
+		job->listed.type);
 }
 
 static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
@@ -167,6 +182,8 @@ static enum hd_err set_rates(struct sim *sim, struct sim_job *job)
 		if (!hd_sched_in(HD_SCHED_IN_RATE, job->rate[t] = set->rates ? hd_rates_alone(set->rates, job->ikind, t) : set->speed ? set->speed[t] : 1))
 			return hd_fail(sim->diag, HD_E_INPUT, "job %llu has %g steps/s on type %s; it is %s", (unsigned long long)job->id, job->rate[t],
 				set->types[t].name, hd_sched_range_words(HD_SCHED_IN_RATE));
+	if (job->listed.type && keep_to_type(sim, job))
+		return HD_E_INPUT;
 	if (sim->estimator)
 		hd_estimator_came(sim->estimator, job->ikind);
 	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job->listed.weight) || !hd_sched_in(HD_SCHED_IN_STEPS, job->listed.steps))

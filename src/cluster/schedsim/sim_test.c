@@ -292,6 +292,30 @@ static void times_and_costs_are_those_that_can_be_added_up_by_hand(void **state)
 	hd_arena_reset(&arena);
 }
 
+static void a_job_that_names_a_type_runs_on_that_alone(void **state)
+{
+	/* B wants type b, of which there is one device that A holds until 130; both devices of a stay idle for it. */
+	struct hd_listed_job jobs[] = { JOB(0, 1, 100), JOB(0, 1, 50) };
+	struct hd_sched_sim_result result;
+	struct hd_diag diag = { "" };
+	struct world w;
+	(void)state;
+
+	jobs[0].type = jobs[1].type = "b";
+	small_world(&w, jobs, 2, "fifo");
+	w.type[1] = (struct hd_sched_type){ .name = "b", .n = 1 };
+	w.set.ntypes = 2;
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, NULL), HD_OK);
+	CHECK(result.row[0].finish_s == 130 && result.row[1].first_start_s == 180, "%g %g", result.row[0].finish_s, result.row[1].first_start_s);
+	CHECK(result.row[0].device_s[0] == 0 && result.row[1].device_s[0] == 0 && result.row[1].device_s[1] > 0, "%g s on a", result.row[1].device_s[0]);
+	assert_string_equal(result.row[1].type, "b");
+	jobs[1].type = "c";
+	w.source.at = 0;
+	assert_int_equal(hd_sched_sim(&result, &w.set, &arena, &diag), HD_E_INPUT);
+	assert_string_equal(diag.text, "job 1 runs on type \"c\" alone, which this cluster has not");
+	hd_arena_reset(&arena);
+}
+
 static void a_resize_costs_what_the_job_says_and_forgives_no_start(void **state)
 {
 	/* A alone from 0 on both devices, ready at 30. B comes at 5: at the boundary 10 A falls to one device and is ready at 30 + 4; B waits
@@ -421,6 +445,7 @@ int main(void)
 		cmocka_unit_test(every_published_run_is_repeated),
 		cmocka_unit_test(runs_of_unrounded_shares_are_repeated_to_their_digits),
 		cmocka_unit_test(times_and_costs_are_those_that_can_be_added_up_by_hand),
+		cmocka_unit_test(a_job_that_names_a_type_runs_on_that_alone),
 		cmocka_unit_test(a_resize_costs_what_the_job_says_and_forgives_no_start),
 		cmocka_unit_test(laws_hold_over_policies_with_revocations_and_failures),
 		cmocka_unit_test(a_gang_is_promised_only_what_it_can_have),
