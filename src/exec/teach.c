@@ -1,5 +1,6 @@
 #include "exec/teach.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -78,7 +79,7 @@ static void put(struct hd_teacher *t, const void *bytes, size_t len)
 {
 	const uint8_t *from = bytes;
 
-	while (len && !t->over) {
+	while (len) {
 		size_t n = len;
 		uint8_t *at = room_for(t, &n);
 		if (!at) {
@@ -141,7 +142,7 @@ static void follow_step(struct hd_teacher *t, uint64_t step)
 {
 	uint32_t follow = t->given < t->nbuckets ? t->given : t->nbuckets;
 
-	for (uint32_t b = 0; b < follow && !t->over; b++) {
+	for (uint32_t b = 0; b < follow; b++) {
 		put_head(t, HD_RECORD_SUM, b, step - 1, sum_bytes(t->layout, b));
 		put(t, hd_share_follow_at(t->worker, b), sum_bytes(t->layout, b));
 	}
@@ -160,7 +161,7 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 			spent += hd_share_snap_bytes(t->worker, t->given);
 		}
 	}
-	if (t->even && !t->over)
+	if (t->even)
 		put_head(t, HD_RECORD_EVEN, 0, step, 0);
 }
 
@@ -288,14 +289,14 @@ static bool expected(const struct hd_pupil *p, const struct record *r)
 		return p->begun && r->step == p->step && p->nsums == 0 && r->index < p->nsnaps && !p->has[r->index]
 			&& r->len == hd_share_snap_bytes(p->worker, r->index);
 	case HD_RECORD_SUM:
-		return p->begun && r->step == p->step && r->index < p->nbuckets && p->has[r->index] && p->nsums < p->nbuckets
+		return r->step == p->step && r->index < p->nbuckets && p->has[r->index]         /* so it has begun */
 			&& (p->nsums == 0 || p->sum[p->nsums - 1] < r->index) && r->len == sum_bytes(p->layout, r->index);
 	case HD_RECORD_STEP:
 		return p->begun && r->step == p->step && r->index == 0 && r->len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(p->worker);
 	case HD_RECORD_REST:
 		return !p->begun && r->index == 0 && r->len == hd_share_rest_bytes(p->worker);
 	case HD_RECORD_PROBE:
-		return p->begun && r->step == p->step && p->nsums == 0 && !p->asked && r->index == hd_share_probed(p->worker, p->step)
+		return r->step == p->step && p->nsums == 0 && !p->asked && r->index == hd_share_probed(p->worker, p->step)
 			&& (r->len == 0 || r->len == sizeof(struct hd_hash)) && has_all(p);
 	case HD_RECORD_EVEN:
 		return p->asked && r->step == p->step && p->nsums == 0 && r->index == 0 && r->len == 0;
@@ -352,6 +353,7 @@ static enum hd_err take(struct hd_pupil *p, const struct record *r, bool *even, 
 		p->has[r->index] = 1;
 		break;
 	case HD_RECORD_SUM:
+		assert(p->nsums < p->nbuckets);   /* their indices rise */
 		p->sum[p->nsums++] = r->index;
 		break;
 	case HD_RECORD_STEP:
@@ -394,7 +396,7 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 	enum hd_err err = HD_OK;
 
 	*even = false;
-	while (!err && (len || p->got == HD_TEACH_HEAD)) {
+	while (!err) {                    /* until bytes are missing */
 		if (p->got < HD_TEACH_HEAD) {
 			size_t n = len < HD_TEACH_HEAD - p->got ? len : HD_TEACH_HEAD - (size_t)p->got;
 			memcpy(p->head + p->got, bytes, n);
@@ -407,7 +409,7 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 		const struct record r = record_of(p);
 		uint64_t in = p->got - HD_TEACH_HEAD;
 		uint8_t *at = NULL;
-		if (in == 0 && !expected(p, &r))
+		if (!expected(p, &r))
 			return hd_fail(diag, HD_E_PROTOCOL, "what is taught is out of order: record %u, %u of step %llu with %llu bytes, at step %llu", r.kind,
 				r.index, (unsigned long long)r.step, (unsigned long long)r.len, (unsigned long long)p->step);
 		err = where(p, &r, &at, diag);

@@ -1,5 +1,7 @@
 #include "exec/teach.h"
 
+#include "base/alloc.h"
+#include "base/le.h"
 #include "exec/testing.h"
 
 /* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever the
@@ -11,6 +13,10 @@ static uint32_t draw(uint32_t n)
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(seed >> 33) % n;
 }
+
+static const char two_buckets[] = "model: {use: builtin:mlp, args: {hidden: [300, 300]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char more_buckets[] = "model: {use: builtin:mlp, args: {hidden: [600, 600]}}\ndata: {kind: synthetic, count: 61}\n";
+static const char adamw[] = "optim: {kind: adamw, lr: 1e-2}";
 
 struct school {
 	struct hd_rig a, b;
@@ -123,7 +129,7 @@ static void a_teacher_that_stands_hands_over_the_rest(void **state)
 	struct school s;
 
 	(void)state;
-	open_school(&s, "model: {use: builtin:mlp, args: {hidden: [300, 300]}}\ndata: {kind: synthetic, count: 61}\n", "optim: {kind: adamw, lr: 1e-2}");
+	open_school(&s, two_buckets, adamw);
 	step(&s, 1);
 	learn_all(&s);
 	assert_int_equal(s.evens, 0);
@@ -160,6 +166,271 @@ static void a_stream_that_was_tampered_with_is_refused(void **state)
 		hd_pupil_finish(&pupil);
 	}
 	assert_int_equal(refused, 1 + HD_TEACH_HEAD);         /* also another step: what follows is not of it */
+	hd_teacher_free(piece);
+	close_school(&s);
+}
+
+/* ---- what a pupil expects, judged by a model of the header's rules ---- */
+
+enum { SNAP = 1, SUM, STEP, REST, EVEN, PROBE };
+enum { MOST_SNAPS = 64 };
+
+struct expects { bool begun, asked, has[MOST_SNAPS]; uint64_t step; uint32_t nhas, nsums, last; };
+
+/* Rules 1, 3 and 4. `nbuckets` snaps, all of them of buckets. */
+static bool is_next(const struct expects *x, struct hd_worker *w, const struct hd_layout *layout, uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
+{
+	uint32_t n = hd_share_nsnaps(w);
+
+	if (kind == REST)
+		return !x->begun && index == 0 && len == hd_share_rest_bytes(w);
+	if (!x->begun || step != x->step)
+		return false;
+	switch (kind) {
+	case SNAP:  return !x->nsums && index < n && !x->has[index] && len == hd_share_snap_bytes(w, index);
+	case SUM:   return index < n && x->has[index] && (!x->nsums || index > x->last) && len == hd_layout_bucket(layout, index).len * sizeof(float);
+	case STEP:  return index == 0 && len == HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(w);
+	case PROBE: return !x->nsums && x->nhas == n && !x->asked && index == hd_share_probed(w, step) && (len == 0 || len == 16);
+	case EVEN:  return !x->nsums && x->asked && index == 0 && len == 0;
+	default:    return false;
+	}
+}
+
+static void note(struct expects *x, uint32_t kind, uint32_t index, uint64_t step)
+{
+	switch (kind) {
+	case REST:  x->begun = true; x->step = step; break;
+	case SNAP:  x->has[index] = true; x->nhas++; break;
+	case SUM:   x->nsums++; x->last = index; break;
+	case STEP:  x->nsums = 0; x->step++; break;
+	case PROBE: x->asked = true; break;
+	default:    break;
+	}
+}
+
+static void put_record_head(uint8_t *at, uint32_t kind, uint32_t index, uint64_t step, uint64_t len)
+{
+	hd_put32(at, kind);
+	hd_put32(at + 4, index);
+	hd_put64(at + 8, step);
+	hd_put64(at + 16, len);
+}
+
+/* The stream of a lesson without the first bytes of its pieces: pupils that come at once, step by step, and stand at the end. */
+static uint8_t *whole_stream(struct school *s, size_t *len)
+{
+	uint8_t *all = NULL;
+	struct hd_handout *piece;
+
+	*len = 0;
+	hd_teacher_boundary(&s->teacher, hd_worker_at(s->a.worker), 1);
+	for (uint32_t k = 0; k < 40 && !s->teacher.even; k++)
+		step(s, 1);
+	step(s, 1);
+	step(s, 1);
+	assert_true(s->teacher.even);
+	while ((piece = hd_teacher_take(&s->teacher))) {
+		all = realloc(all, *len + piece->len);
+		memcpy(all + *len, piece->bytes + 1, piece->len - 1);
+		*len += piece->len - 1;
+		hd_teacher_free(piece);
+	}
+	return all;
+}
+
+/* At each record of a lesson every other head there could be is refused, and only what the rules allow is taken. */
+static void nothing_but_the_next_record_is_taken(void **state)
+{
+	struct school s;
+	struct expects x = { .begun = false };
+	struct hd_diag diag = { "" };
+	size_t len, at = 0;
+	uint32_t refused = 0, evens = 0;
+
+	(void)state;
+	open_school(&s, more_buckets, adamw);
+	uint32_t n = hd_share_nsnaps(s.b.worker);
+	assert_in_range(n, 3, MOST_SNAPS);
+	uint8_t *all = whole_stream(&s, &len);
+	while (at < len) {
+		uint32_t kind = hd_get32(all + at), index = hd_get32(all + at + 4);
+		uint64_t step = hd_get64(all + at + 8), bytes = hd_get64(all + at + 16);
+		const uint32_t indices[] = { 0, 1, index, x.last, n - 1, n, UINT32_MAX, hd_share_probed(s.b.worker, x.step) };
+		const uint64_t steps[] = { x.step, x.step + 1, x.step - 1, 0 };
+		const uint64_t lens[] = { bytes, 0, 16, 17, hd_share_rest_bytes(s.b.worker), HD_SHARE_SCALARS_BYTES + hd_share_rest_bytes(s.b.worker),
+			hd_share_snap_bytes(s.b.worker, 0), hd_share_snap_bytes(s.b.worker, n - 1), hd_layout_bucket(&s.b.task->layout, 0).len * sizeof(float),
+			hd_layout_bucket(&s.b.task->layout, n - 1).len * sizeof(float) };
+		for (uint32_t k = 0; k < 8; k++)
+			for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
+				for (size_t t = 0; t < sizeof steps / sizeof *steps; t++)
+					for (size_t l = 0; l < sizeof lens / sizeof *lens; l++) {
+						uint8_t head[HD_TEACH_HEAD];
+						bool even;
+						if (is_next(&x, s.b.worker, &s.b.task->layout, k, indices[i], steps[t], lens[l]))
+							continue;
+						put_record_head(head, k, indices[i], steps[t], lens[l]);
+						enum hd_err err = hd_pupil_learn(&s.pupil, head, sizeof head, &even, &diag);
+						CHECK(err == HD_E_PROTOCOL, "at byte %zu: kind %u, index %u, step %llu, %llu bytes: %d", at, k, indices[i],
+							(unsigned long long)steps[t], (unsigned long long)lens[l], err);
+						s.pupil.got = 0;          /* a pupil that goes on in spite of it */
+						refused++;
+					}
+		CHECK(is_next(&x, s.b.worker, &s.b.task->layout, kind, index, step, bytes), "kind %u, index %u", kind, index);
+		bool even = false;
+		CHECK(hd_pupil_learn(&s.pupil, all + at, HD_TEACH_HEAD + bytes, &even, &diag) == HD_OK, "%s", diag.text);
+		CHECK(even == (kind == EVEN), "kind %u", kind);         /* with its last byte, not with the next record */
+		evens += even;
+		note(&x, kind, index, step);
+		at += HD_TEACH_HEAD + bytes;
+	}
+	assert_true(refused > 10000 && evens == 3);
+	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
+	free(all);
+	close_school(&s);
+}
+
+/* A step with a sum too few, and one whose scalars are none. */
+static void a_step_that_is_not_whole_is_refused(void **state)
+{
+	(void)state;
+	for (int wrong = 0; wrong < 2; wrong++) {
+		struct school s;
+		struct hd_diag diag = { "" };
+		size_t len, at = 0;
+		enum hd_err err = HD_OK;
+		bool even;
+		open_school(&s, two_buckets, adamw);
+		uint8_t *all = whole_stream(&s, &len);
+		while (!err && at < len) {
+			uint32_t kind = hd_get32(all + at);
+			size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+			if (wrong && kind == STEP)
+				memset(all + at + HD_TEACH_HEAD, 0xff, 4);
+			if (wrong || kind != SUM || hd_get32(all + at + 4) != 0)
+				err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
+			at += record;
+		}
+		assert_int_equal(err, HD_E_PROTOCOL);
+		assert_non_null(strstr(diag.text, wrong ? "these are no scalars of a step" : "sums"));
+		free(all);
+		close_school(&s);
+	}
+}
+
+static void a_piece_is_more_or_the_end(void **state)
+{
+	static const struct { uint8_t bytes[3]; size_t len; enum hd_err err; bool over; } cases[] = {
+		{ { 2 }, 1, HD_OK, true }, { { 2, 0 }, 2, HD_E_PROTOCOL, false }, { { 1 }, 1, HD_E_PROTOCOL, false }, { { 3 }, 1, HD_E_PROTOCOL, false },
+		{ { 0 }, 0, HD_E_PROTOCOL, false }, { { 3, 0 }, 2, HD_E_PROTOCOL, false }, { { 1, REST }, 2, HD_OK, false },
+	};
+	struct school s;
+
+	(void)state;
+	open_school(&s, hd_rig_mlp, "optim: {kind: sgd, lr: 1e-2}");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_pupil pupil;
+		bool even;
+		assert_int_equal(hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL), HD_OK);
+		CHECK(hd_pupil_take(&pupil, cases[i].bytes, cases[i].len, &even, NULL) == cases[i].err && pupil.over == cases[i].over, "case %zu", i);
+		hd_pupil_finish(&pupil);
+	}
+	close_school(&s);
+}
+
+/* Rule 2 at its limits: how much is queued is the test's to say. */
+static void a_boundary_adds_what_its_limits_allow(void **state)
+{
+	struct school s;
+	struct hd_teacher *t = &s.teacher;
+
+	(void)state;
+	open_school(&s, two_buckets, adamw);
+	uint64_t at = hd_worker_at(s.a.worker), queued;
+	assert_int_equal(at, 0);
+	hd_teacher_boundary(t, 0, 1);                             /* the first, of step 0: REST and one group */
+	assert_true(t->begun && t->given == 1 && !t->even);
+	queued = t->queued;
+	hd_teacher_boundary(t, 0, 0);
+	assert_true(t->given == 1 && t->queued == queued);
+	t->queued = HD_TEACH_MOST;                                /* it stands: no reason to give up */
+	hd_teacher_boundary(t, 0, UINT64_MAX);
+	assert_true(t->given == 1 && !t->over);
+	t->queued = HD_TEACH_QUEUE;
+	hd_teacher_boundary(t, 0, UINT64_MAX);
+	assert_true(t->given == 1 && !t->over && t->queued == HD_TEACH_QUEUE);
+	t->queued = queued;
+	hd_teacher_boundary(t, 0, UINT64_MAX);                    /* all at once */
+	assert_true(t->given == t->nsnaps && t->even);
+	queued = t->queued;
+	hd_teacher_boundary(t, 0, UINT64_MAX);                    /* all is said */
+	assert_int_equal(t->queued, queued);
+	t->queued = HD_TEACH_MOST;
+	hd_alloc_arm(0);
+	hd_teacher_boundary(t, 1, UINT64_MAX);                    /* nothing is copied for who lags so far */
+	assert_true(t->over && t->queued == 0 && !t->first);
+	assert_int_equal(hd_alloc_count(), 0);
+	hd_teacher_boundary(t, 2, UINT64_MAX);
+	assert_int_equal(hd_alloc_count(), 0);
+	hd_teacher_finish(t);
+	assert_true(!t->worker && !t->first);
+	hd_teacher_finish(t);                                     /* takes finished ones */
+	hd_teacher_init(t, s.a.worker, &s.a.task->layout);
+	close_school(&s);
+}
+
+/* A piece is taken while others wait: what is added goes behind those. */
+static void pieces_stay_in_order_when_one_is_taken(void **state)
+{
+	struct school s;
+
+	(void)state;
+	open_school(&s, two_buckets, adamw);
+	step(&s, 1 << 24);
+	assert_true(learn_one(&s));
+	assert_non_null(s.teacher.first);
+	step(&s, 1 << 24);
+	while (learn_one(&s))
+		;
+	assert_int_equal(s.pupil.step, hd_worker_at(s.a.worker));
+	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
+	close_school(&s);
+}
+
+/* Each request for memory fails in turn: the teacher gives up at once, holds nothing, and does not call itself even; the pupil says so. */
+static void without_memory_nobody_teaches_and_nobody_learns(void **state)
+{
+	struct school s;
+	uint64_t n = 0;
+	bool over = true, even;
+
+	(void)state;
+	open_school(&s, more_buckets, adamw);
+	while (over) {
+		hd_teacher_finish(&s.teacher);
+		hd_teacher_init(&s.teacher, s.a.worker, &s.a.task->layout);
+		hd_alloc_arm(++n);
+		hd_teacher_boundary(&s.teacher, 0, UINT64_MAX);
+		uint64_t asked = hd_alloc_count();
+		hd_alloc_arm(0);
+		over = s.teacher.over;
+		if (over)
+			CHECK(!s.teacher.even && !s.teacher.first && s.teacher.queued == 0 && asked <= n + 3, "request %llu of %llu", (unsigned long long)n,
+				(unsigned long long)asked);
+	}
+	assert_true(n > 5 && s.teacher.even);
+	struct hd_handout *piece = hd_teacher_take(&s.teacher);
+	enum hd_err err = HD_E_NOMEM;
+	for (n = 1; err == HD_E_NOMEM; n++) {
+		struct hd_pupil pupil;
+		hd_alloc_arm(n);
+		err = hd_pupil_init(&pupil, s.b.worker, &s.b.task->layout, NULL);
+		if (!err)
+			err = hd_pupil_take(&pupil, piece->bytes, piece->len, &even, NULL);
+		hd_alloc_arm(0);
+		hd_pupil_finish(&pupil);
+	}
+	assert_int_equal(err, HD_OK);
+	assert_true(n > 3);
 	hd_teacher_free(piece);
 	close_school(&s);
 }
@@ -304,9 +575,15 @@ static void nobody_waits_for_who_is_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_but_the_next_record_is_taken),
+		cmocka_unit_test(a_step_that_is_not_whole_is_refused),
+		cmocka_unit_test(a_piece_is_more_or_the_end),
+		cmocka_unit_test(a_boundary_adds_what_its_limits_allow),
+		cmocka_unit_test(pieces_stay_in_order_when_one_is_taken),
+		cmocka_unit_test(without_memory_nobody_teaches_and_nobody_learns),
+		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
 		cmocka_unit_test(a_pupil_comes_to_the_state_and_follows),
 		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
-		cmocka_unit_test(a_stream_that_was_tampered_with_is_refused),
 		cmocka_unit_test(a_pupil_of_other_bits_is_refused),
 		cmocka_unit_test(without_room_for_a_probe_it_is_said),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
