@@ -154,7 +154,7 @@ void hd_hub_cancel(struct hd_hub *hub, uint32_t worker, uint64_t token);
 /* ---- where it goes ---- */
 
 /* The buffer, of the row's length, for the next instance of a transfer; posts of one transfer are filled in order. The arrival says
- * which step it was. HD_E_AGAIN: HD_SLOTS_MAX are posted already. HD_E_INVAL: no row. */
+ * which step it was. HD_E_AGAIN: HD_SLOTS_MAX are posted already, those that are being filled among them. HD_E_INVAL: no row. */
 HD_MUST_USE enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, void *buffer, struct hd_diag *diag);
 /* The buffer for the answer to `request` (a number not expected yet), of at most `cap` bytes. Call it before the message that asks. */
 HD_MUST_USE enum hd_err hd_hub_expect(struct hd_hub *hub, uint32_t worker, uint64_t request, void *buffer, uint64_t cap, struct hd_diag *diag);

@@ -64,8 +64,8 @@ struct out_row { uint32_t id, slots, granted; uint64_t bytes; struct queue waiti
 
 struct posted { void *buffer; int64_t at_ns; };
 
-/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet. */
-struct in_row { uint32_t id, granted, owed, n_posts; uint64_t bytes; struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
+/* granted: slots the sender still has; owed: grants to be told; posts [0, n_posts) have no stream yet, under_way have one. */
+struct in_row { uint32_t id, granted, owed, n_posts, under_way; uint64_t bytes; struct posted posts[HD_SLOTS_MAX]; bool in_owing; };
 
 struct incoming {
 	uint32_t stream;

@@ -52,6 +52,8 @@ static struct incoming incoming_drop(struct hd_stream *s, uint32_t at)
 
 	memmove(s->order + at, s->order + at + 1, (s->n_incoming - at - 1) * sizeof *s->order);
 	s->order[--s->n_incoming] = place;
+	if (s->incoming[place].kind == HD_KIND_PLANNED)
+		s->in_rows[s->incoming[place].row].under_way--;
 	return s->incoming[place];
 }
 
@@ -72,7 +74,7 @@ void in_epoch(struct hd_stream *s)
 	s->n_in_rows = s->n_owing = 0;
 	s->least_priority = INT32_MAX;
 	s->resumes |= s->held != HD_HELD_NOT;
-	if (s->held == HD_HELD_POST || s->held_epoch <= s->next)
+	if (s->held_epoch <= s->next)     /* that of HD_HELD_POST, too: it is one of before */
 		s->held = HD_HELD_NOT;
 }
 
@@ -96,7 +98,7 @@ enum hd_err hd_stream_post(struct hd_stream *s, uint32_t transfer, void *buffer,
 	if (at == NONE32)
 		return hd_fail(diag, HD_E_INVAL, "transfer %u is not one of those from worker %u in epoch %u", transfer, s->config.peer, s->epoch);
 	struct in_row *row = &s->in_rows[at];
-	if (row->n_posts == HD_SLOTS_MAX)
+	if (row->n_posts + row->under_way == HD_SLOTS_MAX)
 		return HD_E_AGAIN;
 	row->posts[row->n_posts++] = (struct posted){ buffer, now };
 	if (row->n_posts > row->granted + row->owed)
@@ -206,10 +208,7 @@ static enum verdict fence(struct hd_stream *s, const struct hd_frame *frame)
 
 enum hd_close in_agree(struct hd_stream *s, struct hd_diag *diag)
 {
-	if (s->doomed)
-		return s->doomed;
-	if (s->held == HD_HELD_AHEAD && s->held_epoch <= s->next)
-		s->held = HD_HELD_NOT;
+	s->held = HD_HELD_NOT;            /* what holds it does so again when it is looked at */
 	if (s->open || !s->has_channel || !s->peer_has_epoch || s->peer_epoch != s->epoch)
 		return HD_CLOSE_NONE;
 	if (!hd_hash_same(s->plan, s->peer_plan)) {
@@ -241,7 +240,7 @@ static enum hd_close got_epoch(struct hd_stream *s, const uint8_t *payload, stru
 /* Which slot, expectation or message an OPEN is for; nothing is changed before all is checked. */
 static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payload *open, struct hd_diag *diag)
 {
-	uint32_t at = s->has_channel && s->frame.epoch == s->epoch ? in_row_find(s->in_rows, s->n_in_rows, open->transfer) : NONE32;
+	uint32_t at = s->frame.epoch == s->epoch ? in_row_find(s->in_rows, s->n_in_rows, open->transfer) : NONE32;
 
 	if (at == NONE32)
 		return breach(s, HD_CLOSE_STREAM, diag, "a transfer that the plan has not");
@@ -255,6 +254,7 @@ static enum hd_close open_planned(struct hd_stream *s, const struct hd_open_payl
 		return HD_CLOSE_NONE;
 	}
 	row->granted--;
+	row->under_way++;
 	*incoming_add(s) = (struct incoming){ .stream = s->frame.stream, .kind = HD_KIND_PLANNED, .class = HD_CLASS_PLANNED, .row = at,
 		.epoch = s->epoch, .total = open->total, .flow = open->flow, .step = s->frame.step, .buffer = row->posts[0].buffer,
 		.posted_ns = row->posts[0].at_ns, .priority = s->frame.priority };
@@ -334,8 +334,7 @@ static void post_again(struct hd_stream *s, const struct incoming *in)
 {
 	struct in_row *row = &s->in_rows[in->row];
 
-	if (row->n_posts == HD_SLOTS_MAX)
-		row->n_posts--;           /* cannot be: a stream under way held one of the places */
+	assert(row->n_posts < HD_SLOTS_MAX);      /* the stream held one of the places */
 	memmove(row->posts + 1, row->posts, row->n_posts++ * sizeof *row->posts);
 	row->posts[0] = (struct posted){ in->buffer, in->posted_ns };
 	if (row->n_posts > row->granted + row->owed)
