@@ -5,7 +5,9 @@
 
 enum hd_err hd_db_fail(const struct hd_db *db, int code, const char *what, struct hd_diag *diag)
 {
-	const char *why = db->at ? sqlite3_errmsg(db->at) : sqlite3_errstr(code), *path = db->at ? sqlite3_db_filename(db->at, "main") : "";
+	const char *why = db->at ? sqlite3_errmsg(db->at) : sqlite3_errstr(code), *path = db->at ? sqlite3_db_filename(db->at, "main") : NULL;
+
+	path = path ? path : db->opening ? db->opening : "";      /* of what was not opened it knows no name */
 
 	switch (code & 0xff) {
 	case SQLITE_BUSY: case SQLITE_LOCKED:
@@ -95,10 +97,11 @@ enum { PATIENCE_MS = 5000 };
 
 enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind, struct hd_diag *diag)
 {
-	*db = (struct hd_db){ .kind = kind };
+	*db = (struct hd_db){ .kind = kind, .opening = path };
 	int code = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
 	enum hd_err err = code ? hd_db_fail(db, code, "open", diag) : HD_OK;
 
+	db->opening = NULL;
 	if (!err) {
 		sqlite3_db_config(db->at, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_busy_timeout(db->at, PATIENCE_MS);

@@ -22,7 +22,7 @@ struct hd_db_kind {
 	const char *tables;               /* CREATE TABLE IF NOT EXISTS ...; and what else each opening writes */
 };
 
-struct hd_db { sqlite3 *at; const struct hd_db_kind *kind; };
+struct hd_db { sqlite3 *at; const struct hd_db_kind *kind; const char *opening; };         /* opening: the path, while hd_db_open() has it */
 
 /* HD_E_AGAIN, HD_E_INTEGRITY (not ours, later, damaged), HD_E_REFUSED (disk), HD_E_IO. To be closed in any case. */
 HD_MUST_USE enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind, struct hd_diag *diag);

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "serve/db.h"
 #include "tests/check.h"
 
 static char path[128];
@@ -99,6 +102,72 @@ static void each_opener_has_a_higher_term(void **state)
 	}
 }
 
+static void a_record_too_long_or_of_no_kind_is_refused(void **state)
+{
+	static char bytes[HD_STORE_RECORD_BYTES + 1];
+	static const struct { uint32_t kind; size_t len; enum hd_err err; } cases[] = {
+		{ HD_STORE_KINDS - 1, HD_STORE_RECORD_BYTES, HD_OK }, { HD_STORE_KINDS, 1, HD_E_INVAL }, { 0, HD_STORE_RECORD_BYTES + 1, HD_E_INVAL },
+	};
+	struct hd_store *s;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		CHECK(hd_store_put(s, cases[i].kind, bytes, cases[i].len, NULL) == cases[i].err, "case %zu", i);
+	assert_int_equal(hd_store_get(s, 0, bytes, sizeof bytes, &len, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_store_get(s, HD_STORE_KINDS - 1, bytes, sizeof bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, HD_STORE_RECORD_BYTES);
+	hd_store_close(s);
+	hd_store_close(NULL);
+}
+
+/* Rule 1, the other way round: what could not be written is said, and is not there afterwards. */
+static void a_record_that_does_not_fit_the_disk_is_not_there(void **state)
+{
+	static char bytes[HD_STORE_RECORD_BYTES];
+	struct rlimit before, little = { 200000, RLIM_INFINITY };
+	struct hd_store *s;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	assert_int_equal(hd_store_put(s, 3, "small", 5, NULL), HD_OK);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	little.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	enum hd_err err = hd_store_put(s, 3, bytes, sizeof bytes, NULL);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_true(err == HD_E_IO || err == HD_E_REFUSED);
+	assert_int_equal(hd_store_put(s, 4, "after", 5, NULL), HD_OK);            /* it goes on when there is room */
+	hd_store_close(s);
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+	assert_int_equal(hd_store_get(s, 3, bytes, sizeof bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, 5);
+	hd_store_close(s);
+}
+
+/* Its table of records is another one: opened by nobody. */
+static void a_store_without_its_tables_is_refused(void **state)
+{
+	struct hd_store *s = NULL;
+
+	(void)state;
+	hd_alloc_arm(1);
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_E_NOMEM);
+	hd_alloc_arm(0);
+	struct hd_db db;
+	static const struct hd_db_kind other = { .id = 0x48444c53, .version = 1, .name = "", .busy = "", .damaged = "",
+		.tables = "CREATE TABLE record (number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, bodies TEXT)" };
+	assert_int_equal(hd_db_open(&db, path, &other, NULL), HD_OK);
+	hd_db_close(&db);
+	assert_int_equal(hd_store_open(&s, path, NULL), HD_E_IO);
+	assert_null(s);
+	assert_int_equal(hd_store_open(&s, "/tmp/no folder of that name/x", NULL), HD_E_REFUSED);
+	assert_null(s);
+}
+
 /* The holder is another process: the lock of one process does not bar itself. */
 static void one_process_holds_it_until_it_dies(void **state)
 {
@@ -161,6 +230,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_newest_record_of_a_kind_is_found_again, fresh, clean),
 		cmocka_unit_test_setup_teardown(records_are_told_in_the_order_they_came_and_may_be_refused, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_record_too_long_or_of_no_kind_is_refused, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_the_disk_is_not_there, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_store_without_its_tables_is_refused, fresh, clean),
 		cmocka_unit_test_setup_teardown(each_opener_has_a_higher_term, fresh, clean),
 		cmocka_unit_test_setup_teardown(one_process_holds_it_until_it_dies, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_is_refused_and_left_alone, fresh, clean),
