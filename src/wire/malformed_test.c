@@ -8,11 +8,11 @@
 static const struct hd_hash plan_a = { { 1, 2, 3 } }, plan_b = { { 9 } };
 static const struct hd_transfer rows[] = { { 1, 1, 100 }, { 2, 0, 100 }, { 3, 1, 100 } };
 
-struct script { uint8_t bytes[1 << 16]; size_t len; uint32_t epoch; };
+struct script { uint8_t bytes[1 << 16]; size_t len; uint32_t epoch; bool old; };
 
 static void add(struct script *s, struct hd_frame frame, const uint8_t *payload)
 {
-	frame.epoch = frame.epoch ? frame.epoch : s->epoch;
+	frame.epoch = frame.epoch ? frame.epoch : s->old ? 0 : s->epoch;
 	if (frame.flags & HD_FRAME_CRC && !frame.payload_crc)
 		frame.payload_crc = hd_crc32c(0, payload, frame.len);
 	hd_frame_put(&frame, s->bytes + s->len);
@@ -49,6 +49,9 @@ static void add_epoch(struct script *s, uint32_t epoch, struct hd_hash plan)
 {
 	add(s, (struct hd_frame){ .type = HD_FRAME_EPOCH, .flags = HD_FRAME_CRC, .epoch = epoch, .len = 16 }, plan.byte);
 }
+
+/* What follows is of the epoch before: 0 is what add() does not write, so it is marked. */
+static void add_old(struct script *s) { s->old = true; }
 
 #define PLANNED(id, total) ((struct hd_open_payload){ (id), HD_KIND_PLANNED, (total), 0, 0 })
 #define TOLD(id, total) ((struct hd_open_payload){ HD_TRANSFER_NONE, HD_KIND_CONTROL, (total), (id), 0 })
@@ -112,7 +115,8 @@ static void data_too_much_later(struct script *s)
 }
 static void epoch_falls(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a); add_epoch(s, 1, plan_a); }
 static void slot_while_peer_is_ahead(struct script *s) { s->len = 0; add_epoch(s, 2, plan_a); add_numbers(s, HD_FRAME_SLOT, 1, 0, 0, 1, 1, 8); }
-static void stale_answer_of_used_id(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); s->epoch = 0; add_open(s, 2, 4, BULK(7, 100)); }
+static void stale_answer_of_used_id(struct script *s) { add_open(s, 1, 4, PLANNED(1, 100)); add_old(s); add_open(s, 2, 4, BULK(7, 100)); }
+static void stale_kind_unknown(struct script *s) { add_old(s); kind_unknown(s); }
 static void unasked(struct script *s) { add_open(s, 2, 1, BULK(8, 100)); }
 static void answer_too_long(struct script *s) { add_open(s, 2, 1, BULK(7, 101)); }
 static void answer_empty(struct script *s) { add_open(s, 2, 1, BULK(7, 0)); }
@@ -159,6 +163,11 @@ static void planned_before_its_epoch(struct script *s)
 	add_epoch(s, 1, plan_a);
 	add_data(s, 1, 1, 0, 100, HD_FRAME_LAST);
 }
+static void stale_answer(struct script *s) { add_old(s); add_open(s, 2, 1, BULK(7, 100)); }
+static void answer_cut_off(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_old(s); add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
+static void message_cut_off(struct script *s) { add_open(s, 0, 1, TOLD(20, 10)); add_old(s); add_data(s, 0, 1, 0, 10, HD_FRAME_LAST); }
+static void stale_data_of_no_stream(struct script *s) { add_old(s); add_data(s, 1, 9, 0, 10, 0); }
+static void answer_over_epochs(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); s->epoch = 2; add_data(s, 2, 1, 0, 100, HD_FRAME_LAST); }
 static void epoch_rises(struct script *s) { add_epoch(s, 2, plan_a); }
 static void cancelled_bulk(struct script *s) { add_open(s, 2, 1, BULK(7, 100)); add_numbers(s, HD_FRAME_CANCELLED, 2, 0, 1, 0, 0, 8); }
 static void cancelled_finished(struct script *s)
@@ -251,9 +260,15 @@ static const struct { const char *name; void (*make)(struct script *s); enum hd_
 	{ "data too much at the end", data_too_much_later, HD_CLOSE_STREAM, 0 },
 	{ "epoch falls", epoch_falls, HD_CLOSE_ORDER, 0 },
 	{ "slot of one who is ahead", slot_while_peer_is_ahead, HD_CLOSE_ORDER, 0 },
+	{ "stale and of an unknown kind", stale_kind_unknown, HD_CLOSE_FRAME, 0 },
 	{ "stale answer under a used number", stale_answer_of_used_id, HD_CLOSE_STREAM, 0 },
 	{ "data after the end beside another", finished_data_beside_another, HD_CLOSE_NONE, 2 },
 	{ "planned before its epoch", planned_before_its_epoch, HD_CLOSE_NONE, 1 },
+	{ "stale answer", stale_answer, HD_CLOSE_NONE, 1 },
+	{ "answer cut off", answer_cut_off, HD_CLOSE_NONE, 1 },
+	{ "message cut off", message_cut_off, HD_CLOSE_NONE, 0 },
+	{ "stale data of no stream", stale_data_of_no_stream, HD_CLOSE_NONE, 0 },
+	{ "answer over epochs", answer_over_epochs, HD_CLOSE_NONE, 1 },
 	{ "epoch rises", epoch_rises, HD_CLOSE_NONE, 0 },
 	{ "cancelled answer", cancelled_bulk, HD_CLOSE_NONE, 1 },
 	{ "cancelled after its end", cancelled_finished, HD_CLOSE_NONE, 1 },
@@ -457,6 +472,7 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 {
 	uint8_t into[3][100], more[100];
 	static struct script s;
+	struct hd_vec vec[2];
 	uint32_t epoch;
 
 	(void)state;
@@ -465,6 +481,7 @@ static void what_is_held_stays_held_until_its_reason_is_gone(void **state)
 	add_epoch(&s, 6, plan_a);
 	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
 	assert_true(hd_stream_held(p->stream[1], &epoch) == HD_HELD_AHEAD && epoch == 6);
+	assert_int_equal(hd_stream_in(p->stream[1], vec), 0);     /* and nothing is read */
 	assert_int_equal(hd_stream_post(p->stream[1], 3, more, 0, NULL), HD_OK);
 	assert_int_equal(hd_stream_held(p->stream[1], &epoch), HD_HELD_AHEAD);
 	hd_stream_decided(p->stream[1], 3);
@@ -710,6 +727,75 @@ static void a_worn_connection_is_closed(void **state)
 	pair_free(p);
 }
 
+/* No room to tell the sender that it should stop. */
+static void more_streams_to_cancel_than_may_be_under_way_close(void **state)
+{
+	(void)state;
+	for (int opened = 0; opened < 2; opened++) {
+		uint8_t into[3][100];
+		static struct script s;
+		struct pair *p = victim(into);
+		s = (struct script){ .epoch = 1 };
+		add_epoch(&s, 1, plan_a);
+		s.old = !opened;
+		add_open(&s, 2, 1, BULK(7, 100));
+		s.old = true;
+		if (opened)
+			add_data(&s, 2, 1, 0, 100, HD_FRAME_LAST);
+		p->stream[1]->n_notes = HD_STREAMS_OPEN;
+		assert_int_equal(fed(p, &s), HD_CLOSE_STREAM);
+		assert_int_equal(p->heard[1].n_arrivals, 0);
+		pair_free(p);
+	}
+}
+
+/* What arrives says when its first bytes came; bytes of streams that are over are counted, stale ones as such. */
+static void what_comes_is_counted_and_timed(void **state)
+{
+	uint8_t into[3][100];
+	static struct script s;
+	struct pair *p = victim(into);
+	struct hd_hub_stats stats = { 0 };
+	int64_t first;
+
+	(void)state;
+	s = (struct script){ .epoch = 1 };
+	add_epoch(&s, 1, plan_a);
+	add_open(&s, 1, 1, PLANNED(1, 100));
+	add_data(&s, 1, 1, 0, 40, 0);
+	first = p->now;
+	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
+	p->now += 5000;
+	s.len = 0;
+	add_data(&s, 1, 1, 40, 60, HD_FRAME_LAST);
+	add_data(&s, 1, 1, 100, 10, 0);                           /* it is over */
+	add_data(&s, 1, 1, 100, 10, 0);
+	s.old = true;
+	add_data(&s, 1, 1, 100, 10, 0);
+	assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
+	assert_int_equal(p->heard[1].n_arrivals, 1);
+	assert_true(p->heard[1].arrivals[0].first_ns == first && p->heard[1].arrivals[0].end_ns == p->now && p->heard[1].arrivals[0].chunks == 2);
+	hd_stream_stats(p->stream[1], &stats);
+	assert_true(stats.dropped_cancelled == 2 && stats.dropped_stale == 1);
+	pair_free(p);
+}
+
+/* What a peer says at its end is shown to people. */
+static void a_good_bye_shows_only_what_prints(void **state)
+{
+	static const uint8_t bye[] = { HD_CLOSE_DROPPED, 0, 0, 0, 'a', '\n', 31, ' ', '~', 127, 128, 255, 'z' };
+	uint8_t into[3][100];
+	static struct script s;
+	struct pair *p = victim(into);
+
+	(void)state;
+	s = (struct script){ .epoch = 1 };
+	add(&s, (struct hd_frame){ .type = HD_FRAME_BYE, .flags = HD_FRAME_CRC, .len = sizeof bye }, bye);
+	assert_int_not_equal(fed(p, &s), HD_CLOSE_NONE);
+	assert_non_null(strstr(p->diag[1].text, ": a?? ~???z"));
+	pair_free(p);
+}
+
 /* The slots of an epoch are granted once, however often it is looked at. */
 static void slots_of_the_plan_are_granted_once(void **state)
 {
@@ -746,6 +832,9 @@ int main(void)
 		cmocka_unit_test(slots_of_a_transfer_are_promised_together),
 		cmocka_unit_test(only_what_is_fenced_is_dropped),
 		cmocka_unit_test(a_worn_connection_is_closed),
+		cmocka_unit_test(more_streams_to_cancel_than_may_be_under_way_close),
+		cmocka_unit_test(what_comes_is_counted_and_timed),
+		cmocka_unit_test(a_good_bye_shows_only_what_prints),
 		cmocka_unit_test(slots_of_the_plan_are_granted_once),
 		cmocka_unit_test(a_message_goes_beside_all_else),
 		cmocka_unit_test(more_streams_than_may_be_under_way_close),

@@ -493,7 +493,7 @@ static enum hd_close begin_data(struct hd_stream *s, bool stale, struct hd_diag 
 {
 	uint32_t at = incoming_find(s, s->frame.stream);
 
-	if (at == NONE32 && s->frame.stream > s->highest && !stale)
+	if (s->frame.stream > s->highest && !stale)
 		return breach(s, HD_CLOSE_STREAM, diag, "a stream that was never opened");
 	if (s->frame.class != HD_CLASS_PLANNED) {
 		if (s->frame.len > s->window[s->frame.class])
@@ -522,8 +522,7 @@ static void data_came(struct hd_stream *s, size_t n, const uint8_t *bytes)
 {
 	if (s->frame.flags & HD_FRAME_CRC)
 		s->crc = hd_crc32c(s->crc, bytes, n);
-	if (s->frame.class != HD_CLASS_PLANNED)
-		s->owed_credit[s->frame.class] += n;
+	s->owed_credit[s->frame.class] += n;      /* of planned ones nobody asks: they have slots */
 	s->stats.bytes_received += n;
 	s->left -= (uint32_t)n;
 }
@@ -531,7 +530,7 @@ static void data_came(struct hd_stream *s, size_t n, const uint8_t *bytes)
 static enum hd_close end_data(struct hd_stream *s, struct hd_diag *diag)
 {
 	s->where = AT_HEADER;
-	if (s->frame.flags & HD_FRAME_CRC && s->crc != s->frame.payload_crc)
+	if (s->crc != s->frame.payload_crc)       /* 0 both, where none belongs */
 		return breach(s, HD_CLOSE_CHECKSUM, diag, "the checksum of the payload is wrong");
 	if (s->drops)
 		return HD_CLOSE_NONE;
@@ -548,7 +547,7 @@ size_t hd_stream_in(struct hd_stream *s, struct hd_vec vec[2])
 {
 	if (s->held || s->doomed)
 		return 0;
-	if (s->where == AT_DATA && s->left) {
+	if (s->left) {                    /* of DATA alone */
 		vec[0] = s->drops ? (struct hd_vec){ s->drain, s->left < DRAIN_CAP ? s->left : DRAIN_CAP } : (struct hd_vec){ s->dest, s->left };
 		vec[1] = (struct hd_vec){ s->stage, STAGE_BESIDE };
 		s->stage_at = s->stage_len = 0;
@@ -602,7 +601,8 @@ static enum hd_close at_small(struct hd_stream *s, bool *more, struct hd_diag *d
 	s->stage_at += s->frame.len;
 	s->where = AT_HEADER;
 	enum hd_close why = s->drops ? drop_small(s, payload, diag) : handlers[s->frame.type](s, payload, diag);
-	if (s->held == HD_HELD_POST && !why) {
+	if (s->held == HD_HELD_POST) {    /* by this very frame, and for nothing else */
+		assert(!why);
 		s->stage_at -= s->frame.len;
 		s->where = AT_SMALL;
 		*more = false;
@@ -614,7 +614,7 @@ static enum hd_close at_data(struct hd_stream *s, bool *more, struct hd_diag *di
 {
 	size_t here = s->stage_len - s->stage_at, n = here < s->left ? here : s->left;
 
-	if (n && !s->drops) {
+	if (!s->drops) {
 		memcpy(s->dest, s->stage + s->stage_at, n);
 		s->dest += n;
 	}
@@ -640,7 +640,7 @@ enum hd_close in_process(struct hd_stream *s, struct hd_diag *diag)
 enum hd_close hd_stream_read(struct hd_stream *s, size_t len, int64_t now, struct hd_diag *diag)
 {
 	s->now = now;
-	if (s->where == AT_DATA && s->left) {
+	if (s->left) {
 		size_t most = s->drops && s->left > DRAIN_CAP ? DRAIN_CAP : s->left, n = len < most ? len : most;
 		data_came(s, n, s->drops ? s->drain : s->dest);
 		if (!s->drops)
