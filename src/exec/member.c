@@ -1,6 +1,7 @@
 #include "exec/member_int.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -33,6 +34,21 @@ const char *hd_suspicion_name(enum hd_suspicion why)
 	return why < HD_NSUSPICIONS ? names[why] : "unknown";
 }
 
+static enum hd_err take(struct hd_member *m, struct hd_diag *diag)
+{
+	const struct { uint64_t **at; size_t n; } rows[] = {
+		{ &m->own.final, (size_t)HD_MAX_PASSES * m->own.words }, { &m->slots, m->config.nbuckets }, { &m->mine, m->own.words },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
+		if (!*rows[i].at)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets", m->config.nbuckets);
+		memset(*rows[i].at, 0, rows[i].n * sizeof **rows[i].at);
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config, struct hd_diag *diag)
 {
 	struct hd_member *m = hd_alloc(sizeof *m);
@@ -45,22 +61,13 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	m->switch_step = m->halt_step = m->reached = HD_NO_STEP;
 	hd_arena_init(&m->out, 0);
 	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
-	if (!err) {
-		m->own.words = (config->nbuckets + 63) / 64;
-		m->own.final = hd_alloc(HD_MAX_PASSES * m->own.words * sizeof *m->own.final);
-		m->slots = hd_alloc(config->nbuckets * sizeof *m->slots);
-		m->mine = hd_alloc(m->own.words * sizeof *m->mine);
-		m->normed = hd_alloc(m->own.words * sizeof *m->normed);
-		if (!m->own.final || !m->slots || !m->mine || !m->normed)
-			err = hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets", config->nbuckets);
-	}
+	m->own.words = (config->nbuckets + 63) / 64;
+	if (!err)
+		err = take(m, diag);
 	if (err) {
 		hd_member_destroy(m);
 		return err;
 	}
-	memset(m->slots, 0, config->nbuckets * sizeof *m->slots);
-	memset(m->mine, 0, m->own.words * sizeof *m->mine);
-	memset(m->normed, 0, m->own.words * sizeof *m->normed);
 	*member = m;
 	return HD_OK;
 }
@@ -73,7 +80,6 @@ void hd_member_destroy(struct hd_member *m)
 	hd_free(m->own.final);
 	hd_free(m->slots);
 	hd_free(m->mine);
-	hd_free(m->normed);
 	hd_arena_finish(&m->out);
 	hd_free(m);
 }
@@ -82,17 +88,15 @@ void hd_member_destroy(struct hd_member *m)
 
 struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind)
 {
-	static struct hd_member_action nowhere;           /* written when memory is out, never read: the machine is broken then */
-
 	if (m->nact == m->act_cap) {
 		size_t cap = m->act_cap ? 2 * m->act_cap : 64;
 		struct hd_member_action *more = hd_arena_take(&m->out, cap, sizeof *more);
 		if (!more) {
 			hd_member_break(m, 11, "no memory for what a step asks for");
-			return &nowhere;
+			return &m->no_action;
 		}
-		if (m->nact)
-			memcpy(more, m->act, m->nact * sizeof *more);
+		for (size_t i = 0; i < m->nact; i++)
+			more[i] = m->act[i];
 		m->act = more;
 		m->act_cap = cap;
 	}
@@ -106,7 +110,7 @@ struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind)
 
 	if (!msg) {
 		hd_member_break(m, 11, "no memory for a message");
-		return NULL;
+		msg = &m->no_msg;
 	}
 	msg->kind = kind;
 	msg->term = m->term;
@@ -116,9 +120,8 @@ struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind)
 
 void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg)
 {
-	if (!msg)
-		return;
 	struct hd_member_action *a = hd_member_act(m, HD_DO_SEND);
+
 	a->worker = to;
 	a->msg = msg;
 }
@@ -129,15 +132,16 @@ void hd_member_say(struct hd_member *m, const struct hd_msg *msg)
 		hd_member_send(m, HD_COORDINATOR, msg);
 }
 
-bool hd_member_is_in(const struct hd_member *m, uint32_t worker) { return m->has_view && hd_view_has(&m->view, worker); }
+/* Without a view there are no members. */
+bool hd_member_is_in(const struct hd_member *m, uint32_t worker) { return hd_view_has(&m->view, worker); }
 
 void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg)
 {
-	for (uint32_t i = 0; m->has_view && i < m->view.nmembers; i++)
+	for (uint32_t i = 0; i < m->view.nmembers; i++)
 		if (m->view.member[i] != m->worker)
 			hd_member_send(m, m->view.member[i], msg);
 	for (uint32_t i = 0; m->next.open && i < m->next.view.nmembers; i++)
-		if (m->next.view.member[i] != m->worker && !hd_member_is_in(m, m->next.view.member[i]))
+		if (!hd_member_is_in(m, m->next.view.member[i]))
 			hd_member_send(m, m->next.view.member[i], msg);
 }
 
@@ -218,9 +222,7 @@ static void on_peer(struct hd_member *m, const struct hd_msg_peer *msg)
 
 	if (!peer)
 		return;
-	if (msg->naddress)
-		memcpy(peer->address, msg->address, msg->naddress);
-	peer->address[msg->naddress] = '\0';
+	snprintf(peer->address, sizeof peer->address, "%.*s", (int)msg->naddress, msg->address);
 	connect(m, peer);
 }
 
@@ -228,8 +230,6 @@ static void say_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion 
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SUSPECT);
 
-	if (!msg)
-		return;
 	msg->suspect.worker = worker;
 	msg->suspect.why = (uint8_t)why;
 	hd_member_say(m, msg);
@@ -247,8 +247,8 @@ static void compare(struct hd_member *m, struct hd_member_peer *peer)
 	if (!own || own->step != peer->told || peer->corrupt || !(own->seal.sum_digest || own->seal.state_digest) ||
 	    (own->seal.sum_digest == peer->told_sum && own->seal.state_digest == peer->told_state))
 		return;
-	peer->corrupt = true;
 	hd_member_diverged(m, peer->told);
+	peer->corrupt = true;
 	say_suspect(m, peer->worker, HD_CORRUPT);
 }
 
@@ -286,8 +286,6 @@ static void say_join(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_JOIN);
 
-	if (!msg)
-		return;
 	msg->join = (struct hd_msg_join){
 		.worker = m->worker, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .ndevices = m->config.ndevices, .at = m->at,
 		.memory = m->config.memory, .vn_ps = m->config.vn_ps, .nonce = m->config.nonce, .job = m->config.job, .kernels = m->config.kernels,
@@ -301,8 +299,6 @@ void hd_member_say_learned(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEARNED);
 
-	if (!msg)
-		return;
 	msg->learned.donor = m->from.donor;
 	msg->learned.lesson = m->from.lesson;
 	hd_member_say(m, msg);
@@ -312,8 +308,6 @@ void hd_member_leave(struct hd_member *m, bool gone)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEAVE);
 
-	if (!msg)
-		return;
 	msg->leave.code = m->drain_code;
 	msg->leave.gone = gone;
 	msg->leave.nwhy = (uint32_t)strlen(m->drain_why);
@@ -331,8 +325,7 @@ static void say_warm(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_WARM);
 
-	if (msg)
-		msg->warm.given_up = m->given_up;
+	msg->warm.given_up = m->given_up;
 	hd_member_say(m, msg);
 }
 
@@ -342,8 +335,6 @@ static void on_coordinator(struct hd_member *m)
 	m->co_up = true;
 	m->co_silent = m->peer_lost = false;
 	say_join(m);
-	if (m->state == HD_OUTSIDE)
-		return;
 	if (m->warmed && !m->learning)
 		say_warm(m);
 	if (m->state == HD_LEARNING && m->learned)
@@ -397,7 +388,7 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 
 	m->co_silent = why == HD_SILENT;
 	m->co_up = m->co_up && (why == HD_SILENT || why == HD_HEARD);
-	if (gone || why == HD_HEARD)
+	if (gone)
 		return;
 	m->co_lost_ns = m->call_ns = m->now_ns;
 	m->take_over_ns = take_over_at(m);
@@ -406,9 +397,9 @@ static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
 /* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
 static bool is_awaited(const struct hd_member *m, uint32_t worker)
 {
-	bool known = m->switch_step != HD_NO_STEP && hd_seals_has(&m->seals, worker, m->switch_step);
+	bool known = hd_seals_has(&m->seals, worker, m->switch_step);     /* nobody has sealed all below HD_NO_STEP */
 
-	for (uint32_t i = 0; m->state == HD_LEARNING && m->next.open && !known && i < m->seals.nmembers; i++)
+	for (uint32_t i = 0; m->next.open && !known && i < m->seals.nmembers; i++)
 		if (m->seals.by[i].worker == worker)
 			return true;
 	return false;
@@ -513,7 +504,7 @@ static void on_stop(struct hd_member *m, const struct hd_msg_stop *msg)
 /* Whom it was to learn from, and whether that one was told, only the coordinator before knew. */
 static void on_other_coordinator(struct hd_member *m)
 {
-	if (m->state != HD_LEARNING || m->learned || !m->learning || m->from.donor == HD_NOBODY)
+	if (m->learned || !m->learning || m->from.donor == HD_NOBODY)
 		return;
 	m->learning = false;
 	say_warm(m);
@@ -523,7 +514,7 @@ static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg
 {
 	if (msg->term < m->term)
 		return;
-	bool other = m->term && msg->term > m->term;
+	bool other = msg->term > m->term;
 	m->term = msg->term;
 	if (other)
 		on_other_coordinator(m);
@@ -610,13 +601,10 @@ static void orphan(struct hd_member *m)
 	}
 	if (!m->peer_lost && !m->held && m->state != HD_HALTED)
 		return;
-	uint32_t first = m->view.member[0];
-	for (uint32_t i = 0; i < m->view.nmembers; i++) {
-		const struct hd_member_peer *peer = peer_of(m, m->view.member[i]);
-		first = m->view.member[i];
-		if (first == m->worker || (peer && peer->up))
-			break;
-	}
+	uint32_t i = 0;
+	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself */
+		i++;
+	uint32_t first = m->view.member[i];
 	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
 		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 		a->flag = a->final = true;
@@ -630,8 +618,7 @@ static void on_tick(struct hd_member *m, const struct hd_member_event *event)
 		orphan(m);
 	if (m->co_up && m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
 		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
-		if (msg)
-			msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
+		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
 		hd_member_say(m, msg);
 		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
 	}
@@ -679,8 +666,6 @@ static void on_tell(struct hd_member *m, const struct hd_member_event *event)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_EVENT);
 
-	if (!msg)
-		return;
 	msg->event.nkind = (uint32_t)strnlen(event->name, HD_MSG_KIND_NAME);
 	msg->event.kind = event->name;
 	msg->event.njson = (uint32_t)strnlen(event->text, HD_MSG_JSON);
@@ -697,6 +682,7 @@ static void on_warmed(struct hd_member *m)
 void hd_member_unlearn(struct hd_member *m)
 {
 	m->learning = m->learned = m->held = m->next.open = m->cut = false;
+	m->switch_step = HD_NO_STEP;
 	say_warm(m);         /* ready to learn, from somebody else */
 }
 
@@ -706,7 +692,7 @@ static void on_unlearned(struct hd_member *m, const struct hd_member_event *even
 	if (m->state != HD_LEARNING)
 		return;
 	m->given_up = event->slow ? m->from.lesson : 0;
-	m->cut = event->whole && m->joined_step && m->next.open && m->switch_step == m->at;
+	m->cut = event->whole && m->switch_step == m->at;
 	if (!m->cut)
 		hd_member_unlearn(m);
 }
@@ -716,9 +702,10 @@ static void on_ready(struct hd_member *m, const struct hd_member_event *event)
 	if (event->step != m->at || !m->asked)
 		return;
 	m->ready = --m->asked == 0;
-	if (event->halt && m->was_scribe)
-		m->reached = m->at;
-	if (event->halt && m->was_scribe && m->halt_step == HD_NO_STEP)
+	if (!event->halt || !m->was_scribe)
+		return;
+	m->reached = m->at;
+	if (m->halt_step == HD_NO_STEP)
 		m->halt_step = m->at;
 }
 
@@ -786,7 +773,7 @@ uint32_t hd_member_worker(const struct hd_member *m) { return m->worker; }
 uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
 uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
 bool hd_member_scribe(const struct hd_member *m) { return m->has_view && hd_view_scribe(&m->view) == m->worker; }
-bool hd_member_holds(const struct hd_member *m) { return m->has_view && m->hold && m->ready && !m->begun; }
+bool hd_member_holds(const struct hd_member *m) { return m->hold && m->ready && !m->begun; }
 const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }
 

@@ -54,7 +54,7 @@ struct hd_member {
 	struct hd_view view;
 	struct hd_member_next next;
 	struct hd_seals seals;
-	uint64_t switch_step;             /* HD_NO_STEP: not known */
+	uint64_t switch_step;             /* of next, which is open then; HD_NO_STEP: not known */
 	uint64_t diverged;                /* digests of step diverged - 1 differ: it is run, none after it; 0: none differ */
 
 	uint64_t at;                      /* first step not sealed */
@@ -72,7 +72,7 @@ struct hd_member {
 	bool updating, updated, fetched;  /* sharded state, of step `at` */
 	bool norms_due;                   /* sums of squares wait to go out */
 	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
-	uint64_t *mine, *normed;          /* owned: [words] buckets whose slots are here; whose sums of squares went out */
+	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */
 	struct hd_member_own own;
 	struct hd_exchange x;
 
@@ -84,6 +84,8 @@ struct hd_member {
 
 	int64_t now_ns;
 	struct hd_arena out;              /* of the actions of one call */
+	struct hd_member_action no_action;        /* written in place of those that memory is out for, carried out never: the machine is broken then */
+	struct hd_msg no_msg;
 	struct hd_member_action *act;
 	size_t nact, act_cap;
 	bool broken;                      /* no memory, or a view that cannot be: only EXIT comes */
@@ -92,7 +94,7 @@ struct hd_member {
 };
 
 struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind);
-/* A message of its term and epoch, in the arena of the call. NULL: no memory. */
+/* A message of its term and epoch, in the arena of the call. */
 struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind);
 void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
 void hd_member_say(struct hd_member *m, const struct hd_msg *msg);               /* to the coordinator, if there is one */

@@ -54,14 +54,13 @@ static void hand_out(struct hd_member *m, uint32_t bucket)
 static void send_norm(struct hd_member *m, uint32_t bucket)
 {
 	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
-	uint64_t *word = &m->normed[bucket / 64], one = UINT64_C(1) << bucket % 64, to = hd_exchange_norm_to(&m->x);
+	uint64_t to = hd_exchange_norm_to(&m->x);
 
-	if (*word & one || !hd_exchange_summed(&m->x, bucket) || hd_exchange_source(&m->x, bucket) != m->x.me)
+	if (!hd_exchange_summed(&m->x, bucket) || hd_exchange_source(&m->x, bucket) != m->x.me)
 		return;
-	m->norms_due |= !may || m->held;
-	if (!may || m->held)
+	m->norms_due |= !may;
+	if (!may)
 		return;
-	*word |= one;
 	hd_exchange_norm(&m->x, bucket);
 	struct hd_member_action *a = to ? hd_member_act(m, HD_DO_NORM) : NULL;
 	if (a) {
@@ -109,7 +108,7 @@ static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
 /* Rule 4 of member.h: entries of the table are this member's word that the step is run. */
 static void send_leaves(struct hd_member *m)
 {
-	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready && !m->held && m->halt_step != m->at; p++) {
+	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready; p++) {
 		if (!m->own.computed[p] || m->own.sent[p])
 			continue;
 		m->own.sent[p] = true;
@@ -134,9 +133,8 @@ void hd_member_compute(struct hd_member *m, uint32_t first_pass)
 /* What was lacking for the chains of this view comes in its first step. */
 static void begin_slots(struct hd_member *m)
 {
-	memset(m->normed, 0, m->own.words * sizeof *m->normed);
 	m->updating = m->updated = m->fetched = m->norms_due = false;
-	if (m->config.copies && m->x.fetchers >> m->x.me & 1)
+	if (m->x.fetchers >> m->x.me & 1)
 		hd_member_act(m, HD_DO_FETCH);
 }
 
@@ -145,7 +143,7 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 {
 	struct hd_msg *msg = m->fetched || m->held ? NULL : hd_member_msg(m, HD_MSG_SLOTTED);
 
-	if (epoch != m->view.epoch || m->updating)
+	if (epoch != m->view.epoch)
 		return;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
@@ -172,14 +170,14 @@ static void updated_own(struct hd_member *m)
 		if (!m->held)
 			hand_out(m, b);
 	}
-	if (m->held && !m->folding && !m->status_said)
+	if (m->held)                                      /* none was said while this was under way */
 		hd_member_status(m);
 }
 
 bool hd_member_whole(const struct hd_member *m)
 {
 	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++)
-		if (m->updating || !(m->mine[b / 64] >> b % 64 & 1))
+		if (!hd_member_has_slots(m, b))
 			return false;
 	return true;
 }
@@ -206,7 +204,7 @@ static void begin(struct hd_member *m)
 
 void hd_member_boundary(struct hd_member *m)
 {
-	if (m->at >= m->config.nsteps && m->halt_step == HD_NO_STEP)
+	if (m->at >= m->config.nsteps)
 		m->halt_step = m->at;                     /* also one that loaded the end */
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
 	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
@@ -221,12 +219,10 @@ void hd_member_boundary(struct hd_member *m)
 
 void hd_member_offer_all(struct hd_member *m)
 {
-	memset(m->normed, 0, m->own.words * sizeof *m->normed);
 	m->norms_due = true;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
-		if (m->config.copies)
-			hand_out(m, b);
+		hand_out(m, b);
 		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
 			if (is_final(&m->own, p, b))
 				offer(m, p, b);
@@ -272,7 +268,7 @@ static void on_folded(struct hd_member *m, uint32_t bucket)
 		publish(m, bucket);
 		if (m->config.copies)
 			send_norm(m, bucket);
-	} else if (!m->folding && !hd_member_in_update(m) && !m->status_said) {
+	} else if (!m->folding) {
 		hd_member_status(m);
 	}
 }
@@ -280,7 +276,7 @@ static void on_folded(struct hd_member *m, uint32_t bucket)
 /* One of the chain hands it on. */
 static void on_sum(struct hd_member *m, uint32_t bucket)
 {
-	if (hd_exchange_sum(&m->x, bucket) && m->config.copies)
+	if (hd_exchange_sum(&m->x, bucket))
 		publish(m, bucket);
 }
 
@@ -318,8 +314,7 @@ static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *se
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 
-	if (msg)
-		msg->seal = *seal;
+	msg->seal = *seal;
 	return msg;
 }
 
@@ -345,8 +340,7 @@ static void count_seal(struct hd_member *m, const struct hd_seal *seal)
 
 	if (err == HD_E_INTEGRITY)
 		hd_member_diverged(m, seal->step + 1);
-	if (!err)
-		find_switch(m);
+	find_switch(m);
 }
 
 void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
@@ -370,12 +364,11 @@ void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
 	hd_member_tell_all(m, msg);
 	hd_member_say(m, msg);
 	hd_member_compare(m);
-	m->at++;
 	m->asked = 0;
-	m->begun = m->finishing = m->updating = m->updated = false;
-	if (m->config.copies)
-		memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
 	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest, seal.knows });
+	m->at++;
+	memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
+	m->begun = m->finishing = m->updating = m->updated = false;
 	hd_member_boundary(m);
 }
 
@@ -393,10 +386,8 @@ void hd_member_done(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_DONE);
 
-	m->done = true;
-	if (!msg)
-		return;
 	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code, .nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
+	m->done = true;
 	hd_member_say(m, msg);
 }
 
@@ -404,8 +395,7 @@ static void say_halt(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_HALT);
 
-	if (msg)
-		msg->halt.step = m->at;
+	msg->halt.step = m->at;
 	hd_member_tell_all(m, msg);
 	hd_member_say(m, msg);
 }
@@ -413,7 +403,7 @@ static void say_halt(struct hd_member *m)
 /* A scribe that was asked to stop does so where it has not begun. */
 static void stop_here(struct hd_member *m)
 {
-	if (m->state != HD_MEMBER || !m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
+	if (!m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
 		return;
 	m->halt_step = m->at;
 	m->done_code = m->stop_code;
@@ -473,8 +463,9 @@ static void send_norms(struct hd_member *m)
 /* Sharded state: with all that it takes the own buckets are brought on. */
 static void update(struct hd_member *m)
 {
-	if (!m->begun || m->updating || !m->ready || m->halt_step == m->at || !hd_exchange_may_update(&m->x) || !hd_member_all_slotted(m))
+	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) || !hd_member_all_slotted(m))
 		return;
+	assert(!m->folding);                              /* whoever folds a bucket says its sums of squares */
 	m->updating = true;
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)      /* others would stay behind, and their chains have theirs */
 		if (!hd_exchange_chained(&m->x, b))
@@ -486,21 +477,20 @@ void hd_member_progress(struct hd_member *m)
 {
 	if (m->held)
 		return;
-	if (m->switch_step == m->at && ((m->state == HD_LEARNING && m->learned) || m->state == HD_MEMBER))
+	if (m->switch_step == m->at)
 		hd_member_switch(m);
 	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)
 		return;
 	stop_here(m);
 	send_norms(m);
-	if (m->halt_step == m->at && !m->finishing && !m->updating) {
+	if (m->halt_step == m->at && !m->finishing && !m->updating) {     /* what failed elsewhere fails here as well, in a moment */
 		halt_here(m);
 		return;
 	}
 	send_leaves(m);
 	if (may_begin(m))
 		begin(m);
-	if (m->config.copies)
-		update(m);
+	update(m);
 	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) && (m->updated || !m->config.copies)) {
 		m->finishing = true;
 		hd_member_act(m, HD_DO_FINISH);

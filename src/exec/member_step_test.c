@@ -255,6 +255,7 @@ static void a_further_pass_is_computed_and_its_roots_are_numbered_on(void **stat
 	FENCE(2);
 	IS(VIEW(2, 1, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = halves, .nhave = 1, .have = &nobody),
 		"ADOPT 2 of 1; AGAIN 0; COMPUTE 0.1 [2+2]");
+	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) && !hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
 	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 0), "FOLD 0.0");
 	assert_true(hd_exchange_has_root(hd_member_exchange(w->m), 0, 0, 0) && hd_exchange_has_root(hd_member_exchange(w->m), 0, 1, 0));
 	IS(EVENT(COMPUTED, AT(0), .pass = 1), "FOLD 0.1");
@@ -405,6 +406,291 @@ static void digests_that_are_the_same_or_of_no_such_step_say_nothing(void **stat
 	}
 }
 
+/* ---- guards of the step, one after the other ---- */
+
+/* What names a pass or bucket that there is not. */
+static void reports_of_what_there_is_not_do_nothing(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 1, 2);
+	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 0), "");
+	IS(EVENT(FINAL, AT(0), .bucket = UINT32_MAX), "");
+	IS(EVENT(COMPUTED, AT(0), .pass = UINT32_MAX), "");
+	IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.0 >0; LEAVES 0.0");
+	at_work_end(w);
+}
+
+/* What comes of a step before it is begun here is of no exchange yet. */
+static void what_comes_before_the_step_is_begun_counts_for_nothing(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_gate(w, 1, 0);
+	IS(EVENT(COMPUTED, AT(1)), "");
+	IS(EVENT(FOLDED, AT(1)), "");
+	IS(EVENT(ROOT, .epoch = 1, .worker = 1, AT(1)), "");
+	IS(EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(1)), "");
+	IS(EVENT(LEAVES, .epoch = 1, .worker = 1, AT(1)), "");
+	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	IS(EVENT(COMPUTED, AT(1)), "ROOTS 1.0.1 >1; LEAVES 1.0");
+	IS(EVENT(ROOT, .epoch = 1, .worker = 1, AT(1)), "FOLD 1.0");
+	IS(EVENT(FOLDED, AT(1)), "PUBLISH 1.0 {1}");
+	IS(EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(1)), "");
+	IS(EVENT(LEAVES, .epoch = 1, .worker = 1, AT(1)), "FINISH 1");
+	at_work_end(w);
+}
+
+/* Rule 3: who is held hears nothing of the exchange, and says nothing of it. */
+static void nothing_is_exchanged_between_fence_and_view(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	FENCE(2);
+	IS(EVENT(FINAL, AT(0), .bucket = 1), "");
+	IS(EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(0)), "");
+	IS(VIEW(2, 2, OPEN(0)), "ADOPT 2 of 2; AGAIN 0; ROOTS 0.0.1 >1");
+	IS(EVENT(COMPUTED, AT(0)), "LEAVES 0.0");
+	IS(EVENT(ROOT, .epoch = 2, .worker = 1, AT(0)), "FOLD 0.0");
+	IS(EVENT(FOLDED, AT(0)), "PUBLISH 0.0 {1}");
+	IS(EVENT(LEAVES, .epoch = 2, .worker = 1, AT(0)), "");
+	IS(EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(0)), "FINISH 0");
+	at_work_end(w);
+}
+
+/* READY that nobody asked for takes nothing back. */
+static void a_boundary_is_done_once(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	IS(EVENT(READY, AT(0)), "");
+	run_to_finish(w, 1, 0);
+	IS(w->text, "FINISH 0");
+	at_work_end(w);
+}
+
+/* Rule 4, of who has all and is not done at the boundary. */
+static void nothing_is_finished_before_the_boundary_is_done(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 0);
+	FENCE(1);
+	VIEW(1, 2, OPEN(0));
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	EVENT(FOLDED, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+	IS(EVENT(TABLE, .epoch = 1, .worker = 1, AT(0)), "");
+	assert_true(hd_exchange_complete(hd_member_exchange(w->m)));
+	IS(EVENT(READY, AT(0)), "LEAVES 0.0; FINISH 0");
+	at_work_end(w);
+}
+
+/* Its roots are those of its own passes, however many others have. */
+static void own_roots_are_counted_by_own_passes(void **state)
+{
+	static const struct hd_vrank uneven[] = { { 0, 3 }, { 1, 1 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 0);
+	FENCE(1);
+	VIEW(1, 2, .step = 0, .nrank = 2, .rank = uneven);
+	IS(EVENT(READY, AT(0)), "BEGIN 0; COMPUTE 0.0 [0+3]");
+	IS(EVENT(COMPUTED, AT(0)), "ROOTS 0.0.1 >1; LEAVES 0.0");
+	IS(EVENT(ROOT, .epoch = 1, .worker = 1, AT(0)), "FOLD 0.0");
+	at_work_end(w);
+}
+
+/* A member without virtual nodes computes nothing; it still adds, and finishes. */
+static void a_member_without_a_share_computes_nothing(void **state)
+{
+	static const struct hd_vrank alone[] = { { 0, 4 }, { 1, 0 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 1);
+	FENCE(1);
+	VIEW(1, 2, .step = 0, .nrank = 2, .rank = alone);
+	IS(EVENT(READY, AT(0)), "BEGIN 0");
+	IS(EVENT(ROOT, .epoch = 1, .worker = 0, .bucket = 1, AT(0)), "FOLD 0.1");
+	IS(EVENT(FOLDED, AT(0), .bucket = 1), "PUBLISH 0.1 {0}");
+	EVENT(SUM, .epoch = 1, .worker = 0, AT(0));
+	IS(EVENT(LEAVES, .epoch = 1, .worker = 0, AT(0)), "FINISH 0");
+	at_work_end(w);
+}
+
+/* ---- guards of the end ---- */
+
+static const uint32_t pair[] = { 0, 1 };
+
+/* The first that is heard counts: neither an earlier HALT, nor STOP, nor what a boundary finds undoes it. */
+static void where_it_halts_is_said_once(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_finish(w, 1, 0);
+	UPDATED_AT(0);
+	IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 2 }), "");
+	IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 }), "");
+	IS(EVENT(READY, AT(1), .halt = true), "");
+	IS(HEAR(STOP, .stop = { .code = 75 }), "");
+	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	run_to_finish(w, 1, 1);
+	IS(UPDATED_AT(1), ">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe final; >1 HALT@1 2; >co HALT@1 2");
+	IS(EVENT(READY, AT(2)), ">co DONE@1 2 code 75 ");
+	at_work_end(w);
+}
+
+/* What the boundary finds is the scribe's to say. */
+static void who_is_not_the_scribe_does_not_halt_by_itself(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 1);
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	IS(EVENT(READY, AT(0), .halt = true), "BEGIN 0; COMPUTE 0.0 [2+2]");
+	at_work_end(w);
+}
+
+/* Why it failed is said again as it was, though a stop was asked for as well. */
+static void the_code_of_a_failure_stays(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	HEAR(STOP, .stop = { .code = 75 });
+	run_to_finish(w, 1, 0);
+	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
+	FENCE(2);
+	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0 }), "ADOPT 2 of 2; >1 HALT@2 0; >co HALT@2 0; BOUNDARY 0 scribe final");
+	IS(EVENT(READY, AT(0)), ">co DONE@2 0 code 4 nan");
+	at_work_end(w);
+}
+
+/* The step failed elsewhere, and a view says so, while this one is about to find out. */
+static void a_finish_under_way_is_not_cancelled(void **state)
+{
+	static const struct hd_have mine = { 0, 1 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_finish(w, 1, 0);
+	FENCE(2);
+	IS(hear_view(w, 2, pair, 2, (struct hd_msg_view){ .step = 0, .halt = 0, .npass = 2, .pass = both, .nrange = 2, .range = halves,
+		.nhave = 1, .have = &mine, .table = 1 }),
+		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}");
+	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 0 code 4 nan; CANCEL 0");
+	at_work_end(w);
+}
+
+/* A fence is answered once, when no fold is under way; a failure meanwhile answers what waited for the end of the step alone. */
+static void a_failure_answers_no_fence_twice_nor_early(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member begun [0+2]");
+	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 0 code 4 nan");
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(COMPUTED, AT(0));
+	IS(EVENT(ROOT, .epoch = 1, .worker = 1, AT(0)), "FOLD 0.0");
+	IS(FENCE(2), "EPOCH 2");
+	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 0 code 4 nan");
+	IS(EVENT(FOLDED, AT(0)), ">co STATUS@2 0 member begun halted [0+2] sum 1");
+	at_work_end(w);
+}
+
+/* ---- guards of rule 10 ---- */
+
+/* Digests that differ in either half; of this very step; said once. */
+static void digests_are_compared_whole(void **state)
+{
+	static const struct { uint64_t own_sum, own_state, step, sum, state; bool suspect; } row[] = {
+		{ 5, 0, 0, 6, 0, true }, { 0, 5, 0, 0, 6, true }, { 5, 6, 0, 7, 6, true }, { 5, 6, 0, 5, 7, true }, { 5, 6, 0, 5, 6, false },
+		{ 5, 6, HD_MEMBER_NEWS, 5, 7, false },
+	};
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		at_work_member(w, &at_work_config, 0, 2);
+		run_to_finish(w, 1, 0);
+		EVENT(UPDATED, AT(0), .news = &none, .sum_digest = row[i].own_sum, .state_digest = row[i].own_state);
+		const char *said = SEAL_OF(1, 1, row[i].step, .sum_digest = row[i].sum, .state_digest = row[i].state);
+		CHECK(!strcmp(said, row[i].suspect ? ">co SUSPECT@1 1 corrupt" : ""), "row %zu: %s", i, said);
+		at_work_end(w);
+	}
+}
+
+static void a_digest_that_is_said_again_is_not_judged_again(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_finish(w, 1, 0);
+	EVENT(UPDATED, AT(0), .news = &none, .sum_digest = 5, .state_digest = 6);
+	IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
+	EVENT(READY, AT(1));
+	IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 7), "");
+	at_work_end(w);
+
+	/* of a worker that is no member: the step under way is finished, its sender is named once */
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_finish(w, 1, 0);
+	EVENT(UPDATED, AT(0), .news = &none, .sum_digest = 5, .state_digest = 6);
+	EVENT(READY, AT(1));
+	IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	IS(SEAL_OF(2, 1, 0, .sum_digest = 5, .state_digest = 7), ">co SUSPECT@1 2 corrupt");
+	run_to_finish(w, 1, 1);
+	IS(w->text, "FINISH 1");
+	IS(UPDATED_AT(1), ">1 SEAL@1 1 ran knows 1; >co SEAL@1 1 ran knows 1; BOUNDARY 2 scribe");
+	EVENT(READY, AT(2));
+	IS(SEAL_OF(1, 1, 1), "");
+	at_work_end(w);
+}
+
+/* The earliest step counts: it is run, none after it. */
+static void the_step_whose_digests_differ_is_the_last(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	hd_member_diverged(w->m, 5);
+	hd_member_diverged(w->m, 3);
+	hd_member_diverged(w->m, 4);
+	assert_int_equal(w->m->diverged, 3);
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	run_to_gate(w, 1, 0);
+	w->m->diverged = 2;
+	IS(SEAL_OF(1, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	run_to_gate(w, 1, 1);
+	IS(SEAL_OF(1, 1, 1), "");
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -424,6 +710,21 @@ int main(void)
 		cmocka_unit_test(a_number_that_is_not_finite_ends_the_step),
 		cmocka_unit_test(who_hears_another_digest_begins_no_step_more),
 		cmocka_unit_test(digests_that_are_the_same_or_of_no_such_step_say_nothing),
+		cmocka_unit_test(reports_of_what_there_is_not_do_nothing),
+		cmocka_unit_test(what_comes_before_the_step_is_begun_counts_for_nothing),
+		cmocka_unit_test(nothing_is_exchanged_between_fence_and_view),
+		cmocka_unit_test(a_boundary_is_done_once),
+		cmocka_unit_test(nothing_is_finished_before_the_boundary_is_done),
+		cmocka_unit_test(own_roots_are_counted_by_own_passes),
+		cmocka_unit_test(a_member_without_a_share_computes_nothing),
+		cmocka_unit_test(where_it_halts_is_said_once),
+		cmocka_unit_test(who_is_not_the_scribe_does_not_halt_by_itself),
+		cmocka_unit_test(the_code_of_a_failure_stays),
+		cmocka_unit_test(a_finish_under_way_is_not_cancelled),
+		cmocka_unit_test(a_failure_answers_no_fence_twice_nor_early),
+		cmocka_unit_test(digests_are_compared_whole),
+		cmocka_unit_test(a_digest_that_is_said_again_is_not_judged_again),
+		cmocka_unit_test(the_step_whose_digests_differ_is_the_last),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

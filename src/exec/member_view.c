@@ -1,5 +1,6 @@
 #include "exec/member_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- a planned change: PREPARE, DECIDE, the switch ---- */
@@ -7,15 +8,15 @@
 /* Prepared is who is connected with all members, old and new: no seal may miss anybody. */
 void hd_member_say_prepared(struct hd_member *m)
 {
-	bool up = m->next.open && m->next.prepared && !m->next.said && m->co_up;
+	bool up = m->next.open && m->next.prepared && !m->next.said;
 
 	for (uint32_t i = 0; up && i < m->seals.nmembers; i++)
 		up = hd_member_is_up(m, m->seals.by[i].worker);
 	for (uint32_t i = 0; up && i < m->next.view.nmembers; i++)
 		up = hd_member_is_up(m, m->next.view.member[i]);
-	struct hd_msg *msg = up ? hd_member_msg(m, HD_MSG_PREPARED) : NULL;
-	if (!msg)
+	if (!up)
 		return;
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_PREPARED);
 	msg->decided.next = m->next.view.epoch;
 	hd_member_say(m, msg);
 	m->next.said = true;
@@ -23,7 +24,7 @@ void hd_member_say_prepared(struct hd_member *m)
 
 void hd_member_prepared(struct hd_member *m, uint32_t epoch)
 {
-	if (!m->next.open || m->next.view.epoch != epoch)
+	if (m->next.view.epoch != epoch)
 		return;
 	m->next.prepared = true;
 	hd_member_say_prepared(m);
@@ -34,7 +35,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	const struct hd_msg_prepare *p = &msg->prepare;
 	bool pending = m->next.open && m->next.decided && p->next != m->next.view.epoch;
 
-	if (pending || p->next <= m->epoch || m->held || m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->learned))
+	if (pending || p->next <= m->epoch || m->held || !m->learned)
 		return;
 	hd_member_entered(m, msg->epoch);
 	if (m->next.open && m->next.view.epoch >= p->next) {
@@ -43,6 +44,8 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 		return;
 	}
 	struct hd_view *view = &m->next.view;
+	m->next.open = false;                             /* an earlier one is void, whatever this one is */
+	m->switch_step = HD_NO_STEP;
 	m->next.nold = p->nold;
 	memcpy(m->next.old, p->old, p->nold * sizeof *p->old);
 	*view = (struct hd_view){ .epoch = p->next, .nmembers = p->nmember, .nranks = p->nrank };
@@ -50,9 +53,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
 	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
 		return;                                   /* the coordinator is told nothing: T later it plans without this worker */
-	m->next.open = true;
 	m->next.prepared = m->next.said = m->next.decided = false;
-	m->switch_step = HD_NO_STEP;
 	if (m->state == HD_LEARNING) {
 		uint64_t unknown[HD_MAX_MEMBERS];
 		for (uint32_t i = 0; i < p->nold; i++)
@@ -62,6 +63,7 @@ void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
 		m->joined_step = false;
 	}
 	hd_seals_expect(&m->seals, view->epoch, view->member, view->nmembers);
+	m->next.open = true;
 	hd_member_act(m, HD_DO_PREPARE)->view = view;
 }
 
@@ -69,7 +71,7 @@ void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg)
 {
 	if (msg->decided.next <= m->epoch || m->held)
 		return;
-	if (m->next.open && m->next.prepared && m->next.view.epoch == msg->decided.next)
+	if (m->next.prepared && m->next.view.epoch == msg->decided.next)
 		m->next.decided = true;
 	hd_member_act(m, HD_DO_DECIDED)->epoch = msg->decided.next;
 }
@@ -89,7 +91,7 @@ static void adopt(struct hd_member *m, const struct hd_view *view)
 /* The last step before was run by the old view, begun under it: its chains hold the slots. */
 static void carry_slots(struct hd_member *m)
 {
-	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++) {
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
 		m->slots[b] = 0;
 		for (uint32_t i = 0; i < m->next.nold; i++) {
@@ -106,8 +108,7 @@ static void seal_as_learner(struct hd_member *m)
 	uint32_t committed = 0;
 
 	m->joined_step = true;
-	if (!msg)
-		return;
+	carry_slots(m);                                   /* it may have to save them all */
 	msg->epoch = m->next.view.epoch;
 	msg->seal = (struct hd_msg_seal){ .step = m->at - 1, .knows = m->next.view.epoch };
 	for (uint32_t i = 0; i < m->seals.n; i++)
@@ -115,13 +116,13 @@ static void seal_as_learner(struct hd_member *m)
 			hd_member_send(m, m->seals.by[i].worker, msg);
 	hd_member_say(m, msg);
 	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 }, &committed, NULL);
-	carry_slots(m);                                   /* it may have to save them all */
 	hd_member_boundary(m);
 }
 
 /* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
 bool hd_member_switch(struct hd_member *m)
 {
+	assert(m->next.open && (m->state == HD_LEARNING || m->state == HD_MEMBER));
 	if (m->state == HD_LEARNING && !m->joined_step)
 		seal_as_learner(m);
 	if (!m->ready || !hd_seals_gate(&m->seals, m->at))
@@ -133,9 +134,9 @@ bool hd_member_switch(struct hd_member *m)
 		hd_member_left(m);
 		return true;
 	}
+	carry_slots(m);
 	m->epoch = m->next.view.epoch;
 	hd_member_act(m, HD_DO_EPOCH);
-	carry_slots(m);
 	adopt(m, &m->next.view);
 	hd_seals_of(&m->seals, m->epoch, m->view.member, NULL, m->at, m->view.nmembers);
 	return true;
@@ -164,19 +165,17 @@ void hd_member_learned(struct hd_member *m, uint64_t step)
 void hd_member_status(struct hd_member *m)
 {
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_STATUS);
-	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+	bool prev = m->at == m->x.step + 1 && hd_exchange_complete(&m->x);        /* a member, and its step is not begun */
 
 	m->status_said = true;
-	if (!msg)
-		return;
-	msg->status = (struct hd_msg_status){ .at = m->at, .member = member, .begun = m->begun, .halted = m->halt_step == m->at };
-	bool prev = member && !m->begun && m->at > 0 && m->x.step == m->at - 1 && hd_exchange_complete(&m->x);
+	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .begun = m->begun,
+		.halted = m->halt_step == m->at, .prev = prev };
 	if (m->config.copies) {
 		msg->status.updated = m->updated;
 		msg->status.nslot = m->own.words;
 		msg->status.slot = m->mine;
 	}
-	if (m->config.copies && member && (m->begun || prev)) {
+	if (m->config.copies && (m->begun || prev)) {
 		msg->status.nparm = m->own.words;
 		msg->status.parm = m->x.parm;
 	}
@@ -184,25 +183,21 @@ void hd_member_status(struct hd_member *m)
 		msg->status.nsum = m->own.words;
 		msg->status.sum = m->x.sum;
 	}
-	if (member && m->begun) {
+	if (m->begun) {
 		msg->status.table = m->x.table;
 		msg->status.npass = m->own.passes.npasses;
 		msg->status.pass = m->own.passes.pass;
 		msg->status.nrange = m->own.passes.nranges;
 		msg->status.range = m->own.passes.range;
-		msg->status.nsum = (m->x.nbuckets + 63) / 64;
+		msg->status.nsum = m->own.words;
 		msg->status.sum = m->x.sum;
-	} else {
-		msg->status.prev = prev;
 	}
 	hd_member_say(m, msg);
 }
 
 void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 {
-	bool has_state = m->state == HD_MEMBER || m->state == HD_HALTED || (m->state == HD_LEARNING && m->learned);
-
-	if (msg->epoch < m->epoch || (msg->epoch == m->epoch && !m->held) || m->state == HD_OUTSIDE)
+	if (msg->epoch < m->epoch || m->state == HD_OUTSIDE)
 		return;
 	if (msg->epoch > m->epoch) {
 		m->epoch = msg->epoch;
@@ -210,7 +205,7 @@ void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
 		m->switch_step = HD_NO_STEP;
 		m->seals.epoch = msg->epoch;
 		m->seals.also = msg->epoch;               /* who entered a view that is not heard of here may have its VIEW first, and seal */
-		m->held = has_state;
+		m->held = m->learned;
 		m->status_said = false;
 		hd_member_act(m, HD_DO_EPOCH);
 	}
@@ -267,7 +262,7 @@ static void reseal(struct hd_member *m, uint64_t step)
 	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
 	uint32_t committed = 0;
 
-	if (!msg || news->step != step + 1)
+	if (news->step != step + 1)
 		return;
 	msg->seal = news->seal;
 	msg->seal.knows = m->epoch;
@@ -283,7 +278,7 @@ static void count_from(struct hd_member *m, const struct hd_msg_view *v)
 	uint64_t next[HD_MAX_MEMBERS];
 
 	for (uint32_t i = 0; i < v->nmember; i++)
-		next[i] = v->at[i] == v->step && hd_seals_has(&m->seals, v->member[i], v->step + 1) ? v->step + 1 : v->at[i];
+		next[i] = hd_seals_has(&m->seals, v->member[i], v->step + 1) ? v->step + 1 : v->at[i];
 	hd_seals_of(&m->seals, m->epoch, v->member, next, 0, v->nmember);
 }
 
@@ -315,7 +310,7 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 			hd_member_unlearn(m);
 		return;
 	}
-	bool was_scribe = member && m->was_scribe;
+	bool was_scribe = m->was_scribe;
 	if (m->at != v->step && m->at != v->step + 1) {
 		hd_member_fenced(m, "the job is at another step");
 		return;
@@ -323,11 +318,9 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	adopt(m, &view);
 	m->done = false;                                  /* it is said again, to whoever decided this view */
 	m->hold = v->hold;
-	for (uint32_t i = 0; i < v->nchain && m->config.copies; i++)
-		for (uint32_t b = v->chain[i].first; b < m->x.nbuckets && b < (i + 1 < v->nchain ? v->chain[i + 1].first : m->x.nbuckets); b++)
-			m->slots[b] = v->chain[i].members;
-	count_from(m, v);
+	hd_have_spread(m->slots, m->x.nbuckets, v->chain, v->nchain);
 	m->joined_step = false;
+	count_from(m, v);
 	if (v->halt != HD_NO_STEP)
 		m->halt_step = v->halt;
 	if (v->afresh && m->begun && m->at == v->step) {
@@ -336,10 +329,9 @@ void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
 	}
 	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
 	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);
-	if ((v->npass || v->nhave || v->table) && !over)
+	if (v->nhave && !over)                            /* the step is open: runs of its holders there are, if only of nobody */
 		again(m, v);
-	if (m->at == v->step + 1)
-		reseal(m, v->step);
+	reseal(m, v->step);
 	/* with a holder of the table the former scribe had contributed, so its boundary was done */
 	bool due = m->at == v->step + 1 || (!m->finishing && !v->table);
 	if (!member || (hd_member_scribe(m) && !was_scribe && due)) {

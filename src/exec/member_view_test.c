@@ -7,7 +7,7 @@ static const uint32_t two[] = { 0, 1 }, three[] = { 0, 1, 2 };
 static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
 
 #define AT(step_) .step = (step_)
-#define SEAL_OF(from, e, s, k) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (k) })
+#define SEAL_OF(from, e, s, k, ...) PEER_SAYS(from, SEAL, .epoch = (e), .seal = { .step = (s), .ran = true, .knows = (k), __VA_ARGS__ })
 #define PREPARE(in, n) HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks })
 #define DECIDE(n) HEAR(DECIDE, .epoch = 1, .decided = { n })
 
@@ -303,6 +303,16 @@ static void who_becomes_the_scribe_has_its_boundary_again(void **state)
 			"ADOPT 2 of 1; AGAIN 0; FOLD 0.0; FOLD 0.1; BOUNDARY 0 scribe");
 		at_work_end(w);
 	}
+	at_work_member(w, &at_work_config, 1, 2);               /* it has all, so the one before had contributed */
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 0, .bucket = 1, AT(0));
+	EVENT(FOLDED, .bucket = 1, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 0, .bucket = 0, AT(0));
+	IS(EVENT(LEAVES, .epoch = 1, .worker = 0, AT(0)), "FINISH 0");
+	FENCE(2);
+	IS(hear_view(w, 2, rest, 1, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nrank = 1, .rank = alone }), "ADOPT 2 of 1");
+	at_work_end(w);
+
 	at_work_member(w, &at_work_config, 1, 2);
 	seal(w, 1, 0);
 	FENCE(2);
@@ -339,6 +349,414 @@ static void a_view_says_where_to_hold_to_halt_and_to_begin_afresh(void **state)
 	at_work_end(w);
 }
 
+/* ---- guards of a planned change, one after the other ---- */
+
+/* Prepared is said when the runtime is, of a view that is still open, and of a decided one as well. */
+static void prepared_is_said_of_the_view_that_is_open(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	IS(PREPARE(1, 2), "");                  /* it is at it */
+	IS(EVENT(UP, .worker = 2), "");
+	EVENT(LOST, .worker = 2, .why = HD_CLOSED);
+	IS(EVENT(PREPARED, .epoch = 2), "");
+	FENCE(3);
+	VIEW(3, 2, .step = 0);
+	IS(EVENT(UP, .worker = 2), ">co SUSPECT@3 2 heard");     /* what it prepared for came to nothing */
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	DECIDE(2);
+	IS(PREPARE(1, 2), ">co PREPARED@1 2");
+	IS(PREPARE(1, 3), "");
+	FENCE(3);
+	VIEW(3, 2, .step = 0);
+	IS(PREPARE(3, 4), "PREPARE 4 of 3");    /* what was decided is void */
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	IS(PREPARE(1, 4), "PREPARE 4 of 3");
+	FENCE(2);
+	VIEW(2, 2, .step = 0);
+	IS(PREPARE(2, 3), "PREPARE 3 of 3");    /* a later number of a view that is void */
+	at_work_end(w);
+}
+
+/* An invalid one in the place of one that is open makes nothing of both. */
+static void a_preparation_that_cannot_be_leaves_none_open(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	IS(HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 2, .rank = ranks }), "");
+	IS(EVENT(PREPARED, .epoch = 3), "");
+	DECIDE(3);
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	EVENT(FOLDED, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
+	IS(EVENT(UPDATED, AT(0), .news = &none), ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe");
+	at_work_end(w);
+}
+
+/* A seal goes also to those who are to come, once to each; what it knows of is decided, and not void. */
+static void a_seal_says_what_is_decided(void **state)
+{
+	static const struct { bool prepared, decided, void_; const char *said; } row[] = {
+		{ false, false, false, ">1 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe" },
+		{ true, false, false, ">1 SEAL@1 0 ran knows 1; >2 SEAL@1 0 ran knows 1; >co SEAL@1 0 ran knows 1; BOUNDARY 1 scribe" },
+		{ true, true, false, ">1 SEAL@1 0 ran knows 2; >2 SEAL@1 0 ran knows 2; >co SEAL@1 0 ran knows 2; BOUNDARY 1 scribe" },
+		{ true, true, true, ">1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BOUNDARY 1 scribe" },
+	};
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		at_work_member(w, &at_work_config, 0, 2);
+		if (row[i].prepared)
+			PREPARE(1, 2);
+		if (row[i].decided) {
+			EVENT(PREPARED, .epoch = 2);
+			DECIDE(2);
+		}
+		if (row[i].void_) {
+			FENCE(3);
+			VIEW(3, 2, .step = 0);
+		}
+		uint32_t e = w->m->epoch;
+		EVENT(COMPUTED, AT(0));
+		EVENT(ROOT, .epoch = e, .worker = 1, AT(0));
+		EVENT(FOLDED, AT(0));
+		EVENT(SUM, .epoch = e, .worker = 1, .bucket = 1, AT(0));
+		EVENT(LEAVES, .epoch = e, .worker = 1, AT(0));
+		const char *said = EVENT(UPDATED, AT(0), .news = &none);
+		IS(said, row[i].said);
+		at_work_end(w);
+	}
+}
+
+/* What a member had counted of the step stays when a change is prepared. */
+static void a_preparation_forgets_no_seal(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	SEAL_OF(1, 1, 0, 1);
+	IS(PREPARE(1, 2), "PREPARE 2 of 3");
+	IS(seal(w, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	at_work_end(w);
+}
+
+/* The switch waits for all who are to be members, and for those who leave to have sealed what is before. */
+static void the_switch_waits_for_who_leaves(void **state)
+{
+	static const uint32_t rest[] = { 0, 2 };
+	static const struct hd_vrank rank[] = { { 0, 2 }, { 2, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (int released = 0; released < 2; released++) {
+		at_work_member(w, &at_work_config, 0, 2);
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+		EVENT(PREPARED, .epoch = 2);
+		DECIDE(2);
+		SEAL_OF(1, 1, 0, 2);
+		IS(seal(w, 1, 0), "BEGIN 1; COMPUTE 1.0 [0+2]");
+		IS(seal(w, 1, 1), "");
+		IS(SEAL_OF(2, 2, 1, 2), "");
+		if (released)
+			IS(HEAR(RELEASE, .release = { .code = 10, .nwhy = 3, .why = "few" }), "EXIT 10 few");
+		else
+			IS(SEAL_OF(1, 1, 1, 2), "EPOCH 2; ADOPT 2 of 2; BEGIN 2; COMPUTE 2.0 [0+2]");
+		at_work_end(w);
+	}
+	/* released when nothing but its own boundary is missing */
+	at_work_member(w, &at_work_config, 0, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+	EVENT(PREPARED, .epoch = 2);
+	DECIDE(2);
+	SEAL_OF(1, 1, 0, 2);
+	seal(w, 1, 0);
+	seal(w, 1, 1);
+	w->m->ready = false;
+	SEAL_OF(2, 2, 1, 2);
+	SEAL_OF(1, 1, 1, 2);
+	w->m->ready = true;
+	IS(HEAR(RELEASE, .release = { .code = 10, .nwhy = 3, .why = "few" }), "EXIT 10 few");
+	assert_int_equal(hd_member_state(w->m), HD_GONE);
+	at_work_end(w);
+}
+
+/* s0 is found of a view that is open, and once. */
+static void the_step_of_the_switch_is_found_once(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	SEAL_OF(0, 1, 3, 2);
+	IS(SEAL_OF(1, 1, 5, 2), "DECIDED 2");
+	IS(SEAL_OF(1, 1, 4, 2), "");
+	assert_int_equal(w->m->switch_step, 7);
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0");
+	w->m->has_view = true;                  /* as if it had been a member: then it hears of seals */
+	SEAL_OF(0, 2, 3, 2);
+	IS(SEAL_OF(1, 2, 3, 2), "");
+	assert_int_equal(w->m->switch_step, HD_NO_STEP);
+	at_work_end(w);
+}
+
+/* ---- guards of a newcomer ---- */
+
+/* What it has learned again as it was changes nothing that it announced; what is later makes it void. */
+static void what_is_learned_again_changes_nothing(void **state)
+{
+	static const struct hd_msg_prepare later = { .next = 4, .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		at_work_learned(w, &at_work_config, 2);
+		PREPARE(1, 2);
+		EVENT(PREPARED, .epoch = 2);
+		SEAL_OF(0, 1, 4, 2);
+		SEAL_OF(1, 1, 4, 2);
+		EVENT(LEARNED, AT(6));
+		if (again) {
+			IS(EVENT(LEARNED, AT(6)), "");
+			EVENT(READY, AT(6));
+			SEAL_OF(0, 1, 5, 2);
+			IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
+			IS(EVENT(LEARNED, AT(9)), "");  /* it is a member */
+			assert_int_equal(hd_member_at(w->m), 6);
+		} else {
+			IS(EVENT(LEARNED, AT(7)), "");
+			IS(hear(w, (struct hd_msg){ .kind = HD_MSG_PREPARE, .epoch = 3, .prepare = later }), "EPOCH 3; PREPARE 4 of 3");
+			EVENT(PREPARED, .epoch = 4);
+			SEAL_OF(0, 3, 6, 4);
+			SEAL_OF(1, 3, 6, 4);
+			IS(EVENT(LEARNED, AT(8)), ">0 SEAL@4 7 knows 4; >1 SEAL@4 7 knows 4; >co SEAL@4 7 knows 4; BOUNDARY 8");
+			SEAL_OF(0, 3, 7, 4);
+			IS(SEAL_OF(1, 3, 7, 4), "");
+			IS(EVENT(READY, AT(8)), "EPOCH 4; ADOPT 4 of 3; BEGIN 8; COMPUTE 8.0 [3+1]");
+		}
+		at_work_end(w);
+	}
+}
+
+/* The donor's end: whole or not, announced or not yet. */
+static void what_is_cut_was_announced(void **state)
+{
+	static const struct { uint64_t learned; bool whole; const char *said; } row[] = {
+		{ 6, true, "" }, { 6, false, ">co WARM@1 0" }, { 5, true, ">co WARM@1 0" },
+	};
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		at_work_learned(w, &at_work_config, 2);
+		PREPARE(1, 2);
+		EVENT(PREPARED, .epoch = 2);
+		SEAL_OF(0, 1, 4, 2);
+		SEAL_OF(1, 1, 4, 2);
+		EVENT(LEARNED, .step = row[i].learned);
+		const char *said = EVENT(UNLEARNED, .whole = row[i].whole);
+		IS(said, row[i].said);
+		if (*said)
+			IS(EVENT(UNLEARNED, .whole = true), ">co WARM@1 0");
+		at_work_end(w);
+	}
+}
+
+/* Void again, it is no member: it neither begins, nor halts, nor hears of steps. */
+static void a_newcomer_whose_view_is_void_does_nothing(void **state)
+{
+	static const uint32_t four[] = { 0, 1, 2, 3 };
+	static const struct hd_vrank rank[] = { { 0, 1 }, { 1, 1 }, { 2, 1 }, { 3, 1 } };
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (uint64_t nsteps = 9; nsteps >= 6; nsteps -= 3) {
+		config.nsteps = nsteps;
+		at_work_learned(w, &config, 2);
+		HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 4, .member = four, .nrank = 4, .rank = rank });
+		EVENT(PREPARED, .epoch = 2);
+		SEAL_OF(0, 1, 4, 2);
+		SEAL_OF(1, 1, 4, 2);
+		IS(EVENT(LEARNED, AT(6)), nsteps == 6 ?
+			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6 final" :
+			">0 SEAL@2 5 knows 2; >1 SEAL@2 5 knows 2; >3 SEAL@2 5 knows 2; >co SEAL@2 5 knows 2; BOUNDARY 6");
+		EVENT(READY, AT(6));
+		SEAL_OF(0, 1, 5, 2);
+		IS(SEAL_OF(1, 1, 5, 2), "");
+		IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");
+		IS(EVENT(TICK), "");
+		IS(SEAL_OF(0, 1, 6, 2, .sum_digest = 4), "");
+		IS(SEAL_OF(1, 1, 6, 2, .sum_digest = 5), "");
+		assert_int_equal(w->m->diverged, 0);
+		at_work_end(w);
+	}
+}
+
+/* ENTERED is for who is no member, of an epoch that is ahead of this one and of what it prepares for; and for who is to be none. */
+static void who_hears_that_others_have_entered(void **state)
+{
+	static const uint32_t others[] = { 0, 1 };
+	static const struct hd_vrank rank[] = { { 0, 2 }, { 1, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	IS(HEAR(ENTERED, .epoch = 2), "");      /* it is to be a member */
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 1, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
+		.rank = (const struct hd_vrank[]){ { 0, 2 }, { 2, 2 } } });
+	FENCE(2);
+	VIEW(2, 2, .step = 0);
+	IS(HEAR(ENTERED, .epoch = 2), "");      /* it is in it, what it prepared for is void */
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 });
+	assert_int_equal(hd_member_state(w->m), HD_HALTED);
+	IS(HEAR(ENTERED, .epoch = 2), "");
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 4, .nold = 2, .old = two, .nmember = 2, .member = others, .nrank = 2, .rank = rank });
+	IS(HEAR(ENTERED, .epoch = 3), "");      /* it prepares for a later one */
+	HEAR(LEARN, .learn = { 0, 8 });
+	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");        /* it does not any more */
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = others, .nrank = 2, .rank = rank });
+	IS(HEAR(ENTERED, .epoch = 2), "EPOCH 2");        /* it is no member, and is to be none: it goes on learning */
+	assert_int_equal(hd_member_state(w->m), HD_LEARNING);
+	at_work_end(w);
+}
+
+/* ---- guards of a view ---- */
+
+/* VIEW is for who was asked and has answered; who was not asked learns from it which epoch it is. */
+static void a_view_is_for_who_has_answered(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 1);
+	EVENT(COMPUTED, AT(0));
+	IS(FENCE(2), "EPOCH 2");                /* folds are under way */
+	IS(VIEW(2, 1, .step = 0), "");
+	EVENT(FOLDED, AT(0), .bucket = 0);
+	IS(EVENT(FOLDED, AT(0), .bucket = 1), ">co STATUS@2 0 member begun table [0+4] sum 3");
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 2);
+	IS(FENCE(2), "EPOCH 2; >co STATUS@2 0");
+	IS(VIEW(3, 2, .step = 0), "");          /* it is held for another one */
+	at_work_end(w);
+
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 2, 7 });
+	EVENT(WARMED);
+	IS(VIEW(3, 2, .step = 0), "EPOCH 3");
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 1, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = (const uint32_t[]){ 0, 2 }, .nrank = 2,
+		.rank = (const struct hd_vrank[]){ { 0, 2 }, { 2, 2 } } });
+	IS(VIEW(2, 1, .step = 0), ">co LEAVE@1 0 gone ; EXIT 0 this worker left the job");
+	at_work_end(w);
+}
+
+/* What a member has heard of the others since it answered counts; what it has begun on that is not taken back by who is behind. */
+static void who_knows_more_than_the_view_goes_on(void **state)
+{
+	static const uint64_t ahead[] = { 1, 0 };
+	static const struct hd_have mine = { 0, 1 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	seal(w, 1, 0);
+	IS(SEAL_OF(1, 1, 0, 1), "BEGIN 1; COMPUTE 1.0 [0+2]");
+	FENCE(2);
+	IS(VIEW(2, 2, .step = 0, .afresh = true, .nat = 2, .at = ahead, .nhave = 1, .have = &mine),
+		"ADOPT 2 of 2; >1 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2");
+	IS(EVENT(COMPUTED, AT(1)), "ROOTS 1.0.1 >1; LEAVES 1.0");
+	at_work_end(w);
+}
+
+/* Who becomes the scribe after it has sealed has the boundary of the next step, whoever holds the table of the one before. */
+static void who_becomes_the_scribe_after_its_seal_has_its_boundary(void **state)
+{
+	static const uint32_t rest[] = { 1, 2 };
+	static const struct hd_vrank rank[] = { { 1, 2 }, { 2, 2 } };
+	static const struct hd_have mine = { 0, 1 };
+	static const uint64_t ahead[] = { 1, 0 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 1, 2);
+	seal(w, 1, 0);
+	FENCE(2);
+	IS(hear_view(w, 2, rest, 2, (struct hd_msg_view){ .step = 0, .halt = HD_NO_STEP, .nhave = 1, .have = &mine, .table = 1, .nrank = 2, .rank = rank,
+		.nat = 2, .at = ahead }),
+		"ADOPT 2 of 2; AGAIN 0; PUBLISH 0.0 {1}; PUBLISH 0.1 {1}; TABLE 0 {1}; >2 SEAL@2 0 ran knows 2; >co SEAL@2 0 ran knows 2; BOUNDARY 1 scribe");
+	at_work_end(w);
+}
+
+/* A status names the step before only if all of it is here, and the open one is not the one that failed. */
+static void a_status_names_the_step_before_if_it_is_whole(void **state)
+{
+	static const struct hd_have nobody = { 0, 0 };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	seal(w, 1, 0);
+	SEAL_OF(1, 1, 0, 1);
+	EVENT(COMPUTED, AT(1));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(1));
+	EVENT(FOLDED, AT(1));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(1));
+	IS(EVENT(LEAVES, .epoch = 1, .worker = 1, AT(1)), "FINISH 1");
+	EVENT(FAILED, .code = 4, .text = "nan");
+	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member halted");
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 0);          /* it came with X_1 into a view that still runs step 0 */
+	EVENT(LEARNED, AT(1));
+	FENCE(1);
+	IS(VIEW(1, 2, .step = 0, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1, .have = &nobody, .nat = 2,
+		.at = (const uint64_t[]){ 1, 0 }),
+		"ADOPT 1 of 2; AGAIN 0; BOUNDARY 1 scribe");
+	IS(FENCE(2), "EPOCH 2; >co STATUS@2 1 member");
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -353,6 +771,20 @@ int main(void)
 		cmocka_unit_test(a_view_without_this_worker_or_at_another_step_fences_it),
 		cmocka_unit_test(who_becomes_the_scribe_has_its_boundary_again),
 		cmocka_unit_test(a_view_says_where_to_hold_to_halt_and_to_begin_afresh),
+		cmocka_unit_test(prepared_is_said_of_the_view_that_is_open),
+		cmocka_unit_test(a_preparation_that_cannot_be_leaves_none_open),
+		cmocka_unit_test(a_seal_says_what_is_decided),
+		cmocka_unit_test(a_preparation_forgets_no_seal),
+		cmocka_unit_test(the_switch_waits_for_who_leaves),
+		cmocka_unit_test(the_step_of_the_switch_is_found_once),
+		cmocka_unit_test(what_is_learned_again_changes_nothing),
+		cmocka_unit_test(what_is_cut_was_announced),
+		cmocka_unit_test(a_newcomer_whose_view_is_void_does_nothing),
+		cmocka_unit_test(who_hears_that_others_have_entered),
+		cmocka_unit_test(a_view_is_for_who_has_answered),
+		cmocka_unit_test(who_knows_more_than_the_view_goes_on),
+		cmocka_unit_test(who_becomes_the_scribe_after_its_seal_has_its_boundary),
+		cmocka_unit_test(a_status_names_the_step_before_if_it_is_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
