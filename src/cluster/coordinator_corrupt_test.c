@@ -242,21 +242,22 @@ static void who_is_gone_is_not_waited_for(void **state)
 	(void)state;
 	co_run(c, &co_config, 3);
 	TELLS(0, 1, 0, A, A);
-	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1");
-	IS(TELLS(1, 1, 0, A, B), "NOTE integrity; DISTRUST 0; STORE 6 e 1 next 3 of 0 1 2 disputes 1 to 0; >0 RELEASE@1 5; >1 RELEASE@1 5");
+	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
+	IS(TELLS(1, 1, 0, A, B),
+		"NOTE integrity; DISTRUST 0; STORE 7 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE void; >0 RELEASE@1 5; >1 RELEASE@1 5");
 	co_end(c);
 
 	co_run(c, &co_config, 3);
 	TELLS(0, 1, 0, A, A);
 	TELLS(2, 1, 0, A, B);
-	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1");
+	IS(FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 2; SPAWN 1; STORE 6 e 2 next 3 of 0 1 2");
 	IS(TELLS(1, 1, 0, A, A),
-		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; STORE 6 e 2 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; >1 STALE@1; DROP 1; "
-		"END 1; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");          /* it is not here to be released */
+		"NOTE lost 0; >0 STALE@1; DROP 0; END 0; NOTE void; STORE 7 e 3 next 3 of 0 1 2 disputes 1 to 0; NOTE lost 1; "
+		">1 STALE@1; DROP 1; END 1; STORE 8 e 4 next 3 of 0 1 2 disputes 1 to 0; DISTRUST 0");          /* it is not here to be released */
 	co_end(c);
 
 	co_run(c, &co_config, 1);                /* nobody is left, and nothing is disputed */
-	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 0; SPAWN 1");
+	IS(FROM(0, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 0; SPAWN 1; NOTE halt; STORE 4 e 1 next 1 of 0 halting");
 	co_end(c);
 }
 

@@ -1,5 +1,6 @@
 #include "cluster/coordinator_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "wire/patience.h"
@@ -46,14 +47,15 @@ static struct hd_co_worker *donor_for(struct hd_coordinator *co)
 	struct hd_co_worker *best = NULL;
 	uint32_t fewest = UINT32_MAX;
 
-	for (uint32_t i = 0; co->has_view && i < co->view.nmembers; i++) {
+	assert(co->has_view);
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
 		uint32_t n = 0;
 		if (!w || w->state != HD_W_MEMBER || !w->up)
 			continue;
 		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;     /* one that goes: only if there is no other */
 		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
-			n += hd_co_is_here(&co->worker[k]) && co->worker[k].donor == w->worker;
+			n += co->worker[k].donor == w->worker;    /* whoever is gone has none */
 		if (n <= fewest) {                                /* ties: the higher id, to spare the scribe */
 			fewest = n;
 			best = w;
@@ -84,8 +86,7 @@ static void say_donate(struct hd_coordinator *co, uint32_t donor, uint32_t learn
 
 void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	if (w->donor != HD_NOBODY)
-		say_donate(co, w->donor, w->worker, false);
+	say_donate(co, w->donor, w->worker, false);       /* if there is one */
 	w->donor = HD_NOBODY;
 }
 
@@ -142,15 +143,6 @@ void hd_co_recall(struct hd_coordinator *co)
 static bool is_or_will_be(const struct hd_co_worker *w)
 {
 	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
-}
-
-static uint32_t count(const struct hd_coordinator *co, enum hd_co_worker_state state)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		n += co->worker[i].state == state && !co->worker[i].draining;
-	return n;
 }
 
 static void teach_all(struct hd_coordinator *co)
@@ -228,7 +220,7 @@ static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *nex
 {
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && !w->draining && w->relieved == relieved && hd_co_has_room(co, w->worker, n[0], n[1])) {
+		if (w && w->state == HD_W_MEMBER && !w->draining && w->relieved == relieved && hd_co_has_room(co, w->worker, n[0], n[1])) {
 			add_member(next, w->worker);
 			n[hd_is_remote(w->worker)]++;
 		}
@@ -280,7 +272,7 @@ static void open_change(struct hd_coordinator *co)
 		hd_co_on_halt(co, 75, "all its workers were asked to leave");
 		return;
 	}
-	if ((next.nmembers < co->config.min && next.nmembers < co->view.nmembers) || hd_view_scribe(&next) == HD_NOBODY)
+	if (next.nmembers < co->config.min || hd_view_scribe(&next) == HD_NOBODY)
 		return;                                   /* leavers wait for whom takes their place */
 	if (!other && !co->replan)
 		return;
@@ -288,7 +280,7 @@ static void open_change(struct hd_coordinator *co)
 	next.epoch = co->record.epoch + 1;
 	hd_co_fill_map(co, &next);
 	co->replan = false;
-	if (!other && hd_view_same_map(&next, &co->view))
+	if (hd_view_same_map(&next, &co->view))           /* who is to go may not, for its slots */
 		return;
 	co->next = next;
 	co->record.epoch = next.epoch;
@@ -326,47 +318,47 @@ void hd_co_change_stored(struct hd_coordinator *co)
 				say_prepare(co, &co->worker[i]);
 	} else if (co->phase == HD_CO_DECIDING) {
 		co->phase = HD_CO_DECIDED;
-		hd_seals_expect(&co->seals, co->next.epoch, co->next.member, co->next.nmembers);
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
-			w->decided = hd_co_is_here(w) && hd_view_has(&co->next, w->worker);
-			if (hd_co_is_here(w))
-				say_decide(co, w);
+			if (!hd_co_is_here(w))
+				continue;
+			w->decided = hd_view_has(&co->next, w->worker);
+			say_decide(co, w);
 		}
 	}
 }
 
 void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	if (!hd_co_is_here(w) || !w->up)
+	if (!hd_co_is_here(w))
 		return;
 	if (w->state == HD_W_LEARNING)
 		say_learn(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (hd_co_is_here(&co->worker[i]) && co->worker[i].donor == w->worker)
+		if (co->worker[i].donor == w->worker)
 			say_donate(co, w->worker, co->worker[i].worker, true);
 	if ((co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED) && concerned(co, w))
 		say_prepare(co, w);
 	if (co->phase == HD_CO_DECIDED)
 		say_decide(co, w);
 	struct hd_msg *msg = co->halting && w->state == HD_W_MEMBER ? hd_co_msg(co, HD_MSG_STOP) : NULL;
-	const char *why = msg ? hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why)) : NULL;      /* it may be the end in this very call */
-	if (why) {
+	if (!msg)
+		return;
+	const char *why = hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why));      /* it may be the end in this very call */
+	if (why)
 		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(why), .why = why };
-		hd_co_send(co, w, msg);
-	}
+	co->broken |= !why;
+	hd_co_send(co, w, msg);
 }
 
 /* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is silent. */
 static void prepare_tick(struct hd_coordinator *co)
 {
-	if (co->phase != HD_CO_PREPARING || co->now_ns - co->prepare_ns < HD_PATIENCE_NS(PREPARE, co->config.detect_ns))
-		return;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
-		struct hd_co_worker *w = &co->worker[i];
-		if (co->phase == HD_CO_PREPARING && hd_co_is_here(w) && concerned(co, w) && !w->prepared)
-			hd_co_dead(co, w, "it did not prepare for the next view");
-	}
+	bool late = co->now_ns - co->prepare_ns >= HD_PATIENCE_NS(PREPARE, co->config.detect_ns);
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)      /* the first death voids the change */
+		if (concerned(co, &co->worker[i]) && !co->worker[i].prepared)
+			hd_co_dead(co, &co->worker[i], "it did not prepare for the next view");
 }
 
 /* ---- seals, commit, the switch ---- */
@@ -389,16 +381,15 @@ void hd_co_switched(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < co->next.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
-		next[i] = w ? w->sealed : 0;
-		if (w && hd_co_is_here(w) && w->state != HD_W_MEMBER) {
-			hd_co_untaught(co, w);
-			w->state = HD_W_MEMBER;
-			w->done_ns = co->now_ns;
-		}
+		assert(w && hd_co_is_here(w));            /* else the change was void */
+		next[i] = w->sealed;
+		hd_co_untaught(co, w);
+		w->state = HD_W_MEMBER;
+		w->done_ns = co->now_ns;
 	}
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
-		if (w && hd_co_is_here(w) && !hd_view_has(&co->next, w->worker))
+		if (w && !hd_view_has(&co->next, w->worker))
 			hd_co_left(co, w);
 	}
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
@@ -415,7 +406,7 @@ void hd_co_switched(struct hd_coordinator *co)
 	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->state == HD_W_FREE || w->state == HD_W_OUT || w->state == HD_W_MEMBER)
+		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)
 			continue;
 		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));         /* also to who leaves, which may lack a word of those who left before */
 		if (w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
@@ -440,14 +431,15 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 		return;
 	if (s->step + 1 > w->sealed)
 		w->sealed = s->step + 1;
-	if (!s->ran && hd_view_has(&co->view, w->worker)) {       /* it was a learner's: the view that it announced is in force */
+	/* of who is no member nothing more is taken: what it sealed counts when its view is in force */
+	if (!s->ran) {                                    /* it was a learner's: the view that it announced is in force */
 		hd_seals_reach(&co->seals, w->worker, s->step + 1);
 		hd_co_commit(co);
 		return;
 	}
 	/* said before an epoch that it has entered since: it holds the step all the same */
-	uint32_t epoch = hd_view_has(&co->view, w->worker) ? co->view.epoch : msg->epoch;
-	enum hd_err err = hd_seals_add(&co->seals, &(struct hd_seal){ epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows }, &n, &diag);
+	struct hd_seal seal = { co->view.epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows };
+	enum hd_err err = hd_seals_add(&co->seals, &seal, &n, &diag);
 	if (err == HD_E_INTEGRITY && !co->disputed) {             /* one told a digest, the other none: no digests to compare */
 		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
 		hd_co_end(co, 5, diag.text);
@@ -459,18 +451,20 @@ void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const stru
 /* ---- what to open next ---- */
 
 /* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch would have nobody. */
-static uint32_t count_ready(const struct hd_coordinator *co)
+static uint32_t count_ready(const struct hd_coordinator *co, bool local)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		n += co->worker[i].state == HD_W_READY && !co->worker[i].draining && co->worker[i].up;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		n += w->state == HD_W_READY && !w->draining && w->up && !(local && hd_is_remote(w->worker));
+	}
 	return n;
 }
 
 static void plan_start(struct hd_coordinator *co)
 {
-	uint32_t ready = count_ready(co), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
+	uint32_t ready = count_ready(co, false), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
 	int64_t waited = co->now_ns - co->start_ns;
 	bool late = waited > co->config.min_wait_ns;
 
@@ -483,23 +477,15 @@ static void plan_start(struct hd_coordinator *co)
 		hd_co_end(co, 10, "too few workers came within workers.min_wait");
 }
 
-static bool a_local_is_ready(const struct hd_coordinator *co)
-{
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (co->worker[i].state == HD_W_READY && !co->worker[i].draining && !hd_is_remote(co->worker[i].worker))
-			return true;
-	return false;
-}
-
 static void plan_hold(struct hd_coordinator *co)
 {
-	uint32_t ready = count(co, HD_W_READY);
-	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || a_local_is_ready(co);
+	uint32_t ready = count_ready(co, false);
+	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || count_ready(co, true);
 
-	if (ready && saves && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
+	if (saves && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
 		co->refence_ns = co->now_ns;
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
-	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns && !co->halting) {
+	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns) {
 		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits anew */
 	}
 }
@@ -517,7 +503,7 @@ static void spawn(struct hd_coordinator *co)
 
 	if (!needs_more(co))
 		return;
-	if (co->spawned && co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
+	if (co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
 		co->spawned = 0;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved && !hd_is_remote(co->worker[i].worker);
@@ -532,7 +518,7 @@ static void spawn(struct hd_coordinator *co)
 /* The scribe has saved, and every member is there: DONE may overtake the seals of others. */
 static void end_if_done(struct hd_coordinator *co)
 {
-	if (co->done && co->phase != HD_CO_ENDING && co->committed >= co->done_step)
+	if (co->done && co->committed >= co->done_step)
 		hd_co_end_halted(co, co->done_step);
 }
 
@@ -547,11 +533,11 @@ void hd_co_plan(struct hd_coordinator *co)
 	}
 	spawn(co);
 	prepare_tick(co);
-	if (co->phase == HD_CO_START || (co->phase != HD_CO_RESTORING && co->has_view && needs_more(co)))
+	if (co->phase == HD_CO_START || (co->has_view && needs_more(co)))
 		teach_all(co);
 	if (co->phase == HD_CO_START)
 		plan_start(co);
-	else if (co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED && co->mend)
+	else if (co->phase <= HD_CO_DECIDED && co->mend)
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
 	else if (co->phase == HD_CO_IDLE && co->holding)
 		plan_hold(co);

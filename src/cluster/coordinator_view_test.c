@@ -244,7 +244,7 @@ static void a_member_that_misses_the_last_word_of_one_who_left_gets_a_new_epoch(
 	(void)state;
 	co_run(c, &co_config, 2);
 	FROM(1, LEAVE, .epoch = 1, .leave = { .gone = true });
-	IS(SUSPECTS(0, 1, HD_CLOSED), "STORE 5 e 2 next 2 of 0 1");
+	IS(SUSPECTS(0, 1, HD_CLOSED), "NOTE void; STORE 6 e 3 next 2 of 0 1");
 	co_end(c);
 	co_run(c, &co_config, 3);
 	SUSPECTS(0, 1, HD_CLOSED);

@@ -253,6 +253,32 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 		FROM(i, PROGRESS, .epoch = 1);
 }
 
+/* Worker `id` of another machine, likewise. */
+static inline void co_admit_remote(struct co_at_work *c, uint32_t id)
+{
+	co_hear(c, CO_GUEST + id, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .nonce = 10 + id } });
+	STORED();
+	co_return(c, HD_REMOTE_WORKER + id, 10 + id, false);
+}
+
+/* The members of the record, in the epoch after its own, before step `at`: a coordinator that took over. */
+static inline void co_take_over(struct co_at_work *c, const struct hd_co_config *config, uint64_t step)
+{
+	const struct hd_co_record *r = &config->record;
+
+	co_begin(c, config);
+	CO(TICK, .n = 0);
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		co_return(c, r->member[i], 10 + i, true);
+	STORED();
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		FROM(r->member[i], STATUS, .epoch = r->epoch + 1,
+			.status = { .member = true, .at = step, .nslot = 1, .slot = (const uint64_t[]){ UINT64_MAX } });
+	assert_true(c->co->has_view && c->co->view.nmembers == r->nmembers && c->co->phase == HD_CO_IDLE);
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		FROM(r->member[i], PROGRESS, .epoch = r->epoch + 1);
+}
+
 /* The table is full: whoever is gone from it, and its link with it, loses its place to the next one. */
 static inline void co_crowd(struct co_at_work *c)
 {
