@@ -56,9 +56,7 @@ struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind)
 
 static void send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg)
 {
-	if (!msg)
-		return;
-	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);      /* without memory for msg none of it is done */
 	a->worker = worker;
 	a->msg = msg;
 }
@@ -74,8 +72,10 @@ void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, co
 	char *text = hd_arena_take(&co->out, HD_MSG_TEXT, 1);
 	va_list args;
 
-	if (!text)
+	if (!text) {
+		co->broken = true;
 		return;
+	}
 	va_start(args, fmt);
 	vsnprintf(text, HD_MSG_TEXT, fmt, args);
 	va_end(args);
@@ -116,17 +116,17 @@ void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint
 
 void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
 {
-	if (co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER)
+	size_t n = strnlen(why, HD_MSG_TEXT);
+
+	assert(co->phase != HD_CO_OVER);
+	if (co->phase == HD_CO_ENDING)
 		return;
 	hd_co_void(co);
 	co->phase = HD_CO_ENDING;
 	co->end_ns = co->now_ns + HD_PATIENCE_NS(FAREWELL, co->config.detect_ns);
 	co->end_code = code;
-	if (why != co->halt_why) {
-		size_t n = strnlen(why, HD_MSG_TEXT);
-		memmove(co->halt_why, why, n);
-		co->halt_why[n] = '\0';
-	}
+	memmove(co->halt_why, why, n);    /* it may be that */
+	co->halt_why[n] = '\0';
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (hd_co_is_here(&co->worker[i]))
 			hd_co_release(co, &co->worker[i], code, co->halt_why);
@@ -137,7 +137,7 @@ static void end_if_all_left(struct hd_coordinator *co)
 	if (co->phase != HD_CO_ENDING)
 		return;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->now_ns < co->end_ns; i++)
-		if (co->worker[i].state != HD_W_FREE && co->worker[i].up)
+		if (co->worker[i].up)
 			return;
 	co->phase = HD_CO_OVER;
 	hd_co_distrust(co);
@@ -264,15 +264,15 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		refuse(co, guest, 2, "its kernels differ from the job's: use a like machine, or start with kernels: portable");
 		return;
 	}
-	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER || co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
+	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
 	if (!w) {
 		refuse(co, guest, 10, "the job takes no more workers");
 		return;
 	}
 	w->state = HD_W_ADMITTED;
 	w->worker = co->record.next_worker++ + (remote ? HD_REMOTE_WORKER : 0);
-	w->guest = guest;
 	take_facts(w, join);
+	w->guest = guest;
 	w->id_serial = hd_co_store(co);
 	co->spawned -= co->spawned > 0 && !remote;
 	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
@@ -311,7 +311,7 @@ static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
 		return;
 	}
 	/* what it said of its links while this one was closed is lost: one that closed and came back would be missed by nobody */
-	co->mend |= w->lost_ns && !w->up && co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
+	co->mend |= !w->up && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
 	w->guest = HD_NOBODY;
 	w->up = true;
 	w->silent = false;
@@ -373,16 +373,16 @@ void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *w
 	forget_reports(co, w);
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *other = &co->worker[i];
-		if (!hd_co_is_here(other) || other->donor != w->worker)
+		if (other->donor != w->worker)
 			continue;
 		if (other->state == HD_W_READY && other->decided)
 			other->donor = HD_NOBODY;         /* it may have entered, and be the only one who holds the state: it is asked */
-		else if (other->state == HD_W_LEARNING || other->state == HD_W_READY)
+		else
 			hd_co_unlearn(co, other);
 	}
 	if (member || of_next || w->asked)
 		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
-	else if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+	else if (hd_view_has(&co->next, w->worker))
 		hd_co_void(co);
 }
 
@@ -405,7 +405,7 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	}
 	/* it left, but not everybody has what it said last: those who have not entered the next view would wait for ever */
 	if (!w || !hd_co_is_here(w)) {
-		co->mend |= msg->why != HD_HEARD && co->has_view && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
 		return;
 	}
 	if (msg->why == HD_HEARD) {
@@ -419,7 +419,7 @@ static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by,
 	w->suspected[i / 64] |= bit;
 	if (msg->why != HD_SILENT)
 		w->closed[i / 64] |= bit;
-	if (w->lost_ns && (!w->up || w->silent))
+	if (w->lost_ns)
 		hd_co_dead(co, w, "its links are closed here and at a peer");
 }
 
@@ -428,7 +428,7 @@ static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (hd_co_is_here(w) && w->guest == guest && !w->up)
+		if (w->guest == guest)
 			w->lost_ns = co->now_ns ? co->now_ns : 1;
 	}
 }
@@ -437,20 +437,18 @@ static void on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicio
 {
 	struct hd_co_worker *w = hd_co_find(co, worker);
 
-	if (!w && worker != HD_NOBODY && why == HD_CLOSED)
-		on_guest_lost(co, worker);
-	if (!w)
+	if (!w) {
+		if (worker != HD_NOBODY && why == HD_CLOSED)
+			on_guest_lost(co, worker);
 		return;
+	}
 	if (why == HD_HEARD) {
 		if (w->silent)
 			w->lost_ns = 0;
 		w->silent = false;
 		return;
 	}
-	w->up = why == HD_SILENT && w->up;
-	w->silent = why == HD_SILENT;
-	if (!hd_co_is_here(w))
-		return;
+	w->silent = w->up = why == HD_SILENT && w->up;            /* what is down is not silent: it is not there before it calls again */
 	w->lost_ns = co->now_ns ? co->now_ns : 1;
 	if (why == HD_EXITED)
 		hd_co_dead(co, w, "its process ended");
@@ -470,7 +468,7 @@ static void expel(struct hd_coordinator *co)
 			continue;
 		due |= co->now_ns - w->suspect_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns);
 		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
-		if (n > most || (n == most && worst && w->worker > worst->worker))
+		if (n > most || (n == most && w->worker > worst->worker))
 			worst = w;
 	}
 	if (due)
@@ -481,7 +479,7 @@ static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns, least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
 
-	return w->state == HD_W_MEMBER && w->up && w->busy && co->now_ns - w->done_ns > (longest > least ? longest : least);
+	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest : least);
 }
 
 static void watch(struct hd_coordinator *co)
@@ -490,8 +488,6 @@ static void watch(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (!hd_co_is_here(w))
-			continue;
 		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_PATIENCE_NS(SILENT, t))
 			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");
 		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_PATIENCE_NS(START, t))
@@ -533,8 +529,7 @@ static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w, const str
 		w->state = HD_W_STANDBY;
 	else if (w->state == HD_W_MEMBER)
 		lose_what_it_learned(co, w);
-	if (w->state != HD_W_MEMBER)
-		w->answer.said = false;   /* whatever it answered before, it holds nothing any more */
+	w->answer.said = false;           /* whatever it answered before, it holds nothing any more */
 	if (slow)
 		hd_co_aside(co, w);
 	hd_co_unasked(co, w);
@@ -564,7 +559,7 @@ static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const st
 /* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose record of it was lost. */
 static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
 {
-	bool scribe = co->has_view && hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
+	bool scribe = hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
 
 	if (w->state != HD_W_MEMBER || !(scribe || failed))
 		return;
@@ -677,7 +672,7 @@ static void on_stored(struct hd_coordinator *co, const struct hd_co_event *event
 			admit(co, w);
 		}
 	}
-	if (co->phase_serial && co->stored >= co->phase_serial) {
+	if (co->stored >= co->phase_serial) {             /* 0: no phase waits */
 		co->phase_serial = 0;
 		hd_co_change_stored(co);
 		hd_co_view_stored(co);
@@ -707,7 +702,7 @@ static void on_tick(struct hd_coordinator *co)
 		co->store_failed = false;
 		put_record(co);                                   /* as it is now, under the number that is awaited */
 	}
-	if (co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER)
+	if (co->phase == HD_CO_ENDING)
 		return;
 	watch(co);
 	hd_co_view_tick(co);
@@ -724,7 +719,7 @@ static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
 	case HD_CO_IN_DRAIN:    hd_co_on_drain(co, event->worker); break;
 	case HD_CO_IN_RELIEVE:
 		w = hd_co_find(co, event->worker);
-		if (w && hd_co_is_here(w) && !hd_is_remote(w->worker))
+		if (w && !hd_is_remote(w->worker))
 			w->relieved = event->ok;
 		break;
 	case HD_CO_IN_HALT:     hd_co_on_halt(co, event->code, event->text); break;
@@ -793,8 +788,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->record = config->record;
 	co->words = (config->nbuckets + 63) / 64;
 	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);
-	co->have = hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have);
-	if (!co->sums || !co->have) {
+	co->have = co->sums ? hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have) : NULL;
+	if (!co->have) {
 		hd_coordinator_destroy(co);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets", config->nbuckets);
 	}
@@ -814,8 +809,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->record.term++;
 	if (!co->record.target)
 		co->record.target = config->target;
-	if (co->record.started)
-		take_over(co);
+	take_over(co);
 	if (co->record.halting)
 		hd_co_halt(co, co->record.halt_code, co->record.halt_why);
 	co->told = hd_co_wanted(co);

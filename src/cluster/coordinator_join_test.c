@@ -273,6 +273,190 @@ static void whoever_does_not_come_is_given_up(void **state)
 	co_end(c);
 }
 
+/* Whose place is taken by another: a free one first, then of those who are gone, whose links are gone too, the first one's. */
+static void a_place_is_nobodys_before_it_is_anothers(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_begin(c, &co_config);
+	co_admit(c, 0);
+	FROM(0, LEAVE, .leave = { .gone = true });
+	CO(LOST, .worker = 0, .why = HD_CLOSED);
+	co_admit(c, 1);
+	assert_non_null(hd_co_find(c->co, 0));
+	co_crowd(c);
+	CO(LOST, .worker = 5, .why = HD_CLOSED);         /* here: it comes back, or is dead in a while */
+	co_admit(c, HD_MAX_WORKERS);             /* in the place of worker 0 */
+	assert_null(hd_co_find(c->co, 0));
+	IS(co_join(c, 0, 999), ">g0 REFUSE@0 10; NOTE refused g0");
+	FROM(HD_MAX_WORKERS, LEAVE, .leave = { .gone = true });
+	CO(LOST, .worker = HD_MAX_WORKERS, .why = HD_CLOSED);
+	FROM(7, LEAVE, .leave = { .gone = true });
+	CO(LOST, .worker = 7, .why = HD_CLOSED);
+	co_admit(c, HD_MAX_WORKERS + 1);
+	assert_null(hd_co_find(c->co, 7));
+	assert_non_null(hd_co_find(c->co, HD_MAX_WORKERS));
+	co_end(c);
+}
+
+/* Of somebody who is not there nothing is known, whatever number it has. */
+static void a_free_place_is_no_worker(void **state)
+{
+	struct hd_co_config config = co_config;
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 4, .target = 3, .nmembers = 1, .member = { 1 },
+		.started = true };
+	co_take_over(c, &config, 0);
+	IS(FROM(0, EVENT, .epoch = 5, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
+	IS(CO(RELIEVE, .worker = 0, .ok = true), "");
+	IS(co_return(c, 2, 12, true), ">2 STALE@5; DROP 2");      /* no member of the record: nor is there a place for it now */
+	assert_null(hd_co_find(c->co, 2));
+	IS(co_return(c, 0, 20, false), ">0 PEER@5 1 b; >1 PEER@5 0 a; >0 ENTERED@5");     /* a learner of the coordinator before */
+	co_end(c);
+}
+
+/* It asks again, since it was not answered; if it is dead meanwhile it is another one. */
+static void a_number_is_not_told_to_one_who_is_dead_or_knows_it(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_begin(c, &co_config);
+	CO(TICK);
+	co_join(c, 0, 10);
+	co_join(c, 1, 11);
+	CO(LOST, .worker = CO_GUEST, .why = HD_CLOSED);
+	IS(co_return(c, 1, 11, false), ">1 PEER@0 0 a");      /* it knows, whoever told it */
+	IS(co_tick_at(c, 2 * CO_T), "NOTE lost 0; END 0; SPAWN 1");
+	IS(STORED(), "");                       /* that their numbers are stored is heard late */
+	IS(co_join(c, 2, 10), "STORE 3 e 0 next 3 not started; NOTE join 2");
+	co_end(c);
+
+	co_begin(c, &co_config);                 /* stores may be heard of out of order */
+	co_join(c, 0, 10);
+	co_join(c, 1, 11);
+	IS(CO(STORED, .serial = 2, .ok = true), ">g0 ADMIT@0 0 for 10; >g1 ADMIT@0 1 for 11");
+	IS(CO(STORED, .serial = 1, .ok = true), "");
+	co_end(c);
+}
+
+/* Who leaves or is lost is no peer to tell of; nor do guests count each for the others. */
+static void who_is_gone_is_told_of_no_more(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_run(c, &co_config, 2);
+	co_admit(c, 2);
+	FROM(2, LEAVE, .epoch = 1, .leave = { .gone = true });
+	IS(co_return(c, 1, 11, true), ">1 PEER@1 0 a; >0 PEER@1 1 b; >1 FENCE@1; >1 VIEW@1 0 of 0 1");
+	co_end(c);
+
+	co_begin(c, &co_config);
+	co_join(c, 0, 10);
+	co_join(c, 1, 11);
+	STORED();
+	CO(LOST, .worker = CO_GUEST, .why = HD_CLOSED);
+	CO(LOST, .worker = CO_GUEST + 1, .why = HD_SILENT);       /* that is no loss of a guest */
+	CO(LOST, .worker = HD_NOBODY, .why = HD_CLOSED);
+	IS(co_tick_at(c, 2 * CO_T), "NOTE lost 0; END 0; SPAWN 1");
+	co_end(c);
+
+	co_begin(c, &co_config);
+	co_admit(c, 0);
+	CO(LOST, .worker = HD_NOBODY, .why = HD_CLOSED);
+	IS(co_tick_at(c, 2 * CO_T), "");
+	co_end(c);
+}
+
+/* Rule 8: of local workers those that were asked for, of remote ones as many as there is room. */
+static void remote_workers_come_beside_those_that_were_asked_for(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = co_config;
+
+	(void)state;
+	config.max = 3;
+	co_run(c, &config, 2);
+	CO(TICK);
+	co_admit_remote(c, 2);
+	IS(co_warm(c, HD_REMOTE_WORKER + 2), ">1000002 LEARN@1 1 100000001; >1 DONATE@1 1000002");
+	co_admit_remote(c, 3);
+	IS(co_warm(c, HD_REMOTE_WORKER + 3), "");
+	IS(CO(RELIEVE, .worker = HD_REMOTE_WORKER + 2, .ok = true), "");   /* nobody here can start another */
+	IS(CO(SCALE, .n = 3),
+		"STORE 7 e 1 next 4 of 0 1; NOTE scale; SPAWN 1");             /* as many as there may be, with the remote one */
+	co_admit(c, 4);
+	IS(co_warm(c, 4), "");
+	IS(FROM(HD_REMOTE_WORKER + 3, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1000003");
+	IS(FROM(HD_REMOTE_WORKER + 2, LEAVE, .epoch = 1, .leave = { .gone = true }),
+		"NOTE leave 1000002; >1 DONATE@1 1000002 no more; >4 LEARN@1 1 100000002; >1 DONATE@1 4");
+	co_end(c);
+
+	config.max = 4;
+	co_run(c, &config, 2);
+	co_admit_remote(c, 2);
+	struct hd_co_status status;
+	hd_coordinator_status(c->co, &status);
+	assert_int_equal(status.target, 3);
+	IS(FROM(HD_REMOTE_WORKER + 2, LEAVE, .epoch = 1, .leave = { .gone = true }), "NOTE leave 1000002; NOTE scale");
+	co_end(c);
+}
+
+/* Who comes from elsewhere was not started here; nor one that nobody was asked for. */
+static void only_local_workers_answer_what_was_asked_for(void **state)
+{
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	co_begin(c, &co_config);
+	IS(CO(TICK), "SPAWN 2");
+	IS(co_hear(c, CO_GUEST, true, (struct hd_msg){ .kind = HD_MSG_JOIN, .join = { .worker = HD_NOBODY, .nonce = 10 } }),
+		"STORE 1 e 0 next 1 not started; NOTE join 1000000; NOTE scale");
+	co_end(c);
+
+	co_run(c, &co_config, 2);
+	co_admit(c, 2);
+	IS(CO(SCALE, .n = 4), "STORE 6 e 1 next 3 of 0 1; NOTE scale; SPAWN 1");
+	co_end(c);
+
+	co_begin(c, &co_config);
+	co_admit(c, 0);
+	assert_int_equal(c->co->spawned, 1);
+	co_admit(c, 1);
+	co_admit(c, 2);
+	assert_int_equal(c->co->spawned, 0);
+	co_end(c);
+}
+
+/* For `status`: all who have a place, as many as the caller has room for, with what they compute in the view that is in force. */
+static void status_names_those_who_are_there(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_worker_status w[HD_MAX_WORKERS + 2];
+
+	(void)state;
+	co_run(c, &co_config, 2);
+	w[1].worker = 77;
+	assert_int_equal(hd_coordinator_workers(c->co, w, 1), 1);
+	assert_int_equal(w[1].worker, 77);
+	assert_int_equal(hd_coordinator_workers(c->co, w, HD_MAX_WORKERS + 2), 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(w[i].worker == i && w[i].nvns == 2 && w[i].state == HD_W_MEMBER && w[i].up);
+	CO(LOST, .worker = 0, .why = HD_EXITED);
+	CO(LOST, .worker = 1, .why = HD_EXITED);
+	STORED();
+	assert_null(hd_coordinator_view(c->co));
+	assert_int_equal(hd_coordinator_workers(c->co, w, HD_MAX_WORKERS), 2);
+	assert_true(w[0].nvns == 0 && w[0].state == HD_W_OUT);
+	co_end(c);
+	assert_string_equal(hd_co_worker_state_name(HD_W_OUT), "out");
+	assert_string_equal(hd_co_worker_state_name(HD_W_NSTATES), "unknown");
+}
+
 static void a_config_that_cannot_be_is_refused(void **state)
 {
 	static const struct { uint32_t min, max, nbuckets, nmembers; bool ok; } row[] = {
@@ -331,6 +515,13 @@ int main(void)
 		cmocka_unit_test(workers_of_other_machines_learn_from_members_alone),
 		cmocka_unit_test(workers_that_are_missing_are_asked_for),
 		cmocka_unit_test(whoever_does_not_come_is_given_up),
+		cmocka_unit_test(a_place_is_nobodys_before_it_is_anothers),
+		cmocka_unit_test(a_free_place_is_no_worker),
+		cmocka_unit_test(a_number_is_not_told_to_one_who_is_dead_or_knows_it),
+		cmocka_unit_test(who_is_gone_is_told_of_no_more),
+		cmocka_unit_test(remote_workers_come_beside_those_that_were_asked_for),
+		cmocka_unit_test(only_local_workers_answer_what_was_asked_for),
+		cmocka_unit_test(status_names_those_who_are_there),
 		cmocka_unit_test(a_config_that_cannot_be_is_refused),
 		cmocka_unit_test(a_coordinator_without_memory_is_not_made),
 	};

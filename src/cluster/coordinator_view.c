@@ -18,10 +18,12 @@ static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_FENCE);
 	uint32_t *dead = hd_arena_take(&co->out, HD_MAX_MEMBERS, sizeof *dead);
 
-	if (!msg || !dead)
+	if (!msg || !dead) {
+		co->broken = true;
 		return;
+	}
 	msg->epoch = epoch;
-	for (uint32_t i = 0; i < HD_MAX_WORKERS && msg->fence.ndead < HD_MAX_MEMBERS; i++)
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
 		if (co->worker[i].state == HD_W_OUT && co->has_view && hd_view_has(&co->view, co->worker[i].worker))
 			dead[msg->fence.ndead++] = co->worker[i].worker;
 	msg->fence.dead = dead;
@@ -37,7 +39,8 @@ static bool takes_part(const struct hd_coordinator *co, const struct hd_co_worke
 
 void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns)
 {
-	if (co->phase == HD_CO_ENDING || co->phase == HD_CO_OVER || co->phase == HD_CO_RESTORING)
+	assert(co->phase != HD_CO_OVER);
+	if (co->phase == HD_CO_ENDING || co->phase == HD_CO_RESTORING)
 		return;
 	hd_co_void(co);
 	co->mend = false;
@@ -64,7 +67,7 @@ static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
 
 void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	if (co->phase == HD_CO_ASKING && hd_co_is_here(w)) {
+	if (co->phase == HD_CO_ASKING) {
 		ask(co, w, co->record.epoch);
 	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch && hd_view_has(&co->view, w->worker)) {
 		/* who has not heard it is held: it answers, and gets the view. A planned change that was void has taken a later number */
@@ -96,7 +99,7 @@ static void sort_in(struct verdict *v, struct hd_co_worker *w)
 
 static bool answers_as_member(const struct hd_co_worker *w)
 {
-	return w->asked && hd_co_is_here(w) && w->answer.said && w->answer.member;
+	return hd_co_is_here(w) && w->answer.said && w->answer.member;
 }
 
 /* Who begins s knows that its whole view has sealed s - 1; so does who has sealed s, which it began. */
@@ -210,7 +213,8 @@ static uint32_t cut(struct hd_vrange *from, uint32_t nfrom, uint32_t *at, uint32
 {
 	uint32_t k = 0;
 
-	while (n && *at < nfrom) {
+	while (n) {
+		assert(*at < nfrom);
 		uint32_t take = from[*at].n < n ? from[*at].n : n;
 		out[k++] = (struct hd_vrange){ from[*at].first, take };
 		from[*at].first += take;
@@ -287,7 +291,7 @@ static bool collect(struct hd_coordinator *co, const struct verdict *v)
 /* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers cannot. */
 static bool may_be_run(const struct hd_coordinator *co, const struct verdict *v)
 {
-	return co->open.table || (v->n && !hd_is_remote(v->member[0]->worker));
+	return co->open.table || !hd_is_remote(v->member[0]->worker);
 }
 
 static void finish_open(struct hd_coordinator *co, const struct verdict *v)
@@ -315,7 +319,7 @@ static void let_in(struct hd_coordinator *co, struct verdict *v)
 		n[hd_is_remote(v->member[i]->worker)]++;
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 		struct hd_co_worker *w = &co->worker[i];
-		if (w->asked && w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining &&
+		if (w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining &&
 		    hd_co_has_room(co, w->worker, n[0], n[1])) {
 			sort_in(v, w);
 			n[hd_is_remote(w->worker)]++;
@@ -331,7 +335,7 @@ static void start_over(struct hd_coordinator *co)
 	if (!co->record.started) {
 		co->phase = HD_CO_START;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* who holds another step loads this one */
-			if (co->worker[i].state == HD_W_READY && co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
+			if (co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
 				hd_co_unlearn(co, &co->worker[i]);
 		return;
 	}
@@ -356,7 +360,7 @@ static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
 	bool lost = !find_runs(co, v, has_slot, co->chain, &co->open.nchain);
 
 	co->open.chain = co->chain;
-	for (uint32_t b = 0; b < co->config.nbuckets && v->open; b++) {
+	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
 		bool sum = false, parm = false;
 		for (uint32_t i = 0; i < v->n; i++) {
 			sum |= has_sum(co, v->member[i], v->step, b);
@@ -432,11 +436,11 @@ static void count_from(struct hd_coordinator *co)
 
 	for (uint32_t i = 0; i < co->view.nmembers; i++) {
 		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		assert(w && hd_co_is_here(w));            /* else all were asked anew */
 		next[i] = co->open_at[i];
-		if (w && w->sealed == co->open.step + 1 && next[i] == co->open.step)
+		if (w->sealed == co->open.step + 1 && next[i] == co->open.step)
 			next[i]++;
-		if (w)
-			w->sealed = next[i];
+		w->sealed = next[i];
 	}
 	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
 	co->seals.observes = true;
@@ -459,7 +463,7 @@ static void in_force(struct hd_coordinator *co)
 	o->nrange = co->open_passes.nranges;
 	o->range = co->open_passes.range;
 	count_from(co);
-	if (o->hold && !co->holding)
+	if (!co->holding)
 		co->hold_ns = co->now_ns;
 	co->holding = o->hold;
 	co->phase = HD_CO_IDLE;
@@ -470,28 +474,23 @@ static void in_force(struct hd_coordinator *co)
 		if (!hd_co_is_here(w))
 			continue;
 		if (m != HD_NOBODY) {
+			w->donor = HD_NOBODY;
 			w->state = HD_W_MEMBER;
 			w->done_ns = co->now_ns;
 		}
-		if (m == HD_NOBODY && w->state == HD_W_MEMBER && w->answer.said && !w->answer.member) {
+		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
 			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
 			w->warm = true;
 		}
-		bool skipped = m == HD_NOBODY && w->state == HD_W_READY && w->decided;
+		bool skipped = w->state == HD_W_READY && w->decided;
 		w->asked = w->decided = false;
-		if (w->up)
-			view_say(co, w);
+		view_say(co, w);
 		if (skipped)
 			hd_co_unlearn(co, w);             /* who donated may have taken it for a member, and sent it no step since */
-		if (m == HD_NOBODY && !hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
-			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member, is not followed by anything */
+		if (!hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
+			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member and has no boundaries, is not followed by anything */
 		if (co->halting)
 			hd_co_change_again(co, w);        /* STOP, to those who are new */
-	}
-	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {           /* a donor that is no member has no boundaries */
-		struct hd_co_worker *w = &co->worker[i];
-		if ((w->state == HD_W_LEARNING || w->state == HD_W_READY) && w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
-			hd_co_unlearn(co, w);
 	}
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers, (unsigned long long)o->step,
 		o->hold ? ", too few: they wait" : "");
@@ -503,14 +502,15 @@ static void in_force(struct hd_coordinator *co)
 static void decide_if_all_said(struct hd_coordinator *co)
 {
 	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
-		if (co->worker[i].asked && hd_co_is_here(&co->worker[i]) && !co->worker[i].answer.said)
+		if (co->worker[i].asked && !co->worker[i].answer.said)
 			return;
 	decide(co);
 }
 
 void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
 {
-	if (co->phase != HD_CO_ASKING || !w->asked || w->answer.said || w->state == HD_W_MEMBER)
+	assert(!w->answer.said);
+	if (co->phase != HD_CO_ASKING)
 		return;
 	w->asked = false;
 	decide_if_all_said(co);
@@ -555,8 +555,8 @@ void hd_co_view_stored(struct hd_coordinator *co)
 		co->fence_ns = co->now_ns;
 		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
 			struct hd_co_worker *w = &co->worker[i];
-			w->asked = hd_co_is_here(w) && takes_part(co, w);
-			if (hd_co_is_here(w) && w->up)
+			w->asked = takes_part(co, w);
+			if (hd_co_is_here(w))
 				ask(co, w, co->record.epoch);
 		}
 		decide_if_all_said(co);

@@ -253,6 +253,10 @@ static inline void co_run(struct co_at_work *c, const struct hd_co_config *confi
 		FROM(i, PROGRESS, .epoch = 1);
 }
 
+/* A member's STATUS, and a newcomer's: before step `at`, of which it began nothing. */
+#define MEMBER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .member = true, .at = (at_) })
+#define NEWCOMER_AT(w, epoch_, at_) FROM(w, STATUS, .epoch = (epoch_), .status = { .at = (at_) })
+
 /* Worker `id` of another machine, likewise. */
 static inline void co_admit_remote(struct co_at_work *c, uint32_t id)
 {
