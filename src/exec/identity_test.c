@@ -101,6 +101,20 @@ static void what_is_printed_is_parsed(void **state)
 	assert_true(back.file[0].inode == UINT64_MAX && back.file[0].changed_wall_ns == -5);
 }
 
+/* The identity of now, with a blank before it. */
+static void begin_again(struct place *p, const char *path)
+{
+	char text[4000] = " ";
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(hd_fs_unlink(&p->fs, path, NULL), HD_OK);
+	begin(p);
+	assert_int_equal(hd_file_read_all(&p->fs, path, &p->arena, sizeof text - 2, &bytes, &len, NULL), HD_OK);
+	memcpy(text + 1, bytes, len);
+	assert_int_equal(hd_rundir_put(&p->dir, HD_IDENTITY_NAME, text, len + 1, NULL), HD_OK);
+}
+
 #define HASH "\"000102030405060708090a0b0c0d0e0f\""
 
 static void what_is_not_understood_is_refused(void **state)
@@ -116,6 +130,137 @@ static void what_is_not_understood_is_refused(void **state)
 		struct hd_diag diag = { "" };
 		CHECK(hd_identity_parse(&out, &p->arena, "x", bad[i], strlen(bad[i]), &diag) == HD_E_INPUT && diag.text[0], "%zu: %s", i, bad[i]);
 	}
+}
+
+static const char good[] = "{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":3,\"hash\":" HASH ",\"files\":[{\"name\":\"a\",\"size\":1,\"changed\":2,"
+	"\"inode\":4,\"sample\":" HASH "}]}}";
+
+/* Every field by itself: another type or range, another name, left out. Nothing of it is taken. */
+static void each_field_is_asked_for(void **state)
+{
+	static const struct { const char *is, *becomes; } cases[] = {
+		{ "\"v\":1", "\"v\":\"1\"" }, { "\"v\":1", "\"v\":0" }, { "\"v\":1", "\"v\":2" }, { "\"v\":1", "\"w\":1" }, { "\"v\":1,", "" },
+		{ "\"v\":1", "\"v\":1,\"x\":1" }, { "\"job\":" HASH, "\"job\":1" }, { "\"job\":" HASH, "\"job\":\"abc\"" }, { "\"job\"", "\"jobs\"" },
+		{ "\"data\":{", "\"data\":[{" }, { "\"data\"", "\"datum\"" }, { "\"count\":3", "\"count\":-3" }, { "\"count\":3", "\"count\":\"x\"" },
+		{ "\"count\":3", "\"counts\":3" }, { "\"count\":3,", "" }, { "\"count\":3", "\"count\":3,\"x\":1" },
+		{ "\"hash\":" HASH, "\"hash\":\"\"" }, { "\"hash\":" HASH, "\"hash\":null" }, { "\"hash\"", "\"hush\"" },
+		{ "\"files\":[", "\"files\":7,\"x\":[" }, { "\"files\"", "\"filed\"" }, { "[{", "[[],{" }, { "[{", "[1,{" },
+		{ "\"name\":\"a\"", "\"name\":1" }, { "\"name\"", "\"nome\"" }, { "\"name\":\"a\",", "" }, { "\"name\":\"a\"", "\"name\":\"a\",\"x\":1" },
+		{ "\"size\":1", "\"size\":-1" }, { "\"size\":1", "\"size\":\"1\"" }, { "\"size\"", "\"sized\"" },
+		{ "\"changed\":2", "\"changed\":2.5" }, { "\"changed\"", "\"change\"" }, { "\"inode\":4", "\"inode\":-4" }, { "\"inode\"", "\"node\"" },
+		{ "\"sample\":" HASH, "\"sample\":\"xx\"" }, { "\"sample\"", "\"simple\"" },
+	};
+	struct place *p = *state;
+	struct hd_identity out;
+
+	assert_int_equal(hd_identity_parse(&out, &p->arena, "x", good, strlen(good), NULL), HD_OK);
+	assert_true(out.count == 3 && out.nfiles == 1 && out.file[0].size_bytes == 1 && out.file[0].inode == 4);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *at = strstr(good, cases[i].is);
+		struct hd_diag diag = { "" };
+		char text[600];
+		assert_non_null(at);
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes, at + strlen(cases[i].is));
+		out = (struct hd_identity){ .count = 99 };
+		CHECK(hd_identity_parse(&out, &p->arena, "x", text, strlen(text), &diag) == HD_E_INPUT && diag.text[0], "%zu: %s", i, text);
+		CHECK(out.count == 99 && !out.file, "%zu: something of it was taken", i);
+	}
+}
+
+static void more_files_than_can_be_are_refused(void **state)
+{
+	struct place *p = *state;
+	struct hd_identity out;
+	struct hd_text text;
+	struct hd_arena little;
+
+	for (int n = 4096; n <= 4097; n++) {
+		struct hd_diag diag = { "" };
+		hd_text_init(&text, &p->arena);
+		hd_text_add(&text, "{\"v\":1,\"job\":" HASH ",\"data\":{\"count\":3,\"hash\":" HASH ",\"files\":[");
+		for (int i = 0; i < n; i++)
+			hd_text_addf(&text, "%s{\"name\":\"a\",\"size\":1,\"changed\":2,\"inode\":4,\"sample\":" HASH "}", i ? "," : "");
+		hd_text_add(&text, "]}}");
+		CHECK(hd_identity_parse(&out, &p->arena, "x", text.at, text.len, &diag) == (n > 4096 ? HD_E_INPUT : HD_OK), "%s", diag.text);
+		assert_true(n == 4096 || strstr(diag.text, "4097 members, more than 4096"));
+	}
+	/* memory ends at each place in turn */
+	enum hd_err err = HD_E_NOMEM;
+	for (size_t bytes = 64; err; bytes += 16) {
+		hd_arena_init(&little, bytes);
+		err = hd_identity_parse(&out, &little, "x", good, strlen(good), NULL);
+		CHECK(!err || err == HD_E_NOMEM, "%zu bytes: %d", bytes, err);
+		hd_arena_finish(&little);
+	}
+	const struct hd_identity one = { .count = 12 };
+	char room[20];
+	hd_text_fixed(&text, room, sizeof room);
+	assert_int_equal(hd_identity_print(&one, &text, NULL), HD_E_NOMEM);
+}
+
+/* Rule 1: the content decides; what is said names the file by its size, else by its sample, else by its time or inode. */
+static void what_differs_is_named(void **state)
+{
+	const struct hd_data_file a = { .name = "a", .size_bytes = 5, .changed_wall_ns = 7, .inode = 9, .sample = { { 1 } } };
+	struct hd_data_file longer = a, sampled = a, later = a, moved = a;
+	longer.name = "longer"; longer.size_bytes = 6;
+	sampled.name = "sampled"; sampled.sample.byte[0] = 2;
+	later.name = "later"; later.changed_wall_ns = 8;
+	moved.name = "moved"; moved.inode = 10;
+	const struct { struct hd_data_file file[3]; uint32_t n; uint64_t count; uint8_t hash; const char *says; } cases[] = {
+		{ { a, a, a }, 3, 4, 1, NULL },
+		{ { longer, sampled, later }, 3, 4, 1, NULL },           /* the same content */
+		{ { a, a, a }, 3, 5, 1, "5 samples in 3 files instead of 4 in 3, or other content" },
+		{ { a, a, a }, 3, 4, 2, "4 samples in 3 files instead of 4 in 3, or other content" },
+		{ { a, a, longer }, 2, 4, 2, "4 samples in 2 files instead of 4 in 3, or other content" },
+		{ { a, sampled, longer }, 3, 4, 2, "longer has 6 bytes instead of 5" },
+		{ { later, moved, sampled }, 3, 4, 2, "sampled has as many bytes and other content" },
+		{ { a, later, moved }, 3, 4, 2, "later has as many bytes and other content" },
+		{ { a, a, moved }, 3, 4, 2, "moved has as many bytes and other content" },
+	};
+	const struct hd_data_file old[3] = { a, a, a };
+	const struct hd_identity was = { .data = { { 1 } }, .count = 4, .file = old, .nfiles = 3 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_identity is = { .data = { { cases[i].hash } }, .count = cases[i].count, .file = cases[i].file, .nfiles = cases[i].n };
+		struct hd_diag diag = { "" };
+		CHECK(hd_identity_data(&was, &is, &diag) == (cases[i].says ? HD_E_INTEGRITY : HD_OK), "case %zu", i);
+		CHECK(!cases[i].says || strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+	}
+}
+
+/* An identity that nobody understands is neither believed nor written over; one that holds is not written again. */
+static void what_lies_there_stays(void **state)
+{
+	static const char broken[] = "{\"v\":1}";
+	struct place *p = *state;
+	struct hd_diag diag = { "" };
+	struct hd_task *task = task_of(p, 1, "");
+	uint8_t *bytes;
+	size_t len;
+
+	assert_int_equal(hd_rundir_put(&p->dir, HD_IDENTITY_NAME, broken, strlen(broken), NULL), HD_OK);
+	assert_int_equal(hd_identity_keep(&p->dir, task, &diag), HD_E_INPUT);
+	assert_non_null(strstr(diag.text, "members instead of 3"));
+	assert_int_equal(join(p, 1, &diag), HD_E_INPUT);
+	assert_true(diag.text[0]);
+	struct hd_diag other = { "" };
+	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &other, &diag), HD_E_INPUT);
+	char path[600];
+	snprintf(path, sizeof path, "%s/" HD_IDENTITY_NAME, p->dir.path);
+	assert_int_equal(hd_file_read_all(&p->fs, path, &p->arena, 1 << 16, &bytes, &len, NULL), HD_OK);
+	assert_int_equal(len, strlen(broken));
+	begin_again(p, path);
+	assert_int_equal(hd_identity_keep(&p->dir, task, &diag), HD_OK);
+	assert_int_equal(hd_file_read_all(&p->fs, path, &p->arena, 1 << 16, &bytes, &len, NULL), HD_OK);
+	assert_int_equal(bytes[0], ' ');                          /* ours, with a mark */
+	assert_int_equal(hd_identity_take(&p->fs, "/tmp/no run of that name", task, &other, &diag), HD_OK);
+	assert_string_equal(other.text, "");
+	hd_task_destroy(task);
+	task = task_of(p, 2, "");
+	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &other, &diag), HD_E_INVAL);
+	hd_task_destroy(task);
 }
 
 static void who_joins_proves_its_data(void **state)
@@ -189,6 +334,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_printed_is_parsed, enter, leave),
 		cmocka_unit_test_setup_teardown(what_is_not_understood_is_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(each_field_is_asked_for, enter, leave),
+		cmocka_unit_test_setup_teardown(more_files_than_can_be_are_refused, enter, leave),
+		cmocka_unit_test_setup_teardown(what_differs_is_named, enter, leave),
+		cmocka_unit_test_setup_teardown(what_lies_there_stays, enter, leave),
 		cmocka_unit_test_setup_teardown(who_joins_proves_its_data, enter, leave),
 		cmocka_unit_test_setup_teardown(who_goes_on_keeps_the_data_and_may_have_another_job, enter, leave),
 		cmocka_unit_test_setup_teardown(who_takes_over_speaks_for_the_old_data, enter, leave),

@@ -199,8 +199,6 @@ static void report_lost(struct hd_rundir *dir)
 
 void hd_rundir_close(struct hd_rundir *dir)
 {
-	if (!dir->fs)
-		return;
 	report_lost(dir);
 	dir->lines_lost |= hd_lines_close(&dir->metrics, NULL) != HD_OK;
 	dir->lines_lost |= hd_lines_close(&dir->events, NULL) != HD_OK;

@@ -2,9 +2,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sys/file_sim.h"
+#include "sys/process.h"
 #include "tests/check.h"
 
 static uint64_t asked(const char *metrics, uint64_t (*ask)(const struct hd_rundir *dir))
@@ -31,6 +35,7 @@ static void the_last_line_with_a_digest_says_which_state_was_verified(void **sta
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\n", hd_rundir_verified), 0);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":null}\n", hd_rundir_verified), 4);
 	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":\"ab\"}\n{\"v\":1,\"step\":4,\"digest\":\"cd\"}", hd_rundir_verified), 4);
+	assert_int_equal(asked("{\"v\":1,\"step\":3,\"digest\":null}\nof another \"digest\":\"ab\"\n", hd_rundir_verified), 0);
 	for (int n = 1; n < 5000; n += n / 3 + 1) {       /* digests are of every so many steps */
 		struct hd_arena arena;
 		struct hd_text text;
@@ -137,12 +142,314 @@ static void a_torn_line_is_cut_off_when_the_run_goes_on(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+/* ---- folders ---- */
+
+static bool is_there(struct hd_fs *fs, const char *path)
+{
+	struct hd_stat stat;
+
+	return !hd_fs_stat(fs, path, &stat, NULL);
+}
+
+/* Rule 3. */
+static void a_new_run_never_takes_the_place_of_another(void **state)
+{
+	static const char *const names[] = { "/p/runs/n", "/p/runs/n-2", "/p/runs/n-3" };
+	char longest[600];
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_rundir dir[3], other;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	hd_clock_sim(&clock, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hd_rundir_create(&dir[i], &sim.fs, &clock.clock, "/p", NULL, "n", "{}", 2, &diag), HD_OK);
+		assert_string_equal(dir[i].path, names[i]);
+		assert_true(dir[i].fresh);
+	}
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/p/runs/n", "x", "{}", 2, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "/p/runs/n holds a run already: continue it with `heddle resume /p/runs/n`, or choose another --out");
+	assert_false(other.fresh);
+	hd_rundir_discard(&dir[1]);                               /* it was fresh: all of it goes */
+	assert_false(is_there(&sim.fs, "/p/runs/n-2"));
+	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/here/already", NULL), HD_OK);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/here", "x", "{}", 2, NULL), HD_OK);
+	assert_false(other.fresh);
+	hd_rundir_discard(&other);
+	assert_true(is_there(&sim.fs, "/here/already") && is_there(&sim.fs, "/here/job.yaml") && !other.lines_lost);
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", "/there", "x", "{}", 2, NULL), HD_OK);
+	assert_true(other.fresh);
+	hd_rundir_discard(&other);
+	assert_false(is_there(&sim.fs, "/there"));
+	for (int i = 0; i < 3; i += 2)
+		hd_rundir_close(&dir[i]);
+	hd_rundir_close(&(struct hd_rundir){ .fs = NULL });
+
+	memset(longest, 'x', sizeof longest);
+	for (size_t i = 0; i < sizeof longest; i += 100)          /* no name of it is too long */
+		longest[i] = '/';
+	longest[sizeof dir->path - 128] = '\0';
+	diag.text[0] = '\0';
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "longer than"));
+	longest[sizeof dir->path - 129] = '\0';
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/p", longest, "x", "{}", 2, NULL), HD_OK);
+	hd_rundir_close(&other);
+	memset(longest, 'x', sizeof longest);
+	longest[sizeof dir->path - 6] = '\0';                     /* with the folder one byte too many */
+	diag.text[0] = '\0';
+	assert_int_equal(hd_rundir_create(&other, &sim.fs, &clock.clock, "/", NULL, longest, "{}", 2, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "longer than 511 bytes"));
+	memset(longest, 'x', sizeof longest);
+	longest[sizeof dir->path] = '\0';
+	assert_int_equal(hd_rundir_visit(&other, &sim.fs, &clock.clock, longest, NULL), HD_E_INVAL);
+	assert_int_equal(hd_rundir_visit(&other, &sim.fs, &clock.clock, "/p", NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_rundir_open(&other, &sim.fs, &clock.clock, "/p", NULL), HD_E_NOTFOUND);
+	hd_fs_sim_finish(&sim);
+}
+
+/* Each call to the file system fails once: a run that began has all of it, or it did not begin and nothing is held. Only what helps those who
+ * look on may be missing: what stands in the lock. */
+static void whatever_fails_a_run_is_whole_or_refused(void **state)
+{
+	static const char *const whole[] = { "/runs/n/job.yaml", "/runs/n/ckpt", "/runs/n/plan", "/runs/n/flight", "/runs/n/log", "/runs/n/lock",
+		"/runs/n/metrics.ndjson", "/runs/n/events.ndjson" };
+	int64_t refused = 0;
+	bool reached = true;
+
+	(void)state;
+	for (uint64_t n = 1; reached; n++) {
+		struct hd_fs_sim sim;
+		struct hd_clock_sim clock;
+		struct hd_rundir dir, again;
+		hd_fs_sim_init(&sim);
+		hd_clock_sim(&clock, 0, 0);
+		assert_int_equal(hd_fs_mkdirs(&sim.fs, "/runs", NULL), HD_OK);
+		uint64_t before = sim.calls;
+		hd_fs_sim_fail(&sim, n, EIO, false);
+		enum hd_err err = hd_rundir_create(&dir, &sim.fs, &clock.clock, "", NULL, "n", "{}", 2, NULL);
+		reached = sim.calls - before >= n;
+		hd_fs_sim_fail(&sim, 0, 0, false);
+		refused += err != HD_OK;
+		for (size_t i = 0; i < sizeof whole / sizeof *whole && !err; i++)
+			CHECK(is_there(&sim.fs, whole[i]), "call %d: %s", (int)n, whole[i]);
+		CHECK(dir.fresh == !err, "call %d", (int)n);
+		if (!err)
+			hd_rundir_close(&dir);
+		if (is_there(&sim.fs, "/runs/n/job.yaml")) {      /* nobody holds it */
+			CHECK(hd_rundir_open(&again, &sim.fs, &clock.clock, "/runs/n", NULL) == HD_OK, "call %d", (int)n);
+			hd_rundir_close(&again);
+		}
+		hd_fs_sim_finish(&sim);
+	}
+	assert_true(refused > 15);
+}
+
+/* ---- who holds it ---- */
+
+/* Rule 1, with real locks: of open files, so one process does for two. */
+static void who_holds_a_run_is_seen(void **state)
+{
+	static const struct { const char *text; enum hd_hold hold; bool pid; } texts[] = {
+		{ "alone %d %llu\n", HD_HOLD_ALONE, true }, { "conducts %d %llu\n", HD_HOLD_CONDUCTS, true }, { "begins %d %llu\n", HD_HOLD_BEGINS, true },
+		{ "sleeps %d %llu\n", HD_HOLD_BEGINS, true }, { "alone %d %llu1\n", HD_HOLD_BEGINS, false }, { "alone %d\n", HD_HOLD_BEGINS, false },
+		{ "alone 0 0\n", HD_HOLD_BEGINS, false }, { "", HD_HOLD_BEGINS, false }, { "nobody %d %llu\n", HD_HOLD_BEGINS, true },
+	};
+	char root[] = "/tmp/hd_rundir_test.XXXXXX", path[80], lock[100];
+	struct hd_fs fs;
+	struct hd_clock clock;
+	struct hd_rundir dir, second;
+	struct hd_diag diag = { "" };
+	enum hd_hold hold = HD_HOLD_ALONE;
+	int pid = -1;
+
+	(void)state;
+	hd_fs_real(&fs);
+	hd_clock_real(&clock);
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof path, "%s/run", root);
+	snprintf(lock, sizeof lock, "%s/lock", path);
+	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);          /* no lock: nobody's */
+	assert_true(hold == HD_HOLD_NONE && pid == 0);
+	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, path, "n", "{}", 2, NULL), HD_OK);
+	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
+	assert_true(hold == HD_HOLD_BEGINS && pid == (int)getpid());
+	hd_rundir_hold_as(&dir, HD_HOLD_CONDUCTS);
+	hd_rundir_hold_as(&dir, HD_HOLD_ALONE);
+	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
+	assert_true(hold == HD_HOLD_ALONE && pid == (int)getpid());
+	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "another process is running it"));
+	assert_int_equal(hd_rundir_visit(&second, &fs, &clock, path, NULL), HD_OK);
+	hd_rundir_hold_as(&second, HD_HOLD_CONDUCTS);             /* who looks on holds nothing */
+	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
+	assert_int_equal(hold, HD_HOLD_ALONE);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		char text[100];
+		snprintf(text, sizeof text, texts[i].text, (int)getpid(), (unsigned long long)hd_pid_began((int)getpid()));
+		assert_int_equal(hd_file_truncate(&dir.lock, 0, NULL), HD_OK);
+		assert_int_equal(hd_file_pwrite(&dir.lock, text, strlen(text), 0, NULL), HD_OK);
+		assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
+		CHECK(hold == texts[i].hold && pid == (texts[i].pid ? (int)getpid() : 0), "case %zu: %d, process %d", i, (int)hold, pid);
+	}
+	hd_rundir_close(&dir);
+	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
+	assert_true(hold == HD_HOLD_NONE && pid == 0);
+	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, NULL), HD_OK);      /* looking held it for an instant only */
+	hd_rundir_close(&second);
+	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
+}
+
+/* Looking at it fails at each call in turn; of a run that is held, and of one that is not. */
+static void what_cannot_be_looked_at_is_said(void **state)
+{
+	(void)state;
+	for (int held = 0; held < 2; held++)
+		for (uint64_t n = 1; n <= 3 + 2 * (uint64_t)held; n++) {
+			struct hd_fs_sim sim;
+			struct hd_clock_sim clock;
+			struct hd_rundir dir;
+			enum hd_hold hold = HD_HOLD_ALONE;
+			int pid = -1;
+			hd_fs_sim_init(&sim);
+			hd_clock_sim(&clock, 0, 0);
+			assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+			if (!held)
+				hd_rundir_close(&dir);
+			hd_fs_sim_fail(&sim, n, EIO, false);
+			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &hold, &pid, NULL);
+			hd_fs_sim_fail(&sim, 0, 0, false);
+			CHECK((err == HD_OK) == (n == 3 + 2 * (uint64_t)held), "call %d: %d", (int)n, err);     /* the last one closes it */
+			if (held)
+				hd_rundir_close(&dir);
+			hd_fs_sim_finish(&sim);
+		}
+}
+
+static void ten_thousand_runs_of_one_name_are_too_many(void **state)
+{
+	char root[] = "/tmp/hd_rundir_test.XXXXXX", path[80];
+	struct hd_fs fs;
+	struct hd_clock clock;
+	struct hd_rundir dir;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	hd_fs_real(&fs);
+	hd_clock_real(&clock);
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof path, "%s/runs", root);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (int i = 1; i < 10000; i++) {
+		snprintf(path, sizeof path, i > 1 ? "%s/runs/n-%d" : "%s/runs/n", root, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, NULL, "n", "{}", 2, &diag), HD_E_REFUSED);
+	assert_non_null(strstr(diag.text, "remove some"));
+	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
+}
+
+/* ---- lines ---- */
+
+static void lines_say_what_they_are_told(void **state)
+{
+	static const struct hd_metrics seen = { .loss_sum = 2, .weight = 4, .correct = 1, .rows = 9, .has_hits = 1 };
+	static const struct hd_metrics plain = { .loss_sum = 2, .weight = 4, .rows = 3 };
+	struct hd_rundir dir;
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_arena arena;
+	struct hd_step_times times = { 0 };
+	struct hd_step_record record = { .step = 5, .weight = 4, .loss_sum = 2, .has_digest = true, .digest = { { 0xab, 1 } } };
+	char body[5000];
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	hd_clock_sim(&clock, 0, 0);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	hd_rundir_metrics(&dir, &record, &times, 0);
+	record = (struct hd_step_record){ .step = 6, .weight = 0, .loss_sum = 2 };
+	hd_rundir_metrics(&dir, &record, &times, 0);
+	hd_rundir_event(&dir, "bare", 1, "");
+	hd_rundir_event(&dir, "full", 2, "\"a\":1");
+	hd_rundir_eval(&dir, 3, "valid", &seen);
+	hd_rundir_eval(&dir, 4, "test", &plain);
+	assert_false(dir.lines_lost);
+	memset(body, 'x', sizeof body - 1);
+	body[sizeof body - 1] = '\0';
+	hd_rundir_event(&dir, "long", 5, body);                   /* no line has so much room: it is lost, and counted */
+	assert_true(dir.lines_lost && dir.events.lost == 1);
+	hd_rundir_event(&dir, "last", 6, "");
+	hd_rundir_close(&dir);
+	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena), *events = text_of(&sim, "/run/events.ndjson", &arena);
+	const char *first = strstr(metrics, "\"step\":5,"), *second = strstr(metrics, "\"step\":6,");
+	assert_true(first && second);
+	assert_non_null(strstr(first, "\"loss\":0.5,"));
+	assert_non_null(strstr(first, "\"digest\":\"ab01000000"));
+	assert_non_null(strstr(second, "\"loss\":0,"));
+	assert_non_null(strstr(second, "\"digest\":null}\n"));
+	assert_string_equal(events,
+		"{\"v\":1,\"t\":0,\"kind\":\"bare\",\"step\":1,\"membership\":0}\n"
+		"{\"v\":1,\"t\":0,\"kind\":\"full\",\"step\":2,\"membership\":0,\"a\":1}\n"
+		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":3,\"membership\":0,\"split\":\"valid\",\"loss\":0.5,\"accuracy\":0.25,\"perplexity\":1.6487212,"
+		"\"rows\":9}\n"
+		"{\"v\":1,\"t\":0,\"kind\":\"eval\",\"step\":4,\"membership\":0,\"split\":\"test\",\"loss\":0.5,\"rows\":3}\n"
+		"{\"v\":1,\"t\":0,\"kind\":\"last\",\"step\":6,\"membership\":0}\n");
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
+/* Rule 4: the event that tells of lost lines is lost itself, and comes with the next line. */
+static void what_was_lost_is_told_until_it_is_heard(void **state)
+{
+	struct hd_rundir dir;
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_arena arena;
+	struct hd_step_times times = { 0 };
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	hd_clock_sim(&clock, 0, 0);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+	dir.metrics.lost = 3;
+	uint64_t before = sim.calls;
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
+	uint64_t calls = sim.calls - before;                     /* of a line and an event */
+	assert_int_equal(dir.metrics.lost, 0);
+	dir.metrics.lost = 4;
+	hd_fs_sim_fail(&sim, calls, ENOSPC, true);                /* the event does not fit */
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 2, .weight = 1 }, &times, 0);
+	assert_int_equal(dir.metrics.lost, 4);
+	hd_fs_sim_fail(&sim, 0, 0, false);
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 3, .weight = 1 }, &times, 0);
+	assert_int_equal(dir.metrics.lost, 0);
+	hd_rundir_close(&dir);
+	const char *events = text_of(&sim, "/run/events.ndjson", &arena);
+	assert_non_null(strstr(events, "\"step\":1,\"membership\":0,\"text\":\"3 steps"));
+	assert_null(strstr(events, "\"step\":2,"));
+	assert_non_null(strstr(events, "\"step\":3,\"membership\":0,\"text\":\"4 steps"));
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_whole_line_says_up_to_where_steps_are_recorded),
 		cmocka_unit_test(the_last_line_with_a_digest_says_which_state_was_verified),
 		cmocka_unit_test(steps_that_a_full_disk_took_are_named_once_there_is_space),
+		cmocka_unit_test(a_new_run_never_takes_the_place_of_another),
+		cmocka_unit_test(whatever_fails_a_run_is_whole_or_refused),
+		cmocka_unit_test(who_holds_a_run_is_seen),
+		cmocka_unit_test(what_cannot_be_looked_at_is_said),
+		cmocka_unit_test(ten_thousand_runs_of_one_name_are_too_many),
+		cmocka_unit_test(lines_say_what_they_are_told),
+		cmocka_unit_test(what_was_lost_is_told_until_it_is_heard),
 		cmocka_unit_test(a_torn_line_is_cut_off_when_the_run_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

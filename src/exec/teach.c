@@ -122,19 +122,21 @@ static void put_rest(struct hd_teacher *t, uint32_t kind, uint64_t step)
 	hd_free(rest);
 }
 
-static void put_snap(struct hd_teacher *t, uint32_t snap, uint64_t step)
+/* Its bytes. */
+static uint64_t put_snap(struct hd_teacher *t, uint32_t snap, uint64_t step)
 {
 	uint64_t n = hd_share_snap_bytes(t->worker, snap);
 	uint8_t *bytes = hd_alloc(n);
 
 	if (!bytes) {
 		t->over = true;
-		return;
+		return n;
 	}
 	hd_share_snap_get(t->worker, snap, bytes);
 	put_head(t, HD_RECORD_SNAP, snap, step, n);
 	put(t, bytes, n);
 	hd_free(bytes);
+	return n;
 }
 
 /* What was handed over before follows the step. */
@@ -156,10 +158,8 @@ static void add(struct hd_teacher *t, uint64_t step, uint64_t budget)
 
 	while (t->given < t->nsnaps && !t->over && t->queued < HD_TEACH_QUEUE && (spent == 0 || spent < budget)) {
 		uint32_t end = hd_share_snap_end(t->worker, t->given);
-		for (; t->given < end; t->given++) {
-			put_snap(t, t->given, step);
-			spent += hd_share_snap_bytes(t->worker, t->given);
-		}
+		for (; t->given < end; t->given++)
+			spent += put_snap(t, t->given, step);
 	}
 	if (t->even)
 		put_head(t, HD_RECORD_EVEN, 0, step, 0);
@@ -250,8 +250,8 @@ enum hd_err hd_pupil_init(struct hd_pupil *p, struct hd_worker *worker, const st
 {
 	*p = (struct hd_pupil){ .worker = worker, .layout = layout, .nsnaps = hd_share_nsnaps(worker), .nbuckets = hd_layout_nbuckets(layout) };
 	p->has = hd_alloc(p->nsnaps);
-	p->sum = hd_alloc(p->nbuckets * sizeof *p->sum);
-	if (!p->has || !p->sum)
+	p->sum = p->has ? hd_alloc(p->nbuckets * sizeof *p->sum) : NULL;
+	if (!p->sum)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to learn %u snaps", p->nsnaps);
 	memset(p->has, 0, p->nsnaps);
 	return HD_OK;
@@ -416,8 +416,7 @@ enum hd_err hd_pupil_learn(struct hd_pupil *p, const uint8_t *bytes, size_t len,
 		if (err)
 			break;
 		size_t n = r.len - in < len ? (size_t)(r.len - in) : len;
-		if (n)
-			memcpy(at + in, bytes, n);
+		memcpy(at + in, bytes, n);        /* the room is there since the first record, which is never empty */
 		p->got += n;
 		bytes += n;
 		len -= n;

@@ -289,6 +289,34 @@ static void nothing_but_the_next_record_is_taken(void **state)
 	close_school(&s);
 }
 
+/* A sum before the probe: it was of the state before that. */
+static void a_probe_after_a_sum_is_refused(void **state)
+{
+	struct school s;
+	struct hd_diag diag = { "" };
+	uint8_t head[HD_TEACH_HEAD];
+	size_t len, at = 0;
+	enum hd_err err = HD_OK;
+	bool even, skip = false;
+
+	(void)state;
+	open_school(&s, two_buckets, adamw);
+	uint8_t *all = whole_stream(&s, &len);
+	while (!err && at < len && !(skip && s.pupil.nsums)) {
+		uint32_t kind = hd_get32(all + at);
+		size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+		skip |= kind == PROBE;
+		if (kind != PROBE && kind != EVEN)
+			err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
+		at += record;
+	}
+	CHECK(err == HD_OK && s.pupil.nsums == 1, "%s", diag.text);
+	put_record_head(head, PROBE, hd_share_probed(s.b.worker, s.pupil.step), s.pupil.step, 0);
+	assert_int_equal(hd_pupil_learn(&s.pupil, head, sizeof head, &even, &diag), HD_E_PROTOCOL);
+	free(all);
+	close_school(&s);
+}
+
 /* A step with a sum too few, and one whose scalars are none. */
 static void a_step_that_is_not_whole_is_refused(void **state)
 {
@@ -577,6 +605,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_but_the_next_record_is_taken),
 		cmocka_unit_test(a_step_that_is_not_whole_is_refused),
+		cmocka_unit_test(a_probe_after_a_sum_is_refused),
 		cmocka_unit_test(a_piece_is_more_or_the_end),
 		cmocka_unit_test(a_boundary_adds_what_its_limits_allow),
 		cmocka_unit_test(pieces_stay_in_order_when_one_is_taken),

@@ -50,12 +50,12 @@ static enum hd_err recognise(struct hd_db *db, struct hd_diag *diag)
 	int64_t id = 0, version = 0, tables = 0;
 	enum hd_err err = hd_db_number(db, "SELECT count(*) FROM sqlite_master", &tables, diag);
 
-	if (!err)
-		err = hd_db_number(db, "PRAGMA application_id", &id, diag);
-	if (!err)
-		err = hd_db_number(db, "PRAGMA user_version", &version, diag);
-	if (err || (tables == 0 && id == 0))
+	err = err ? err : hd_db_number(db, "PRAGMA application_id", &id, diag);
+	err = err ? err : hd_db_number(db, "PRAGMA user_version", &version, diag);
+	if (err)
 		return err;
+	if (tables == 0 && id == 0)
+		return HD_OK;
 	if (id != db->kind->id)
 		return hd_fail(diag, HD_E_INTEGRITY, "%s is no %s", path, db->kind->name);
 	if (version > db->kind->version)
@@ -71,8 +71,7 @@ static enum hd_err take(struct hd_db *db, struct hd_diag *diag)
 
 	snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", (int)db->kind->id, (int)db->kind->version);
 	enum hd_err err = hd_db_run(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE", diag);
-	if (!err)
-		err = hd_db_run(db, db->kind->tables, diag);
+	err = err ? err : hd_db_run(db, db->kind->tables, diag);
 	return err ? err : hd_db_run(db, mark, diag);
 }
 

@@ -1,0 +1,143 @@
+/* What a hub refuses before anything goes over a wire, and what it does for those who are not connected: nothing, and no harm. */
+#include "wire/testing_hubs.h"
+
+static void a_hub_out_of_range_is_not_made(void **state)
+{
+	static const struct { uint32_t peers_cap, streams_cap, detect_ms, role, worker; bool fine; } cases[] = {
+		{ 1, 1, 10, HD_ROLE_WORKER, 0, true }, { HD_HUB_PEERS, 65536, 600000, HD_ROLE_FUNCTION, HD_WORKER_GUEST - 1, true },
+		{ 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_NONE, true },
+		{ 0, 1, 10, HD_ROLE_WORKER, 0, false }, { HD_HUB_PEERS + 1, 1, 10, HD_ROLE_WORKER, 0, false }, { 1, 0, 10, HD_ROLE_WORKER, 0, false },
+		{ 1, 65537, 10, HD_ROLE_WORKER, 0, false }, { 1, 1, 9, HD_ROLE_WORKER, 0, false }, { 1, 1, 600001, HD_ROLE_WORKER, 0, false },
+		{ 1, 1, 10, HD_ROLE_WORKER - 1, 0, false }, { 1, 1, 10, HD_ROLE_FUNCTION + 1, 0, false },
+		{ 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_GUEST, false }, { 1, 1, 10, HD_ROLE_WORKER, HD_WORKER_NONE - 1, false },
+	};
+	struct world *w = enter("sim", 0);
+	struct hd_wire_events events = hear_with(&w->heard[0]);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_hub_config config = w->config[0];
+		struct hd_hub hub = { NULL };
+		config.peers_cap = cases[i].peers_cap;
+		config.streams_cap = cases[i].streams_cap;
+		config.detect_ms = cases[i].detect_ms;
+		config.role = cases[i].role;
+		config.worker = cases[i].worker;
+		CHECK(hd_hub_init(&hub, &config, &events, &w->loops[0], net_of(w, 0), NULL) == (cases[i].fine ? HD_OK : HD_E_INVAL), "case %zu", i);
+		assert_int_equal(hub.impl != NULL, cases[i].fine);
+		hd_hub_finish(&hub);
+		hd_hub_finish(&hub);                              /* takes finished ones */
+	}
+	leave(w);
+}
+
+static void a_hub_listens_at_four_places_and_needs_a_key_where_one_proves(void **state)
+{
+	struct world *w = enter("sim", 1);
+	char addr[HD_ADDR_CAP];
+
+	(void)state;
+	for (int i = 1; i < HD_HUB_LISTENERS; i++) {
+		snprintf(addr, sizeof addr, "unix:%s/more%d", w->folder, i);
+		assert_int_equal(hd_hub_listen(&w->hubs[0], "sim", addr, NULL), HD_OK);
+	}
+	snprintf(addr, sizeof addr, "unix:%s/one too many", w->folder);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "sim", addr, NULL), HD_E_NOSPACE);
+	w->config[1].key = NULL;
+	start_hub(w, 1);                                          /* a row that proves nothing needs none */
+	snprintf(addr, sizeof addr, "tcp:127.0.0.1:0");
+	assert_int_equal(hd_hub_listen(&w->hubs[1], "tls", addr, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "tls", addr, NULL), HD_E_REFUSED);
+	leave(w);
+}
+
+static void who_cannot_be_called_is_refused(void **state)
+{
+	struct world *w = enter("sim", 2);
+
+	(void)state;
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 0, "sim", w->addr[1], NULL), HD_E_INVAL);    /* itself */
+	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST, "sim", w->addr[1], NULL), HD_E_INVAL);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_NONE, "sim", w->addr[1], NULL), HD_E_INVAL);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST - 1, "sim", w->addr[1], NULL), HD_OK);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], HD_WORKER_GUEST - 1, "sim", w->addr[1], NULL), HD_E_EXISTS);
+	leave(w);
+}
+
+/* Nobody, somebody on the way, and somebody who has gone. */
+static void nothing_is_done_for_who_is_not_connected(void **state)
+{
+	struct world *w = enter("sim", 2);
+	struct hd_hub *hub = &w->hubs[0];
+	uint8_t bytes[8] = { 0 };
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		if (round == 1)
+			assert_int_equal(hd_hub_connect(hub, 1, "sim", w->addr[1], NULL), HD_OK);
+		if (round == 2) {
+			run_until(w, &w->heard[0].n_ups, 1, "up");
+			assert_true(hd_hub_is_up(hub, 1));
+			hd_hub_drop(hub, 1, HD_CLOSE_DROPPED, "go");
+			run_until(w, &w->heard[0].n_losts, 1, "lost");
+		}
+		assert_int_equal(hd_hub_tell(hub, 1, 20, 0, "x", 1, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_send(hub, 1, &(struct hd_send){ .bytes = bytes, .len = 8 }, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_answer(hub, 1, &(struct hd_answer){ .bytes = bytes, .len = 8 }, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_post(hub, 1, 1, bytes, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_expect(hub, 1, 1, bytes, 8, NULL), HD_E_PEERLOST);
+		assert_int_equal(hd_hub_channel(hub, 1, NULL, 0, NULL, 0, NULL), HD_E_PEERLOST);
+		hd_hub_cancel(hub, 1, 1);
+		hd_hub_want(hub, 1, 1);
+		hd_hub_probe(hub, 1);
+		hd_hub_drop(hub, 77, HD_CLOSE_DROPPED, "nobody");
+		assert_false(hd_hub_is_up(hub, 1) || hd_hub_is_away(hub, 1));
+		hd_hub_decided(hub, 2 * (uint32_t)round + 2);
+		hd_hub_epoch(hub, 2 * (uint32_t)round + 1, plan);
+	}
+	assert_int_equal(w->heard[0].n_losts, 1);
+	leave(w);
+}
+
+/* What was told goes first, however often it is closed; who is on the way is lost for that reason; places that are free stay so. */
+static void a_hub_may_be_closed_twice(void **state)
+{
+	struct world *w = enter("sim", 3);
+	struct hd_hub_stats before, after;
+
+	(void)state;
+	meet(w, 0, 1);
+	meet(w, 0, 2);
+	hd_hub_drop(&w->hubs[0], 2, HD_CLOSE_DROPPED, "go");
+	run_until(w, &w->heard[0].n_losts, 1, "lost");
+	run_for(w, 100);
+	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 20, 5, "last", 4, NULL), HD_OK);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 9, "sim", w->addr[2], NULL), HD_OK);
+	hd_hub_stats(&w->hubs[0], &before);
+	hd_hub_close(&w->hubs[0], HD_CLOSE_DROPPED, "all of you");
+	assert_false(hd_hub_is_closed(&w->hubs[0]));
+	hd_hub_close(&w->hubs[0], HD_CLOSE_DROPPED, "all of you");
+	run_for(w, 20);
+	hd_hub_close(&w->hubs[0], HD_CLOSE_DROPPED, "all of you");
+	run_for(w, 5 * T_MS);
+	assert_true(hd_hub_is_closed(&w->hubs[0]));
+	assert_int_equal(w->heard[1].n_messages, 1);
+	assert_int_equal(w->heard[1].n_losts, 1);
+	assert_non_null(strstr(w->heard[1].losts[0].text, "all of you"));
+	assert_int_equal(w->heard[0].n_losts, 3);
+	hd_hub_stats(&w->hubs[0], &after);
+	assert_int_equal(after.closed[HD_CLOSE_DROPPED] - before.closed[HD_CLOSE_DROPPED], 2);
+	leave(w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_hub_out_of_range_is_not_made),
+		cmocka_unit_test(a_hub_listens_at_four_places_and_needs_a_key_where_one_proves),
+		cmocka_unit_test(who_cannot_be_called_is_refused),
+		cmocka_unit_test(nothing_is_done_for_who_is_not_connected),
+		cmocka_unit_test(a_hub_may_be_closed_twice),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
