@@ -200,14 +200,14 @@ static inline void co_end(struct co_at_work *c) { hd_coordinator_destroy(c->co);
 static inline const char *co_join(struct co_at_work *c, uint32_t guest, uint64_t nonce)
 {
 	return FROM(CO_GUEST + guest, JOIN, .join = { .worker = HD_NOBODY, .ndevices = 1, .vn_ps = 1, .nonce = nonce, .naddress = 1,
-		.address = "abcdefgh" + guest % 8,
+		.address = &"abcdefgh"[guest % 8],
 		.nhost = 1, .host = "h" });
 }
 
 static inline const char *co_return(struct co_at_work *c, uint32_t worker, uint64_t nonce, bool member)
 {
 	return FROM(worker, JOIN, .join = { .worker = worker, .member = member, .ndevices = 1, .vn_ps = 1, .nonce = nonce, .naddress = 1,
-		.address = "abcdefgh" + worker % 8, .nhost = 1, .host = "h" });
+		.address = &"abcdefgh"[worker % 8], .nhost = 1, .host = "h" });
 }
 
 /* Worker `id` has its number, is back under it and could learn: the nonce is 10 + id. */
