@@ -13,7 +13,8 @@
 #include "serve/daemon.h"
 #include "cmd/json_line.h"
 
-enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2 };      /* keys that have options of their own */
+enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2,       /* keys that have options of their own */
+       HD_ROOM_OF_RUN = 1 << 17 };        /* a plan, records, the store: what a run writes beside its checkpoints at least */
 
 /* optim.schedule.kind -> HEDDLE_OPTIM_SCHEDULE_KIND */
 static void variable_name(int key, char name[HD_ENV_NAME])
@@ -386,6 +387,17 @@ static void bad_checkpoint(void *user, const char *folder, const char *why)
 	hd_rundir_event(user, "checkpoint_bad", 0, "");
 }
 
+/* The next checkpoint is written before an old one goes. */
+static enum hd_err has_room(struct hd_cmd *cmd, const struct hd_rundir *dir, const struct hd_job *job, const struct hd_ckpt_info *info)
+{
+	char parent[HD_PATH_CAP];
+
+	enum hd_err err = hd_fs_has_room(&cmd->fs, dir->path, HD_ROOM_OF_RUN, "going on with the run", &cmd->diag);
+	if (!err && !hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, NULL))
+		err = hd_fs_has_room(&cmd->fs, parent, info->len_bytes + HD_ROOM_OF_RUN, "the next checkpoint", &cmd->diag);
+	return err;
+}
+
 enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_job *job, uint64_t from, struct hd_ckpt_info *info)
 {
 	struct hd_diag diag = { "" };
@@ -394,7 +406,7 @@ enum hd_err hd_session_newest(struct hd_cmd *cmd, struct hd_rundir *dir, const s
 	struct hd_stat stat;
 
 	if (err != HD_E_NOTFOUND || from != UINT64_MAX)
-		return err ? hd_fail(&cmd->diag, err, "%s", diag.text) : HD_OK;
+		return err ? hd_fail(&cmd->diag, err, "%s", diag.text) : has_room(cmd, dir, job, info);
 	err = hd_ckpt_place(&cmd->fs, dir->path, hd_job_text(job, HD_JOB_CKPT_DIR), parent, sizeof parent, &diag);
 	if (!err && hd_fs_stat(&cmd->fs, parent, &stat, NULL))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s, where the checkpoints of %s were to lie, is gone: bring it back, or begin the job anew "

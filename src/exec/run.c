@@ -25,6 +25,7 @@ enum {
 struct hd_run {
 	uint64_t asked_at;                /* the step after that of which hd_run_saves() was asked; 0: of none */
 	bool asked_saves;
+	uint32_t unsaved;                 /* checkpoints in a row that could not be written */
 	const struct hd_job *job;         /* borrowed, as fs, clock, dir */
 	struct hd_fs *fs;
 	struct hd_clock *clock;
@@ -356,9 +357,13 @@ static enum hd_err try_checkpoint(struct hd_run *run, struct hd_diag *diag)
 
 	if (err && (run->torn || run->stale))
 		return hd_fail(diag, err, "%s", why.text);
-	if (err)
-		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on",
+	if (err && !run->unsaved++)
+		note(run, "warning", "no checkpoint at step %llu: %s; the older ones are kept, the run goes on and tells when one is saved again",
 			(unsigned long long)hd_worker_at(run->worker), why.text);
+	if (!err && run->unsaved) {
+		note(run, "warning", "a checkpoint is saved again, after %u that could not be", run->unsaved);
+		run->unsaved = 0;
+	}
 	return HD_OK;
 }
 

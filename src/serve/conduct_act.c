@@ -103,8 +103,13 @@ ACT(store)
 	enum hd_err err = error ? hd_fail_errno(&diag, error, "write a record", HD_CONDUCT_STORE) : conduct_keep_record(c, a->record, &diag);
 
 	(void)HD_FAILPOINT(STORE_AFTER);
-	if (err)
+	if (err && !c->unstored++)        /* it is tried again and again: nothing changes before it is written */
 		conduct_note(c, "warning", HD_NOBODY, diag.text);
+	if (!err && c->unstored) {
+		snprintf(diag.text, sizeof diag.text, "%s is written again, after %u times that it was not", HD_CONDUCT_STORE, c->unstored);
+		conduct_note(c, "warning", HD_NOBODY, diag.text);
+		c->unstored = 0;
+	}
 	conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = a->record->serial, .ok = !err });
 }
 

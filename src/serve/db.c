@@ -3,12 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/file.h"
+
+enum { HD_DB_ROOM = 1 << 18 };            /* with less, whatever could not be written is blamed on it: SQLite says "disk I/O error" of a full tmpfs */
+
 enum hd_err hd_db_fail(const struct hd_db *db, int code, const char *what, struct hd_diag *diag)
 {
 	const char *why = db->at ? sqlite3_errmsg(db->at) : sqlite3_errstr(code), *path = db->at ? sqlite3_db_filename(db->at, "main") : NULL;
 
 	path = path ? path : db->opening ? db->opening : "";      /* of what was not opened it knows no name */
 
+	struct hd_fs_room space;
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	if (((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) && !hd_fs_space(&fs, path, &space) && space.free_bytes < HD_DB_ROOM)
+		return hd_fail(diag, HD_E_REFUSED, "%s: %s: its disk is full, %s has %llu KiB left; free space there", path, what,
+			*space.at ? space.at : "it", (unsigned long long)(space.free_bytes >> 10));
 	switch (code & 0xff) {
 	case SQLITE_BUSY: case SQLITE_LOCKED:
 		return hd_fail(diag, HD_E_AGAIN, "%s: %s", path, db->kind->busy);

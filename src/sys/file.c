@@ -35,14 +35,30 @@ static const struct { int error; enum hd_err code; const char *advice; } reasons
 	{ EIO,          HD_E_IO,       "the disk may be failing: look into the system log" },
 };
 
+/* What a full file system is called, and what is left of it; a file that could not be made has a folder. */
+static void find_room(const char *path, char *text, size_t cap)
+{
+	struct hd_fs_room space;
+	struct hd_fs real;
+
+	*text = '\0';
+	hd_fs_real(&real);
+	if (!hd_fs_space(&real, path, &space) && *space.at)
+		snprintf(text, cap, " (%s has %llu KiB left)", space.at, (unsigned long long)(space.free_bytes >> 10));
+}
+
 enum hd_err hd_fail_errno(struct hd_diag *diag, int error, const char *verb, const char *path)
 {
 	char text[100];
 	const char *reason = strerror_r(error, text, sizeof text);
 
+	char room[240] = "";
+
+	if (error == ENOSPC || error == EDQUOT)
+		find_room(path, room, sizeof room);
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (reasons[i].error == error)
-			return hd_fail(diag, reasons[i].code, "cannot %s %s: %s; %s", verb, path, reason, reasons[i].advice);
+			return hd_fail(diag, reasons[i].code, "cannot %s %s: %s; %s%s", verb, path, reason, reasons[i].advice, room);
 	return hd_fail(diag, HD_E_IO, "cannot %s %s: %s", verb, path, reason);
 }
 
@@ -325,6 +341,42 @@ static void names_finish(struct names *names)
 	for (size_t i = 0; i < names->n; i++)
 		hd_free(names->at[i]);
 	hd_free(names->at);
+}
+
+enum hd_err hd_fs_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+{
+	char at[HD_PATH_CAP];
+	struct hd_fs_room found = { 0 };
+
+	if (strlen(path) >= sizeof at || !strncmp(path, "...", 3))
+		return HD_E_NOTFOUND;
+	memcpy(at, path, strlen(path) + 1);
+	for (;;) {
+		int r = fs->ops->space(fs, *at ? at : ".", &found);
+		if (!r) {
+			*space = found;
+			return HD_OK;
+		}
+		char *slash = strrchr(at, '/');
+		if (r != -ENOENT || !*at)
+			return HD_E_NOTFOUND;
+		if (slash == at && at[1])
+			at[1] = '\0';
+		else
+			*(slash ? slash : at) = '\0';
+	}
+}
+
+enum hd_err hd_fs_has_room(struct hd_fs *fs, const char *path, uint64_t need_bytes, const char *what, struct hd_diag *diag)
+{
+	struct hd_fs_room space;
+
+	if (hd_fs_space(fs, path, &space) || space.free_bytes >= need_bytes)
+		return HD_OK;
+	return hd_fail(diag, HD_E_REFUSED, "the disk of %s is full: %s needs %.1f MiB, and the file system at %s has %.1f MiB left; "
+		"free at least %.1f MiB there",
+		path, what, (double)need_bytes / 0x1p20, *space.at ? space.at : path, (double)space.free_bytes / 0x1p20,
+		(double)(need_bytes - space.free_bytes + (1u << 20) - 1) / 0x1p20);
 }
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -66,6 +68,43 @@ static int open_beneath(const char *folder, const char *name, int flags)
 		r = open_by_parts(at, name, flags);
 	close(at);
 	return r;
+}
+
+/* The highest folder of the way to it that is on the same device. */
+static void find_mount(const char *path, char *at, size_t cap)
+{
+	char full[HD_PATH_CAP];
+	struct stat st;
+	dev_t device;
+
+	*at = '\0';
+	if (!realpath(path, full) || stat(full, &st))
+		return;
+	device = st.st_dev;
+	for (;;) {
+		char *slash = strrchr(full, '/'), kept = slash[1];
+		if (!kept)
+			break;            /* the root itself */
+		slash[slash == full] = '\0';
+		if (stat(full, &st) || st.st_dev != device) {
+			slash[slash == full] = slash == full ? kept : '/';
+			break;
+		}
+	}
+	if (strlen(full) < cap)
+		memcpy(at, full, strlen(full) + 1);
+}
+
+static int real_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+{
+	struct statvfs st;
+
+	(void)fs;
+	if (statvfs(path, &st))
+		return -errno;
+	space->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	find_mount(path, space->at, sizeof space->at);
+	return 0;
 }
 
 static int real_open(struct hd_fs *fs, const char *beneath, const char *path, unsigned how)
@@ -172,6 +211,7 @@ static const struct hd_fs_ops real_ops = {
 	.file = { .read = real_read, .write = real_write, .sync = real_sync, .truncate = real_truncate, .lock = real_lock,
 		  .close = real_close, .map = real_map, .unmap = real_unmap },
 	.open = real_open, .rename = real_rename, .mkdir = real_mkdir, .remove = real_remove, .stat = real_stat, .list = real_list,
+	.space = real_space,
 };
 
 void hd_fs_real(struct hd_fs *fs) { fs->ops = &real_ops; }

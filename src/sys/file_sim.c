@@ -552,11 +552,23 @@ static int sim_list(struct hd_fs *fs, const char *path, int (*each)(void *user, 
 	return (int)call_ends(sim, r);
 }
 
+static int sim_space(struct hd_fs *fs, const char *path, struct hd_fs_room *space)
+{
+	const struct hd_fs_sim *sim = (const struct hd_fs_sim *)fs;
+
+	(void)path;
+	if (!sim->free_bytes)
+		return -ENOSYS;
+	*space = (struct hd_fs_room){ .free_bytes = sim->free_bytes, .at = "/sim" };
+	return 0;
+}
+
 static const struct hd_fs_ops sim_ops = {
 	.name = "simulated",
 	.file = { .read = sim_read, .write = sim_write, .sync = sim_sync, .truncate = sim_truncate, .lock = sim_lock,
 		  .close = sim_close, .map = sim_map, .unmap = sim_unmap },
 	.open = sim_open, .rename = sim_rename, .mkdir = sim_mkdir, .remove = sim_remove, .stat = sim_stat, .list = sim_list,
+	.space = sim_space,
 };
 
 void hd_fs_sim_init(struct hd_fs_sim *sim)

@@ -66,6 +66,7 @@ struct hd_fs_sim {
 	uint64_t fail_at;                 /* 0: none */
 	int fail_errno;
 	bool fail_on;                     /* and all calls after it */
+	uint64_t free_bytes;              /* what hd_fs_space() answers, of "/sim"; 0: not known */
 	size_t short_bytes;               /* 0: none; else no transfer is longer than this */
 	uint32_t interrupt_every;         /* 0: none; else (from 2) every k-th transfer answers EINTR */
 };

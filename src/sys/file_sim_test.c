@@ -360,6 +360,43 @@ static void a_file_that_grows_while_it_is_read_is_not_taken_for_whole(void **sta
 	hd_fs_sim_finish(&sim);
 }
 
+static void a_file_system_with_too_little_room_is_named_with_what_is_missing(void **state)
+{
+	struct hd_fs_room space = { 0 };
+	struct hd_fs_sim sim;
+	struct hd_diag diag = { "" };
+	struct hd_fs real;
+	(void)state;
+
+	hd_fs_sim_init(&sim);
+	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_E_NOTFOUND);
+	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", UINT64_MAX, "it", &diag), HD_OK);         /* nobody knows */
+	sim.free_bytes = 3 << 20;
+	assert_int_equal(hd_fs_space(&sim.fs, "/f", &space), HD_OK);
+	assert_int_equal(space.free_bytes, 3 << 20);
+	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", 3 << 20, "it", &diag), HD_OK);
+	assert_int_equal(hd_fs_has_room(&sim.fs, "/f", (3 << 20) + 1, "the next checkpoint", &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "the next checkpoint needs 3.0 MiB") && strstr(diag.text, "/sim has 3.0 MiB left; free at least 1.0 MiB"), "%s", diag.text);
+	hd_fs_sim_finish(&sim);
+
+	static const char *const there[] = { "/proc/self/nobody/f", "/proc", "/proc/none" };
+	hd_fs_real(&real);
+	for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
+		assert_int_equal(hd_fs_space(&real, there[i], &space), HD_OK);
+		CHECK(!strcmp(space.at, "/proc"), "%s: %s", there[i], space.at);
+	}
+	static const char *const here[] = { "nowhere/f", "f", "", "/" };
+	for (size_t i = 0; i < sizeof here / sizeof *here; i++) {
+		assert_int_equal(hd_fs_space(&real, here[i], &space), HD_OK);
+		CHECK(space.at[0] == '/', "%s: %s", here[i], space.at);
+	}
+	CHECK(!strcmp(space.at, "/"), "the root: %s", space.at);
+	assert_int_equal(hd_fail_errno(&diag, ENOENT, "write", "/proc/f"), HD_E_NOTFOUND);
+	diag.text[0] = '\0';
+	assert_int_equal(hd_fail_errno(&diag, ENOSPC, "write", "/proc/self/none/f"), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "free space on that disk (/proc has 0 KiB left)"), "%s", diag.text);
+}
+
 static void no_memory_at_any_allocation_is_an_error_and_no_leak(void **state)
 {
 	(void)state;
@@ -401,6 +438,7 @@ int main(void)
 		cmocka_unit_test(the_log_tells_what_was_done),
 		cmocka_unit_test(a_full_disk_takes_half_of_the_write),
 		cmocka_unit_test(a_file_that_grows_while_it_is_read_is_not_taken_for_whole),
+		cmocka_unit_test(a_file_system_with_too_little_room_is_named_with_what_is_missing),
 		cmocka_unit_test(no_memory_at_any_allocation_is_an_error_and_no_leak),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
