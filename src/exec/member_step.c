@@ -191,8 +191,8 @@ static void begin(struct hd_member *m)
 		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
 		return;
 	}
+	assert(!m->folding);
 	m->begun = true;
-	m->folding = 0;
 	const struct hd_pass *mine = hd_passes_find(&passes, m->worker, 0);
 	m->own.passes.npasses = m->own.passes.nranges = 0;
 	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range, mine->nranges))
@@ -414,6 +414,7 @@ void hd_member_cancel(struct hd_member *m)
 {
 	hd_member_act(m, HD_DO_CANCEL);
 	m->begun = false;
+	m->folding = 0;
 	m->own.passes.npasses = m->own.passes.nranges = 0;
 }
 

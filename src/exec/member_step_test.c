@@ -341,6 +341,26 @@ static void a_step_that_is_halted_after_it_began_is_cancelled(void **state)
 	at_work_end(w);
 }
 
+/* A fold of a step that is cancelled is not reported any more: a fence does not wait for it. */
+static void a_fold_of_a_cancelled_step_holds_no_status_back(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (int failed = 0; failed < 2; failed++) {
+		at_work_member(w, &at_work_config, 0, 2);
+		EVENT(COMPUTED, AT(0));
+		IS(EVENT(ROOT, .epoch = 1, .worker = 1, AT(0)), "FOLD 0.0");
+		if (failed)
+			IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@1 0 code 4 nan; CANCEL 0");
+		else
+			IS(PEER_SAYS(1, HALT, .epoch = 1, .halt = { 0 }), ">1 HALT@1 0; >co HALT@1 0; CANCEL 0; BOUNDARY 0 scribe final");
+		IS(EVENT(FOLDED, AT(0)), "");
+		IS(FENCE(2), "EPOCH 2; >co STATUS@2 0 member halted");
+		at_work_end(w);
+	}
+}
+
 static void a_number_that_is_not_finite_ends_the_step(void **state)
 {
 	struct at_work at, *w = &at;
@@ -707,6 +727,7 @@ int main(void)
 		cmocka_unit_test(who_halts_saves_and_says_so),
 		cmocka_unit_test(others_halt_where_the_scribe_does),
 		cmocka_unit_test(a_step_that_is_halted_after_it_began_is_cancelled),
+		cmocka_unit_test(a_fold_of_a_cancelled_step_holds_no_status_back),
 		cmocka_unit_test(a_number_that_is_not_finite_ends_the_step),
 		cmocka_unit_test(who_hears_another_digest_begins_no_step_more),
 		cmocka_unit_test(digests_that_are_the_same_or_of_no_such_step_say_nothing),

@@ -247,7 +247,7 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		hd_member_break(m, 1, diag.text);
 		return;
 	}
-	m->folding = 0;
+	assert(!m->folding);                              /* the status was said */
 	hd_member_act(m, anew ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
 	if (m->at == v->step) {
 		m->begun = true;
