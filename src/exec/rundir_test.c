@@ -319,8 +319,10 @@ static void what_cannot_be_looked_at_is_said(void **state)
 			if (!held)
 				hd_rundir_close(&dir);
 			hd_fs_sim_fail(&sim, n, EIO, false);
-			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &hold, &pid, NULL);
+			struct hd_diag diag = { "" };
+			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &hold, &pid, &diag);
 			hd_fs_sim_fail(&sim, 0, 0, false);
+			CHECK(!err == !diag.text[0], "call %d: %s", (int)n, diag.text);
 			CHECK((err == HD_OK) == (n == 3 + 2 * (uint64_t)held), "call %d: %d", (int)n, err);     /* the last one closes it */
 			if (held)
 				hd_rundir_close(&dir);
