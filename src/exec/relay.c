@@ -27,7 +27,7 @@ static void *grown(void *old, uint64_t *cap, uint64_t need, size_t size)
 
 static uint64_t digest_at(const struct hd_relay *r, uint32_t bucket)
 {
-	uint64_t one = bucket < r->nbuckets || r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments : 0;
+	uint64_t one = r->nbuckets ? hd_share_digest_bytes(r->worker, 0) / hd_layout_bucket(r->layout, 0).nsegments : 0;
 
 	return one * (bucket < r->nbuckets ? hd_layout_bucket(r->layout, bucket).first_segment : r->layout->nsegments);
 }
@@ -37,16 +37,14 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 {
 	*r = (struct hd_relay){ .hub = hub, .worker = worker, .layout = layout, .nvns = nvns, .nbuckets = hd_layout_nbuckets(layout),
 		.leaf_len = hd_share_leaves_bytes(worker, 1) };
-	r->leaf = hd_alloc(nvns * r->leaf_len);
-	r->table = hd_alloc(hd_share_leaves_bytes(worker, nvns));
-	r->own = hd_alloc(hd_share_leaves_bytes(worker, nvns));
-	r->leaf_here = hd_alloc(nvns);
-	r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm);
-	r->digest = hd_alloc(digest_at(r, r->nbuckets) + 1);
-	r->parts = hd_alloc(r->nbuckets);
-	if (!r->leaf || !r->table || !r->own || !r->leaf_here || !r->norm || !r->digest || !r->parts)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes say", nvns);
-	return HD_OK;
+	const struct { uint8_t **at; uint64_t bytes; } taken[] = {
+		{ &r->leaf, nvns * r->leaf_len }, { &r->table, hd_share_leaves_bytes(worker, nvns) }, { &r->own, hd_share_leaves_bytes(worker, nvns) },
+		{ &r->leaf_here, nvns }, { &r->digest, digest_at(r, r->nbuckets) + 1 }, { &r->parts, r->nbuckets },
+	};
+	bool all = (r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm)) != NULL;
+	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+		all &= (*taken[i].at = hd_alloc(taken[i].bytes)) != NULL;
+	return all ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes say", nvns);
 }
 
 void hd_relay_finish(struct hd_relay *r)

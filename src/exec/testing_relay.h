@@ -82,6 +82,7 @@ struct r_world {
 	char what[200];
 };
 
+static void (*r_each_turn)(struct r_world *w);     /* what a test looks at besides; NULL: nothing */
 static struct r_world *r_now;             /* whose seed and faults a failure is told with */
 
 static inline uint32_t r_draw(struct r_world *w, uint32_t n)
@@ -829,6 +830,8 @@ static inline uint32_t r_run(const char *what, uint64_t seed, uint32_t nworkers,
 		if (w->fence_at && w->turn >= w->fence_at && !(w->phase == R_VIEWING && w->open.afresh))
 			r_fence(w);
 		still = r_moves(w) ? 0 : still + 1;
+		if (r_each_turn)
+			r_each_turn(w);
 		if (still > 64)
 			r_wait(w);
 	}
