@@ -16,9 +16,9 @@
 static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t epoch)
 {
 	struct hd_msg *msg = hd_co_msg(co, HD_MSG_FENCE);
-	uint32_t *dead = hd_arena_take(&co->out, HD_MAX_MEMBERS, sizeof *dead);
+	uint32_t *dead = msg ? hd_arena_take(&co->out, HD_MAX_MEMBERS, sizeof *dead) : NULL;
 
-	if (!msg || !dead) {
+	if (!dead) {
 		co->broken = true;
 		return;
 	}
