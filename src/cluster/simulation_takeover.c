@@ -12,12 +12,13 @@ static bool has(const struct hd_co_record *record, uint32_t worker)
 	return false;
 }
 
-/* Of a view that it has not entered; it may have said so. */
+/* Of the newest view, which it has not entered and will not: it has adopted a later epoch, and may have said so. */
 static bool is_outside(const struct sim *s, uint32_t worker)
 {
 	uint32_t slot = sim_slot(s, worker);
+	const struct hd_member *m = slot < SIM_PROCS ? s->proc[slot].m : NULL;
 
-	return slot < SIM_PROCS && s->proc[slot].m && hd_member_state(s->proc[slot].m) == HD_LEARNING;
+	return m && hd_member_state(m) == HD_LEARNING && hd_member_epoch(m) > s->newest.epoch;
 }
 
 /* Whoever takes over asks those whom the record names, and nobody else. */
