@@ -127,6 +127,7 @@ struct sim {
 	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
 	uint32_t nstoring;
 	struct hd_view newest;            /* of the views that anybody adopted */
+	struct { uint32_t epoch, n, member[HD_MAX_MEMBERS]; } planned;    /* as PREPARE named it last */
 	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];     /* by whom an epoch was said, and for what */
 	uint64_t nonce_of[SIM_IDS];       /* to whom a number was given */
 	uint64_t ckpt;                    /* newest step on disk */

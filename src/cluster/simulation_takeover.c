@@ -135,9 +135,15 @@ void sim_check_said(struct sim *s, const struct hd_msg *msg)
 		break;
 	case HD_MSG_PREPARE:
 		check_number(s, msg, msg->prepare.next, true);
+		s->planned.epoch = msg->prepare.next;
+		s->planned.n = msg->prepare.nmember;
+		memcpy(s->planned.member, msg->prepare.member, msg->prepare.nmember * sizeof *msg->prepare.member);
 		break;
 	case HD_MSG_DECIDE:
 		check_number(s, msg, msg->decided.next, true);
+		if (s->planned.epoch != msg->decided.next)
+			sim_bad(s, "stored", "DECIDE of epoch %u, for which nobody was prepared", msg->decided.next);
+		check_holders(s, msg, s->planned.member, s->planned.n);
 		break;
 	case HD_MSG_FENCE:
 		check_number(s, msg, msg->epoch, false);
