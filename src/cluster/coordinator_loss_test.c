@@ -232,6 +232,13 @@ static void learners_of_the_dead_learn_anew(void **state)
 		"NOTE lost 1; END 1; NOTE void; STORE 10 e 3 next 4 of 0 1 2; >3 LEARN@1 0 100000002; >0 DONATE@1 3");
 	assert_true(hd_co_find(c->co, 2)->state == HD_W_READY && hd_co_find(c->co, 2)->donor == HD_NOBODY);
 	co_end(c);
+
+	change_with_2(c, HD_CO_DECIDED);         /* it has said since that it holds nothing */
+	FROM(2, WARM, .epoch = 1);
+	IS(CO(LOST, .worker = 1, .why = HD_EXITED),
+		"NOTE lost 1; END 1; STORE 11 e 4 next 4 of 0 1 2; >2 LEARN@1 0 100000003; >0 DONATE@1 2; >3 LEARN@1 0 100000004; "
+		">0 DONATE@1 3");
+	co_end(c);
 }
 
 /* Nobody teaches a member: whoever came in with a view after a loss is no learner of its donor any more. */
@@ -329,7 +336,8 @@ static void what_only_members_may_say_others_may_not(void **state)
 	IS(FROM(0, LEARNED, .learned = { HD_NOBODY, 0 }), "");
 	assert_int_equal(hd_co_find(c->co, 0)->state, HD_W_MEMBER);
 	co_admit(c, 2);
-	GONE(2);                                 /* nor is one that left sent away for what it says last */
+	GONE(2);                                 /* nor is one that left sent away for what it says last, or to be asked to leave */
+	IS(CO(DRAIN, .worker = 2), "");
 	IS(FROM(2, EVENT, .epoch = 1, .event = { .nkind = 1, .kind = "k", .njson = 2, .json = "{}" }), "");
 	co_end(c);
 
