@@ -616,11 +616,101 @@ static void another_version_is_said(void **unused)
 	hd_arena_finish(&arena);
 }
 
+/* A run, its folder of checkpoints, one of them, and what is none of these. */
+static void a_path_names_the_folders_of_its_checkpoints(void **unused)
+{
+	static const struct { const char *path; enum hd_err err; uint32_t n; const char *first; } cases[] = {
+		{ "/run", HD_OK, 3, PARENT "/step-000000003" }, { PARENT, HD_OK, 3, PARENT "/step-000000003" },
+		{ PARENT "/step-000000002", HD_OK, 1, PARENT "/step-000000002" }, { "/empty", HD_E_NOTFOUND, 0, "/empty holds no checkpoint" },
+		{ "/nowhere", HD_E_NOTFOUND, 0, "/nowhere" }, { "/file", HD_E_NOTFOUND, 0, "/file is a file: give a run directory or a checkpoint folder" },
+	};
+	char longest[200];
+	struct hd_fs_sim sim;
+	struct hd_ckpt_info info;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	for (int64_t step = 1; step <= 3; step++)
+		must_put(&sim.fs, step, 0);
+	assert_int_equal(hd_fs_mkdir(&sim.fs, "/empty", NULL), HD_OK);
+	assert_int_equal(hd_fs_mkdir(&sim.fs, PARENT "/step-of-dance", NULL), HD_OK);
+	snprintf(longest, sizeof longest, PARENT "/step-%0100d", 9);
+	assert_int_equal(hd_fs_mkdir(&sim.fs, longest, NULL), HD_OK);
+	spill(&sim.fs, "/file", (const uint8_t *)"x", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char **folders = NULL;
+		struct hd_arena arena;
+		struct hd_diag diag = { "" };
+		uint32_t n = 0;
+		hd_arena_init(&arena, 0);
+		CHECK(hd_ckpt_folders(&sim.fs, cases[i].path, &arena, &folders, &n, &diag) == cases[i].err && n == cases[i].n, "case %zu: %u", i, n);
+		CHECK(cases[i].err ? strstr(diag.text, cases[i].first) != NULL : !strcmp(folders[0], cases[i].first), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+	/* memory ends at each place in turn */
+	for (int how = 0; how < 2; how++) {
+		enum hd_err err = HD_E_NOMEM;
+		uint32_t refused = 0;
+		for (size_t bytes = 64; err; bytes += 64) {
+			struct hd_arena arena;
+			const char **folders = NULL;
+			struct hd_ckpt_info *list = NULL;
+			uint32_t n = 0;
+			hd_arena_init(&arena, bytes);
+			err = how ? hd_ckpt_folders(&sim.fs, PARENT, &arena, &folders, &n, NULL) : hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL);
+			CHECK(err ? err == HD_E_NOMEM && !folders && !list : how == 0 || n == 3, "%zu bytes: %d, %u", bytes, err, n);
+			refused += err != HD_OK;
+			hd_arena_finish(&arena);
+		}
+		assert_true(refused > 3);
+	}
+	/* a broken one, and nobody who would hear of it */
+	spill(&sim.fs, PARENT "/step-000000003/model.safetensors", (const uint8_t *)"x", 1);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL), HD_OK);
+	assert_int_equal(info.step, 2);
+	struct hd_arena arena;
+	struct hd_ckpt_info *list;
+	uint32_t n;
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_ckpt_list(&sim.fs, "/nowhere", &arena, &list, &n, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/nowhere", UINT64_MAX, &info, NULL, NULL, NULL), HD_E_NOTFOUND);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
+/* By checkpoint.dir of the job, if that can be read; else ckpt; else the folder itself. */
+static void the_job_says_where_its_checkpoints_lie(void **unused)
+{
+	static const struct { const char *job, *parent; } cases[] = {
+		{ NULL, "/run/ckpt" }, { "{\"checkpoint\":{\"dir\":\"saved\"}}", "/run/saved" }, { "{\"checkpoint\":{\"dir\":\"lost\"}}", "/run" },
+		{ "{\"checkpoint\":{\"dir\":1}}", "/run/ckpt" }, { "{\"checkpoint\":{}}", "/run/ckpt" }, { "{}", "/run/ckpt" }, { "{", "/run/ckpt" }, { "", "/run/ckpt" },
+	};
+	struct hd_fs_sim sim;
+	char parent[100];
+	struct hd_diag diag = { "" };
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/run/ckpt", NULL), HD_OK);
+	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/run/saved", NULL), HD_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		if (cases[i].job)
+			spill(&sim.fs, "/run/job.resolved.json", (const uint8_t *)cases[i].job, strlen(cases[i].job));
+		assert_int_equal(hd_ckpt_parent(&sim.fs, "/run", parent, sizeof parent, NULL), HD_OK);
+		CHECK(!strcmp(parent, cases[i].parent), "case %zu: %s", i, parent);
+	}
+	assert_int_equal(hd_ckpt_parent(&sim.fs, "/run", parent, 4, &diag), HD_E_INVAL);
+	assert_non_null(strstr(diag.text, "too long"));
+	hd_fs_sim_finish(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back_bit_for_bit),
 		cmocka_unit_test(the_newest_stand_first_and_keep_n_stay),
+		cmocka_unit_test(a_path_names_the_folders_of_its_checkpoints),
+		cmocka_unit_test(the_job_says_where_its_checkpoints_lie),
 		cmocka_unit_test(every_flipped_bit_is_refused),
 		cmocka_unit_test(every_cut_and_every_added_byte_is_refused),
 		cmocka_unit_test(a_bad_one_is_told_and_the_next_older_is_taken),
