@@ -128,7 +128,7 @@ await()
 not() { ! "$@"; }
 
 # A run that goes on in the background.
-answers_now() { heddle status "$1" >/dev/null 2>&1; }
+answers_now() { heddle status "$1" --json 2>/dev/null | grep -qE '"state":"(starting|running|evaluating|waiting|stopping)"'; }
 step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
 is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
 reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }

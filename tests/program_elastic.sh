@@ -328,7 +328,7 @@ expect 2 heddle run mlp.yaml --out no3 --workers 2
 says 'no3/log/hand-'
 expect 3 heddle worker --join nowhere
 expect 3 heddle status nowhere
-expect 3 heddle status twin
+expect 3 heddle scale twin 2
 says 'nobody coordinates'
 expect 2 heddle worker
 expect 2 heddle serve

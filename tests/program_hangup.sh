@@ -84,7 +84,8 @@ for workers in 0 2; do
 	says "tail -f away$workers/log/run.log"
 	same "$(session_of "$pid")" "$pid" "the detached run's session and itself"
 	await grep -qs '"step":20,' away$workers/metrics.ndjson || failed "away$workers did not come to step 20"
-	if [ $workers = 0 ]; then says "kill $pid"; kill "$pid"; else says "heddle stop away2"; expect 0 heddle stop away2; fi
+	says "heddle stop away$workers"
+	expect 0 heddle stop away$workers
 	await not kill -0 "$pid" 2>/dev/null || failed "away$workers does not end"
 	saved away$workers || failed "away$workers ended without a checkpoint"
 done

@@ -40,9 +40,59 @@ kill -STOP $run
 kill -9 $workers
 kill -9 $run
 wait $run 2>/dev/null
-for verb in 'status left' 'stop left' 'scale left +1'; do
+for verb in 'stop left' 'scale left +1'; do
 	expect 3 heddle $verb
 	says 'no worker of it is left on this machine'
 	says 'heddle resume left'
 done
 passed "where nobody is left they end with that"
+
+# ---- runs that ended, and one without workers ----
+
+expect 3 heddle status nowhere
+expect 0 heddle run mlp.yaml --out done --devices 1 -q -s job.steps=20
+expect 0 heddle status done
+says 'mlp  done  step 20/20  loss '
+says 'exit code 0'
+expect 0 heddle status done --json
+grep -q '"state":"done".*"exit":0,.*"step":20,"steps":20,.*"workers":\[\]' out || failed "status of a run that is done: $(cat out)"
+expect 0 heddle top done
+says 'mlp  done'
+expect 0 heddle status left
+says 'mlp  died  step '
+"$HEDDLE_BIN" resume left --workers 1 --devices 1 -q 2>log &
+resumed=$!
+running() { heddle status left --json 2>/dev/null | grep -q '"state":"running"'; }
+await running || failed "left does not go on: $(cat log)"
+expect 0 heddle stop left
+status=0
+wait $resumed || status=$?
+same $status 75 "exit code of a resumed run that was stopped"
+expect 0 heddle status left
+says 'mlp  stopped  step '
+says 'exit code 75  somebody asked it to stop'
+for how in 'stop 75' 'stop --now 75' 'kill 137'; do
+	"$HEDDLE_BIN" run mlp.yaml --out "alone" --devices 1 -q -s workers.detect='1 s' 2>log &
+	run=$!
+	going() { heddle status alone --json 2>/dev/null | grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":[1-9]"; }
+	await going || failed "status of a run in one process: $(heddle status alone --json 2>&1)"
+	expect 0 heddle status alone
+	says 'in one process, without workers'
+	expect 3 heddle scale alone 2
+	says 'was started without --workers'
+	expect 2 heddle stop alone --worker 1
+	case $how in
+	kill*) kill -9 $run ;;
+	*) expect 0 heddle ${how% *} alone ;;
+	esac
+	status=0
+	wait $run || status=$?
+	same $status "${how##* }" "exit code after $how"
+	expect 0 heddle status alone
+	case $how in
+	'stop 75') says 'mlp  stopped'; says 'exit code 75' ;;
+	*) says 'mlp  died'; says 'did not say why' ;;
+	esac
+	rm -rf alone
+done
+passed "status says how a run ended, and of one without workers where it is; stop ends that, too"

@@ -36,10 +36,7 @@ static void tell_where(struct hd_cmd *cmd, const struct hd_rundir *dir, int pid)
 	} else if (!cmd->args.has[HD_OPT_QUIET]) {
 		fprintf(stderr, ">> %s goes on without this terminal, as process %d\n", dir->path, pid);
 		fprintf(stderr, "   to look: heddle status %s, or tail -f %s/log/run.log\n", dir->path, dir->path);
-		if (cmd->args.has[HD_OPT_WORKERS])
-			fprintf(stderr, "   to end it with a checkpoint: heddle stop %s\n", dir->path);
-		else
-			fprintf(stderr, "   to end it with a checkpoint: kill %d\n", pid);
+		fprintf(stderr, "   to end it with a checkpoint: heddle stop %s\n", dir->path);
 	}
 }
 

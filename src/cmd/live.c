@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "exec/ending.h"
 #include "serve/standing.h"
 
 #define HD_LIVE_WAIT_NS INT64_C(5000000000)     /* for an answer */
@@ -114,7 +115,7 @@ enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, str
 	const struct hd_json *workers = NULL;
 	enum hd_err err = HD_OK;
 
-	*live = (struct hd_live){ 0 };
+	*live = (struct hd_live){ .goes_on = true, .exit = -1 };
 	for (size_t i = 0; i < sizeof number / sizeof *number && !err; i++)
 		err = hd_json_get_i64(answer, number[i].key, 0, INT64_MAX, number[i].at, diag);
 	for (size_t i = 0; i < sizeof text / sizeof *text && !err; i++)
@@ -128,12 +129,74 @@ enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, str
 	return err;
 }
 
+int hd_live_alone(struct hd_cmd *cmd, const char *run)
+{
+	struct hd_standing s;
+
+	return !hd_standing_look(&cmd->fs, run, &s, NULL) && s.hold == HD_HOLD_ALONE ? s.pid : 0;
+}
+
+static const char *state_of(const struct hd_ending *e)
+{
+	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);
+
+	return !e->began ? "new" : !e->ended ? "died" : e->exit <= 0 ? "done" : asked ? "stopped" : "failed";
+}
+
+static const char *kept(struct hd_cmd *cmd, const char *text)
+{
+	const char *copy = hd_arena_text(&cmd->arena, text, strlen(text));
+
+	return copy ? copy : "";
+}
+
+enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live)
+{
+	const struct hd_json *answer;
+	struct hd_standing s = { .hold = HD_HOLD_NONE };
+	struct hd_ending e;
+	enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
+
+	if (err != HD_E_NOTFOUND)
+		return err ? err : hd_live_read(answer, live, &cmd->diag);
+	if (hd_ending_look(&cmd->fs, run, &e, NULL))
+		return err;
+	cmd->diag.text[0] = '\0';
+	if (hd_standing_look(&cmd->fs, run, &s, NULL))
+		s.hold = HD_HOLD_NONE;
+	bool goes_on = s.hold == HD_HOLD_ALONE;
+	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.pid, .exit = goes_on || !e.ended ? -1 : e.exit, .step = (int64_t)e.step,
+		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name), .state = goes_on ? "running" : state_of(&e),
+		.why = goes_on ? "in one process, without workers" : kept(cmd, e.text), .plan_why = "", .autoscale = "off", .autoscale_why = "" };
+	return HD_OK;
+}
+
+/* One line: there is nobody to be listed. */
+static void print_alone(const struct hd_live *l, const char *loss, FILE *to)
+{
+	fprintf(to, "%s  %s  step %lld", l->name, l->state, (long long)l->step);
+	if (l->steps)
+		fprintf(to, "/%lld", (long long)l->steps);
+	fprintf(to, "  loss %s", loss);
+	if (l->exit >= 0)
+		fprintf(to, "  exit code %lld", (long long)l->exit);
+	if (l->alone)
+		fprintf(to, "  process %lld", (long long)l->alone);
+	fprintf(to, "%s%s\n", *l->why ? "  " : "", l->why);
+	if (!strcmp(l->state, "died"))
+		fprintf(to, "its processes are gone, and did not say why: what they said last is in its log folder; `heddle resume` goes on with it\n");
+}
+
 void hd_live_print(const struct hd_live *l, FILE *to)
 {
 	char loss[32] = "-";
 
 	if (isfinite(l->loss))
 		snprintf(loss, sizeof loss, "%.4f", l->loss);
+	if (!l->goes_on || l->alone) {
+		print_alone(l, loss, to);
+		return;
+	}
 	fprintf(to, "%s  %s  step %lld/%lld  loss %s  %lld of %lld workers  %lld virtual nodes  "
 		"membership %lld  plan %lld  step %.3g ms%s%s\n", l->name, l->state,
 		(long long)l->step, (long long)l->steps, loss, (long long)l->members, (long long)l->target, (long long)l->virtual_nodes,

@@ -24,11 +24,17 @@ struct hd_live {
 	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* state: starting, running, waiting, stopping; why the map is as it is */
 	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies;
 	int64_t asked, target;                           /* local workers; with those of other machines */
+	bool goes_on;                                    /* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new */
+	int64_t exit, alone;                             /* exit code of one that ended, -1: not known; process of one without workers, 0: none */
 	double loss, step_ms, wait_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
 	uint32_t nworkers;
 	struct hd_live_worker worker[HD_LIVE_WORKERS];
 };
 HD_MUST_USE enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, struct hd_diag *diag);
+/* The same of a run whose coordinator need not be there: what its folder says, where nobody answers. Texts lie in the arena of the call. */
+HD_MUST_USE enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live);
+/* The process of a run that was started without workers and goes on; 0: there is none, or not on this machine. */
+int hd_live_alone(struct hd_cmd *cmd, const char *run);
 /* For whoever asks again and again: a coordinator that ended between the question and its answer is no error yet; the next question finds
  * another one, or none. Two in a row are. */
 struct hd_live_misses { uint32_t in_a_row; };

@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/process.h"
 #include "sys/signal.h"
 #include "cmd/live.h"
 
 #define HD_LOOK_NS INT64_C(100000000)
+enum { HD_STOP_TRIES = 10 };
+#define HD_STOP_PAUSE_NS INT64_C(20000000)
 #define HD_TELL_NS INT64_C(5000000000)
 
 /* "5", "+2", "-1", "auto" -> a member of the request. */
@@ -99,6 +102,19 @@ enum hd_err hd_cmd_scale(struct hd_cmd *cmd)
 	return HD_OK;
 }
 
+/* One process without workers is asked as a user would: by a signal, which it obeys with a checkpoint, and by a second one, which it obeys at once. */
+static enum hd_err stop_alone(struct hd_cmd *cmd, int pid)
+{
+	cmd->diag.text[0] = '\0';
+	if (cmd->args.has[HD_OPT_WORKER])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s goes on in one process: it has no worker that could leave; leave out --worker", cmd->args.pos[0]);
+	enum hd_err err = hd_pid_signal(pid, HD_PROC_TERM);
+	/* two that come before the first is taken are one */
+	for (int i = 0; i < HD_STOP_TRIES && cmd->args.has[HD_OPT_NOW] && !err && !hd_pid_signal(pid, HD_PROC_TERM); i++)
+		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + HD_STOP_PAUSE_NS);
+	return err ? hd_fail(&cmd->diag, err, "process %d of %s is gone, or another user's", pid, cmd->args.pos[0]) : HD_OK;
+}
+
 /* The whole run, or one worker of it. */
 enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
 {
@@ -109,5 +125,7 @@ enum hd_err hd_cmd_stop(struct hd_cmd *cmd)
 		snprintf(ask, sizeof ask, "{\"do\":\"drain\",\"worker\":%llu}", (unsigned long long)cmd->args.count[HD_OPT_WORKER]);
 	else
 		snprintf(ask, sizeof ask, "{\"do\":\"stop\",\"now\":%s}", cmd->args.has[HD_OPT_NOW] ? "true" : "false");
-	return hd_live_ask(cmd, cmd->args.pos[0], ask, &answer);
+	enum hd_err err = hd_live_ask(cmd, cmd->args.pos[0], ask, &answer);
+	int pid = err == HD_E_NOTFOUND ? hd_live_alone(cmd, cmd->args.pos[0]) : 0;
+	return pid ? stop_alone(cmd, pid) : err;
 }

@@ -7,14 +7,6 @@
 
 enum { HD_STATUS_EVERY_NS = 1000000000 };
 
-static enum hd_err look(struct hd_cmd *cmd, const char *run, struct hd_live *live)
-{
-	const struct hd_json *answer;
-	enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
-
-	return err ? err : hd_live_read(answer, live, &cmd->diag);
-}
-
 static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 {
 	struct hd_json_writer w;
@@ -26,6 +18,12 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 	hd_json_put_text(&w, "name", l->name);
 	hd_json_put_text(&w, "state", l->state);
 	hd_json_put_text(&w, "why", l->why);
+	if (l->exit >= 0)
+		hd_json_put_i64(&w, "exit", l->exit);
+	else
+		hd_json_put_null(&w, "exit");
+	if (l->alone)
+		hd_json_put_i64(&w, "pid", l->alone);
 	hd_json_put_i64(&w, "step", l->step);
 	hd_json_put_i64(&w, "steps", l->steps);
 	hd_json_put_f64(&w, "loss", l->loss);
@@ -91,17 +89,17 @@ static enum hd_err again_and_again(struct hd_cmd *cmd, bool clear)
 	if (!err && cmd->args.has[HD_OPT_EVERY] && cmd->args.count[HD_OPT_EVERY] < 50)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--every is at least 50 (milliseconds)");
 	while (!err && !hd_signal_wish()) {
-		err = look(cmd, cmd->args.pos[0], &live);
+		err = hd_live_look(cmd, cmd->args.pos[0], &live);
 		if (!err)
 			show(cmd, &live, clear);
 		if (hd_live_missed(&misses, err))
 			err = HD_OK;
-		if (err)
+		if (err || !live.goes_on)
 			break;
 		hd_arena_reset(&cmd->arena);
 		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + (int64_t)every);
 	}
-	return err == HD_E_NOTFOUND ? HD_OK : err;        /* the run is over */
+	return err;
 }
 
 enum hd_err hd_cmd_status(struct hd_cmd *cmd)
@@ -112,7 +110,7 @@ enum hd_err hd_cmd_status(struct hd_cmd *cmd)
 		return hd_scheduler_status(cmd, cmd->args.has[HD_OPT_WATCH], false);
 	if (cmd->args.has[HD_OPT_WATCH])
 		return again_and_again(cmd, false);
-	enum hd_err err = look(cmd, cmd->args.pos[0], &live);
+	enum hd_err err = hd_live_look(cmd, cmd->args.pos[0], &live);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
@@ -124,11 +122,5 @@ enum hd_err hd_cmd_status(struct hd_cmd *cmd)
 
 enum hd_err hd_cmd_top(struct hd_cmd *cmd)
 {
-	struct hd_live live;
-
-	if (!cmd->args.npos)
-		return hd_scheduler_status(cmd, true, true);
-	enum hd_err err = look(cmd, cmd->args.pos[0], &live);         /* that nobody is there is an error at first only */
-
-	return err ? err : again_and_again(cmd, true);
+	return cmd->args.npos ? again_and_again(cmd, true) : hd_scheduler_status(cmd, true, true);
 }

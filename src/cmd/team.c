@@ -6,6 +6,7 @@
 #include "sys/failpoint.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "exec/ending.h"
 #include "exec/identity.h"
 #include "exec/lockstep.h"
 #include "exec/report.h"
@@ -323,7 +324,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	hd_detach_begun(cmd);
 	err = hd_conduct(&spec, &end, &cmd->diag);
 	if (err != HD_E_AGAIN) {
-		hd_rundir_event(dir, "job_end", end.step, "");
+		hd_ending_ends(dir, end.step, task->nsteps, err, &cmd->diag);
 		if (hd_report_write(dir, &why))
 			hd_ui_say(&ui, "!! no report: %s", why.text);
 		print_end(cmd, &ui, task, dir, &end, err);

@@ -11,6 +11,7 @@
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/choose.h"
+#include "exec/ending.h"
 #include "exec/identity.h"
 #include "exec/kept_plan.h"
 #include "exec/samples.h"
@@ -598,12 +599,14 @@ static enum hd_err wants_stop(const struct hd_run *run)
 }
 
 /* The state of a step that diverged is the good one before it: keep that. */
-static enum hd_err end_badly(struct hd_run *run, enum hd_err err)
+static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	if (err == HD_E_DIVERGED)
 		(void)!try_checkpoint(run, &(struct hd_diag){ "" });
-	if (run->dir)
+	if (run->dir) {
 		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning", hd_worker_at(run->worker), "");
+		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, why);
+	}
 	return err;
 }
 
@@ -616,17 +619,19 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	hd_run_begin(run);
 	if (run->dir) {
 		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
-		hd_rundir_event(run->dir, "job_start", run->began_step, "");
+		hd_ending_begins(run->dir, run->began_step, run->task->nsteps);
 	}
 	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);
 		if (!err)
 			err = hd_run_boundary(run, false, &reached, diag);
 		if (err)
-			return end_badly(run, err);
+			return end_badly(run, err, diag);
 	}
 	err = hd_run_boundary(run, true, &reached, diag);
+	if (!err && stop)
+		err = hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker));
 	if (run->dir)
-		hd_rundir_event(run->dir, "job_end", hd_worker_at(run->worker), "");
-	return err ? err : stop ? hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker)) : HD_OK;
+		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, diag);
+	return err;
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "sys/failpoint.h"
 #include "wire/patience.h"
+#include "exec/ending.h"
 
 enum { OTHERS = 32 };
 #define LAST_NS INT64_C(300000000)
@@ -104,7 +105,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 		err = conduct_open_links(c, diag);
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_CONDUCTS);
-		hd_rundir_event(spec->dir, "job_start", spec->step, "");
+		hd_ending_begins(spec->dir, spec->step, spec->task->nsteps);
 		conduct(c);
 		conduct_tell_unrecorded(c);
 		err = verdict(c, end, diag);

@@ -1,0 +1,31 @@
+/* ending.h -- how a run stands by what its folder says, when nobody is there to be asked.
+ *
+ * Whoever runs it writes an event `job_start` and, unless it is killed, `job_end`: where it stopped, of how many steps, with which exit code
+ * and why. Steps and loss are those of the last line of metrics.ndjson, which a death may leave behind the last checkpoint.
+ *
+ * Threads: any. Reads the ends of two files. */
+#ifndef HD_EXEC_ENDING_H
+#define HD_EXEC_ENDING_H
+
+#include "exec/rundir.h"
+
+enum { HD_ENDING_TEXT = 600 };
+
+struct hd_ending {
+	bool began, ended;                /* ended false: it goes on, or was killed */
+	int exit;                         /* of one that ended; -1: not said (an earlier program) */
+	uint64_t step, steps;             /* steps 0: not known */
+	bool has_loss;
+	double loss;
+	char text[HD_ENDING_TEXT];        /* why it ended; "": as it should */
+	char name[HD_MAX_NAME];           /* of the job; "": not known */
+};
+
+/* HD_E_NOTFOUND: no run lies there. */
+HD_MUST_USE enum hd_err hd_ending_look(struct hd_fs *fs, const char *run, struct hd_ending *ending, struct hd_diag *diag);
+
+/* Written by the run's holder. */
+void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps);
+void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err, const struct hd_diag *why);
+
+#endif
