@@ -96,3 +96,20 @@ for how in 'stop 75' 'stop --now 75' 'kill 137'; do
 	rm -rf alone
 done
 passed "status says how a run ended, and of one without workers where it is; stop ends that, too"
+
+# ---- sockets of the dead ----
+
+"$HEDDLE_BIN" run mlp.yaml --out swept --workers 2 --devices 1 -q -s workers.detect='1 s' 2>log &
+run=$!
+reach swept 20
+dead=$(workers_of swept | tail -n 1)
+kill -9 "$dead"
+replaced() { [ "$(workers_of swept | grep -cv "^$dead\$")" -ge 2 ]; }
+await replaced || failed "nobody came for the one that died: $(workers_of swept)"
+await test ! -e "swept/w$dead.sock" || failed "the socket of a dead worker stays: $(ls swept)"
+kill -9 $(workers_of swept | tail -n 1)
+expect 0 heddle stop swept
+wait $run
+same "$(ls swept | grep -c 'sock$')" 0 "sockets of a run that ended"
+passed "sockets of workers that died are removed"
+

@@ -90,7 +90,7 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");
-	*c = (struct conduct){ .spec = spec, .end.step = spec->step,
+	*c = (struct conduct){ .spec = spec, .end.step = spec->step, .sweep = true,
 		.until_ns = spec->lease_ns ? hd_clock_now_ns(spec->clock) + spec->lease_ns : 0 };
 	hd_arena_init(&c->messages, 0);
 	hd_host_real(&c->host);
@@ -111,6 +111,8 @@ enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end
 		err = verdict(c, end, diag);
 	}
 	hd_crew_finish(&c->crew, GRACE_NS);
+	if (c->control.listener.net)      /* it has conducted */
+		conduct_sweep(c);
 	hd_control_close(&c->control);
 	hd_hub_finish(&c->hub);
 	hd_loop_finish(&c->loop);

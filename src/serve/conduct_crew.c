@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "serve/standing.h"
+
 /* Workers on the run's own machine: those that end, those that are to be started, and what is said of starts that fail alike. */
 
 enum { LINE = 300, TAIL = 2048 };
@@ -105,6 +107,7 @@ static void ended(struct conduct *c, const struct hd_hand_end *end)
 			worker = w[i].worker;
 			took_part = w[i].sealed && c->end.commits > end->mark;
 		}
+	c->sweep = true;
 	snprintf(text, sizeof text, "process %d ended with exit code %d", end->pid, end->code);
 	conduct_note(c, "process_ended", worker, text);
 	bool alike = hd_crew_judge(&c->crew, end, took_part);
@@ -153,12 +156,21 @@ static void look_at_presumed(struct conduct *c)
 		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = n });
 }
 
+void conduct_sweep(struct conduct *c)
+{
+	uint32_t living = 0;
+
+	c->sweep = false;
+	(void)!hd_posts_look(c->spec->fs, c->spec->dir->path, true, &living, NULL);          /* what stays lies about until the next time */
+}
+
 void conduct_look_at_crew(struct conduct *c)
 {
 	struct hd_hand_end end;
 
 	look_at_presumed(c);
-
+	if (c->sweep)
+		conduct_sweep(c);
 	while (hd_crew_ended(&c->crew, &end))
 		ended(c, &end);
 	while (c->to_start && !c->over && start_one(c))

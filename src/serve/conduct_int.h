@@ -49,6 +49,7 @@ struct conduct {
 	double loss, step_ms, wait_ms;
 	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
+	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	uint32_t unstored;                /* records in a row that could not be written */
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
@@ -64,6 +65,7 @@ void conduct_feed(struct conduct *c, const struct hd_co_event *event);          
 int conduct_pid(const struct hd_co_worker_status *w);
 
 /* conduct_crew.c */
+void conduct_sweep(struct conduct *c);                    /* sockets of workers that are gone */
 void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
 void conduct_resize_start(struct conduct *c);             /* before there is a machine: config.target is another one */
 uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
