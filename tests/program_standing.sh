@@ -113,3 +113,21 @@ wait $run
 same "$(ls swept | grep -c 'sock$')" 0 "sockets of a run that ended"
 passed "sockets of workers that died are removed"
 
+# ---- workers that live and are given up ----
+
+HD_FAIL=daemon.open:delay=0 heddle version >/dev/null 2>&1 || { echo "skip: this build has no failpoints"; exit 0; }
+"$HEDDLE_BIN" run mlp.yaml --out busy --workers 2 --devices 1 -s workers.detect='500 ms' 2>log &
+run=$!
+reach busy 20
+mkdir -p -m 700 busy/chaos
+echo seal.before:delay=600000 >busy/chaos/any           # a thread that nobody lets run: for the others it is gone
+given_up() { grep -q '"kind":"given_up"' busy/events.ndjson; }
+await given_up || failed "nobody says that a worker lives which was given up"
+expect 0 heddle status busy
+says 'workers were given up for lost and lived: this machine is busier than workers.detect (500 ms) allows for'
+expect 0 heddle status busy --json
+[ "$(number given_up)" -ge 1 ] || failed "status counts none: $(cat out)"
+expect 0 heddle stop busy
+wait $run
+grep -q '!! [0-9]* workers were given up for lost and lived' log || failed "the summary does not count them: $(cat log)"
+passed "workers that are given up and live are counted, with what to do"

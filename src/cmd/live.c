@@ -107,11 +107,12 @@ enum hd_err hd_live_read(const struct hd_json *answer, struct hd_live *live, str
 	const struct { const char *key; int64_t *at; } number[] = { { "step", &live->step }, { "steps", &live->steps }, { "membership", &live->epoch },
 		{ "term", &live->term }, { "plan", &live->plan }, { "members", &live->members }, { "asked", &live->asked },
 		{ "target", &live->target },
-		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded }, { "copies", &live->copies } };
+		{ "virtual_nodes", &live->virtual_nodes }, { "unrecorded", &live->unrecorded }, { "copies", &live->copies },
+		{ "given_up", &live->given_up } };
 	const struct { const char *key; const char **at; } text[] = { { "name", &live->name }, { "state", &live->state }, { "why", &live->why },
 		{ "plan_why", &live->plan_why }, { "autoscale", &live->autoscale }, { "autoscale_why", &live->autoscale_why } };
 	const struct { const char *key; double *at; } real[] = { { "loss", &live->loss }, { "step_ms", &live->step_ms }, { "wait_ms", &live->wait_ms },
-		{ "predicted_ms", &live->predicted_ms } };
+		{ "predicted_ms", &live->predicted_ms }, { "detect_ms", &live->detect_ms } };
 	const struct hd_json *workers = NULL;
 	enum hd_err err = HD_OK;
 
@@ -206,6 +207,9 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 			(long long)(l->copies < l->members ? l->copies : l->members));
 	if (l->unrecorded)
 		fprintf(to, "%lld steps have no line in metrics.ndjson: nobody coordinated them\n", (long long)l->unrecorded);
+	if (l->given_up)
+		fprintf(to, "%lld workers were given up for lost and lived: this machine is busier than workers.detect (%.4g ms) allows for; a larger "
+			"one waits longer\n", (long long)l->given_up, l->detect_ms);
 	if (strcmp(l->autoscale, "off") != 0)
 		fprintf(to, "autoscale %s: %s\n", l->autoscale, *l->autoscale_why ? l->autoscale_why : "measures");
 	if (*l->plan_why)

@@ -22,11 +22,11 @@ struct hd_live_worker {
 };
 struct hd_live {
 	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* state: starting, running, waiting, stopping; why the map is as it is */
-	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies;
+	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies, given_up;
 	int64_t asked, target;                           /* local workers; with those of other machines */
 	bool goes_on;                                    /* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new */
 	int64_t exit, alone;                             /* exit code of one that ended, -1: not known; process of one without workers, 0: none */
-	double loss, step_ms, wait_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
+	double loss, step_ms, wait_ms, detect_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
 	uint32_t nworkers;
 	struct hd_live_worker worker[HD_LIVE_WORKERS];
 };

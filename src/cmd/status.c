@@ -42,6 +42,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_live *l)
 	hd_json_put_f64(&w, "predicted_ms", l->predicted_ms);
 	hd_json_put_i64(&w, "unrecorded", l->unrecorded);
 	hd_json_put_i64(&w, "copies", l->copies);
+	hd_json_put_i64(&w, "given_up", l->given_up);
 	hd_json_open_array(&w, "workers");
 	for (uint32_t i = 0; i < l->nworkers; i++) {
 		const struct hd_live_worker *p = &l->worker[i];

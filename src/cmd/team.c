@@ -191,6 +191,7 @@ static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct 
 	hd_json_put_i64(w, "membership", end->epochs);
 	hd_json_put_i64(w, "redone_vn", (int64_t)end->redone);
 	hd_json_put_i64(w, "unrecorded", (int64_t)end->unrecorded);
+	hd_json_put_i64(w, "given_up", end->given_up);
 	hd_json_put_i64(w, "exit", hd_err_exit(err));
 	hd_json_line_print(&line);
 }
@@ -219,6 +220,9 @@ static void print_end(struct hd_cmd *cmd, struct hd_ui *ui, const struct hd_task
 	}
 	if (*hex)
 		hd_ui_say(ui, "state    %s  (step %llu)", hex, (unsigned long long)end->step);
+	if (end->given_up)
+		hd_ui_say(ui, "!! %u workers were given up for lost and lived: this machine is busier than workers.detect (%lld ms) allows for; a larger one "
+			"waits longer", end->given_up, (long long)hd_job_int(task->job, HD_JOB_DETECT) / 1000000);
 	hd_ui_say(ui, "report   %s/report.html", dir->path);
 	if (dir->lines_lost)
 		hd_ui_say(ui, "!! some lines of metrics or events could not be written");

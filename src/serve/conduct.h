@@ -61,6 +61,7 @@ struct hd_conduct_end {
 	struct hd_hash digest;            /* of the last step that had one */
 	uint32_t commits, epochs, term;
 	uint64_t redone;                  /* virtual nodes computed again */
+	uint32_t given_up;                /* workers of this machine that were given up for lost and lived: workers.detect is too small for it */
 	uint64_t unrecorded;              /* steps without a line in metrics.ndjson */
 };
 

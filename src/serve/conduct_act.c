@@ -282,7 +282,32 @@ ACT(commit)
 	autoscale(c, n);
 }
 
-ACT(note) { conduct_note(c, a->name, a->worker, a->text ? a->text : ""); }
+/* Given up because of the time that went by, and it lives: a machine with too much to do looks like a worker that is gone. */
+static void look_at_lost(struct conduct *c, uint32_t worker, const char *why)
+{
+	static const char *const by_time[] = { "nothing was heard of it", "it makes no progress", "its peers do not hear it",
+		"it did not come back under its id", "it did not prepare for the next view", "it did not tell its status" };
+	int pid = pid_of(c, worker);
+	char text[200];
+
+	c->sweep = true;
+	for (size_t i = 0; i < sizeof by_time / sizeof *by_time; i++)
+		if (!strcmp(why, by_time[i]) && hd_pid_lives(pid)) {
+			c->end.given_up++;
+			snprintf(text, sizeof text, "its process %d lives: this machine is busier than workers.detect (%lld ms) allows for; a larger one waits "
+				"longer (so far: %u)", pid, (long long)(c->detect_ns / 1000000), c->end.given_up);
+			conduct_note(c, "given_up", worker, text);
+		}
+}
+
+ACT(note)
+{
+	const char *text = a->text ? a->text : "";
+
+	conduct_note(c, a->name, a->worker, text);
+	if (!strcmp(a->name, "lost"))
+		look_at_lost(c, a->worker, text);
+}
 
 ACT(exit)
 {

@@ -131,6 +131,8 @@ static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, s
 	hd_json_put_text(w, "plan_why", c->reshape.used.why);
 	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
 	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
+	hd_json_put_i64(w, "given_up", c->end.given_up);
+	hd_json_put_f64(w, "detect_ms", (double)c->detect_ns * 1e-6);
 	hd_json_put_text(w, "listen", c->address);
 	put_refusals(c, w);
 	hd_json_open_array(w, "workers");

@@ -28,6 +28,14 @@ enum hd_err hd_pid_signal(int pid, enum hd_proc_signal what)
 	return pid > 1 && kill(pid, signal_of[what]) == 0 ? HD_OK : HD_E_NOTFOUND;
 }
 
+bool hd_pid_lives(int pid)
+{
+	char path[40], text[1024], *at;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	return pid > 0 && hd_proc_text(path, text, sizeof text) && (at = strrchr(text, ')')) && at[1] == ' ' && at[2] && !strchr("ZXxTt", at[2]);
+}
+
 /* The 22nd field; the second may hold anything, but ends with the last bracket. */
 uint64_t hd_pid_began(int pid)
 {

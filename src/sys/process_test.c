@@ -238,9 +238,35 @@ static void we_know_our_number_and_boot(void **state)
 		assert_memory_not_equal(self.boot, zeros, sizeof zeros);
 }
 
+static void who_is_stopped_or_ended_does_not_live(void **state)
+{
+	int status;
+	(void)state;
+
+	assert_true(hd_pid_lives(getpid()));
+	assert_false(hd_pid_lives(0));
+	assert_false(hd_pid_lives(-1));
+	assert_false(hd_pid_lives(4194304));          /* the kernel's numbers end below */
+	pid_t child = fork();
+	if (!child)
+		for (;;)
+			pause();
+	assert_true(hd_pid_lives(child));
+	assert_int_equal(kill(child, SIGSTOP), 0);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_false(hd_pid_lives(child));
+	assert_int_equal(kill(child, SIGKILL), 0);
+	siginfo_t info;
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);      /* ended, and not waited for */
+	assert_false(hd_pid_lives(child));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_false(hd_pid_lives(child));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_stopped_or_ended_does_not_live),
 		cmocka_unit_test(arguments_pass_no_shell),
 		cmocka_unit_test(exit_codes_and_signals_are_told),
 		cmocka_unit_test(the_child_has_our_environment_and_what_is_added),
