@@ -64,6 +64,7 @@ static void a_bucket_is_folded_once_at_its_owner_when_every_root_is_there(void *
 		}
 	assert_false(hd_exchange_root(&rig.x[0], 4, 2, 0));       /* no such ordinal, worker, bucket */
 	assert_false(hd_exchange_root(&rig.x[0], 5, 0, 0));
+	assert_false(hd_exchange_root(&rig.x[0], 9, 2, 0));
 	assert_false(hd_exchange_root(&rig.x[0], 4, 0, 5));
 	rig_close(&rig);
 }
@@ -384,6 +385,12 @@ static void no_sum_is_made_twice(void **state)
 			for (uint32_t o = 0; o < 2; o++)
 				assert_true(hd_exchange_root(x, rig.view.member[i], o, 0));
 		assert_int_equal(hd_exchange_fold(x, 0), !told);
+		if (!told) {                      /* what was asked for before counts for nothing */
+			assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &rig.passes, &(struct hd_exchange_past){ .nhave = 0 }, NULL), HD_OK);
+			for (uint32_t i = 0; i < 6; i++)
+				assert_true(hd_exchange_root(x, rig.view.member[i / 2], i % 2, 0));
+			assert_true(hd_exchange_fold(x, 0));
+		}
 	}
 	assert_int_equal(hd_exchange_again(x, &rig.view, 4, 11, &none, &(struct hd_exchange_past){ .have = &mine, .nhave = 1, .table = 1, .anew = true },
 		NULL), HD_OK);
@@ -457,6 +464,65 @@ static void the_own_buckets_are_brought_on_with_all_that_it_takes(void **state)
 	rig_close(&rig);
 }
 
+/* Of what was taken up again a new step knows nothing; and the other way round. */
+static void a_new_step_knows_nothing_of_the_one_before(void **state)
+{
+	static const uint64_t nowhere[5];
+	static const struct hd_have held = { 0, 6 };
+	const struct hd_exchange_past past = { .have = &held, .nhave = 1, .parm = &held, .nparm = 1, .chain = &held, .nchain = 1, .table = 4, .done = 2 };
+	struct rig rig;
+	struct hd_exchange x;
+
+	(void)state;
+	rig_open(&rig);
+	assert_int_equal(hd_exchange_init(&x, 7, 5, 2, NULL), HD_OK);
+	for (uint32_t b = 0; b < 5; b++)
+		assert_false(hd_exchange_summed(&x, b) || hd_exchange_fresh(&x, b) || hd_exchange_chained(&x, b));
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(hd_exchange_begin(&x, &rig.view, 4, 11, &rig.passes, nowhere, NULL), HD_OK);
+		assert_false(hd_exchange_any_sum(&x));
+		assert_int_equal(x.fetchers, 7);
+		assert_int_equal(hd_exchange_source(&x, 4), 2);
+		assert_true(hd_exchange_wants_roots(&x, 4));
+		assert_int_equal(hd_exchange_parm_source(&x, 4), 0);
+		assert_int_equal(hd_exchange_table_source(&x), HD_NOBODY);
+		assert_int_equal(hd_exchange_norm_to(&x), 6);
+		assert_int_equal(hd_exchange_again(&x, &rig.view, 4, 11, &rig.passes, &past, NULL), HD_OK);
+		assert_true(hd_exchange_any_sum(&x));
+		assert_int_equal(x.fetchers, 0);
+		assert_int_equal(hd_exchange_norm_to(&x), 4);
+	}
+	hd_exchange_finish(&x);
+	rig_close(&rig);
+}
+
+/* Without memory for the roots of many passes a step of few is begun as before. */
+static void who_had_no_memory_for_a_step_takes_it_anew(void **state)
+{
+	struct hd_passes few, many = { 0 };
+	struct hd_vrange odd[128], even[128];
+	struct hd_view view;
+	struct hd_exchange x;
+
+	(void)state;
+	for (uint32_t i = 0; i < 128; i++) {
+		even[i] = (struct hd_vrange){ 2 * i, 1 };
+		odd[i] = (struct hd_vrange){ 2 * i + 1, 1 };
+	}
+	hd_view_even(&view, 1, (uint32_t[]){ 4, 6 }, (uint32_t[]){ 1, 1 }, 2, 256);
+	assert_int_equal(hd_passes_of_view(&few, &view), HD_OK);
+	assert_int_equal(hd_passes_add(&many, 4, 0, even, 128), HD_OK);
+	assert_int_equal(hd_passes_add(&many, 6, 0, odd, 128), HD_OK);
+	assert_int_equal(hd_exchange_init(&x, 256, 1, 0, NULL), HD_OK);
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 1, &few, NULL, NULL), HD_OK);
+	hd_alloc_arm(1);
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 1, &many, NULL, NULL), HD_E_NOMEM);
+	hd_alloc_arm(0);
+	assert_int_equal(hd_exchange_begin(&x, &view, 4, 1, &few, NULL, NULL), HD_OK);
+	assert_true(hd_exchange_root(&x, 4, 0, 0) && !hd_exchange_fold(&x, 0) && hd_exchange_root(&x, 6, 0, 0) && hd_exchange_fold(&x, 0));
+	hd_exchange_finish(&x);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -477,6 +543,8 @@ int main(void)
 		cmocka_unit_test(runs_of_holders_are_spread_over_their_buckets),
 		cmocka_unit_test(who_sends_sums_and_parameters_to_whom),
 		cmocka_unit_test(the_own_buckets_are_brought_on_with_all_that_it_takes),
+		cmocka_unit_test(a_new_step_knows_nothing_of_the_one_before),
+		cmocka_unit_test(who_had_no_memory_for_a_step_takes_it_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

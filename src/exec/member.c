@@ -211,8 +211,6 @@ static struct hd_member_peer *peer_add(struct hd_member *m, uint32_t worker)
 		peer = &m->peer[m->npeers++];
 	if (peer && peer->worker != worker)
 		*peer = (struct hd_member_peer){ .worker = worker };
-	if (peer)
-		peer->worker = worker;
 	return peer;
 }
 

@@ -323,6 +323,136 @@ static void a_machine_of_no_virtual_nodes_is_not_made(void **state)
 	assert_null(m);
 }
 
+/* ---- what is forgotten, and what is not ---- */
+
+/* Another lesson is another life: what the one before heard of steps may come another way. */
+static void a_new_lesson_forgets_the_one_before(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	EVENT(LEARNED, AT(6));
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 5 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 6 });
+	assert_true(w->m->diverged == 6 && w->m->peer[0].told == 6 && w->m->asked == 1 && w->m->switch_step == 6);
+	IS(HEAR(LEARN, .learn = { 1, 9 }), "LEARN 1 9");
+	assert_true(!w->m->diverged && !w->m->peer[0].told && !w->m->asked && w->m->switch_step == HD_NO_STEP);
+	IS(EVENT(LEARNED, AT(4)), ">co LEARNED@1 1 9");
+	at_work_end(w);
+
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 2, 7 });
+	EVENT(WARMED);
+	HEAR(LEARN, .learn = { 0, 4 });
+	w->term = 2;
+	IS(HEAR(ENTERED), ">co WARM@0 0");
+	w->term = 3;
+	IS(HEAR(ENTERED), "");                  /* it learns nothing any more */
+	at_work_end(w);
+}
+
+/* Nothing is heard any more. */
+static void who_is_fenced_is_gone(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	HEAR(STALE);
+	assert_int_equal(hd_member_state(w->m), HD_GONE);
+	IS(FENCE(2), "");
+	at_work_end(w);
+}
+
+/* A member that is not connected when its view comes is lost as one whose link closed. */
+static void who_is_not_there_when_its_view_comes_is_lost(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 0);
+	LOST(1, HD_CLOSED);
+	FENCE(1);
+	COORDINATOR_LOST();
+	COORDINATOR_UP();
+	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0 scribe");
+	EVENT(READY, AT(0));
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 0);
+	LOST(1, HD_CLOSED);
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 0; >co SUSPECT@1 1 closed");
+	/* it knows of that one: since it is there again, nobody was lost */
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL");
+	at_work_end(w);
+}
+
+/* Silent, then on a new link: it is there. */
+static void a_coordinator_that_comes_back_is_there(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	tick_at(w, T);
+	LOST(HD_COORDINATOR, HD_SILENT);
+	COORDINATOR_UP();
+	IS(tick_at(w, 2 * T), ">co PROGRESS@1 0 4 9 busy");
+	at_work_end(w);
+
+	/* what is done and whose bits differ is said again */
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	EVENT(FOLDED, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
+	EVENT(UPDATED, AT(0), .news = &(struct hd_step_news){ 0 }, .state_digest = 5);
+	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 6 }), ">co SUSPECT@1 1 corrupt");
+	EVENT(READY, AT(1), .halt = true);
+	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 0 ");
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 1; >co SEAL@1 0 ran knows 1 0/5; >co SUSPECT@1 1 corrupt; >co DONE@1 1 code 0 ");
+	at_work_end(w);
+}
+
+/* Thirty times T count from when it woke up. */
+static void who_wakes_up_late_has_not_waited(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	memset(w, 0, sizeof *w);
+	assert_int_equal(hd_member_create(&w->m, &at_work_config, NULL), HD_OK);
+	assert_false(hd_member_has_slots(w->m, 0) || hd_member_has_slots(w->m, 1));
+	IS(tick_at(w, 100 * T), "CALL");
+	IS(tick_at(w, 130 * T), "CALL; EXIT 75 no coordinator for thirty times workers.detect");
+	at_work_end(w);
+}
+
+/* What is said last is what is said, whole. */
+static void the_last_failure_is_the_one_that_is_told(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(FAILED, .code = 4, .text = "a long story");
+	IS(EVENT(FAILED, .code = 5, .text = "nan"), ">co DONE@1 0 code 5 nan");
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -341,6 +471,12 @@ int main(void)
 		cmocka_unit_test(who_holds_and_who_is_the_scribe),
 		cmocka_unit_test(why_a_machine_cannot_go_on_is_said_once),
 		cmocka_unit_test(a_machine_of_no_virtual_nodes_is_not_made),
+		cmocka_unit_test(a_new_lesson_forgets_the_one_before),
+		cmocka_unit_test(who_is_fenced_is_gone),
+		cmocka_unit_test(who_is_not_there_when_its_view_comes_is_lost),
+		cmocka_unit_test(a_coordinator_that_comes_back_is_there),
+		cmocka_unit_test(who_wakes_up_late_has_not_waited),
+		cmocka_unit_test(the_last_failure_is_the_one_that_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -579,9 +579,64 @@ static void a_status_says_what_there_is_and_no_more(void **state)
 		FENCE(2);
 		const struct hd_msg_status *s = status_of(w);
 		CHECK(s && s->member == row[i].member && s->begun == row[i].begun && s->prev == row[i].prev, "row %zu: %s", i, w->text);
+		CHECK(s->npass == row[i].begun && s->nrange == row[i].begun, "row %zu: %u %u", i, s->npass, s->nrange);
 		CHECK(s->nsum == row[i].sum && s->nparm == row[i].parm && s->nslot == row[i].slot, "row %zu: %u %u %u", i, s->nsum, s->nparm, s->nslot);
 		at_work_end(w);
 	}
+}
+
+/* Whoever has sealed the step needs no sums of squares of it. */
+static void sums_of_squares_go_to_those_who_have_not_sealed(void **state)
+{
+	static const uint64_t ahead[] = { 1, 0, 0 };
+	static const struct hd_have sums[] = { { 0, 3 }, { 1, 2 } }, mine = { 0, 1 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	begin(w, 1, &all);
+	EVENT(READY, AT(0));
+	EVENT(COMPUTED, AT(0));
+	CAME(SUM, 0, 0);
+	CAME(ROOT, 0, 1);
+	CAME(ROOT, 2, 1);
+	EVENT(FOLDED, AT(0), .bucket = 1);
+	FENCE(2);
+	IS(VIEW(2, 3, OPEN, .nhave = 2, .have = sums, .nparm = 1, .parm = &mine, .nchain = 1, .chain = &all, .table = 1, .nat = 3, .at = ahead),
+		"ADOPT 2 of 3; AGAIN 0; PUBLISH 0.0 {2}; PUBLISH 0.1 {2}; NORM 0.1 {2}");
+	at_work_end(w);
+}
+
+/* What was said of slots is of the step and the view that were then. */
+static void who_gets_slots_says_of_which_step(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &sharded, 1);
+	EVENT(LEARNED, AT(4));
+	memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
+	FENCE(1);
+	VIEW(1, 3, .step = 4, .nchain = 1, .chain = &first_alone);
+	w->m->fetched = w->m->norms_due = true;
+	IS(EVENT(READY, AT(4)), "BEGIN 4; FETCH 4; COMPUTE 4.0 [2+1]");
+	assert_false(w->m->fetched || w->m->norms_due);
+	IS(EVENT(FETCHED, .epoch = 1, AT(4)), ">0 SLOTTED@1 4; >2 SLOTTED@1 4");
+	at_work_end(w);
+}
+
+/* A fence waits for slots that are being brought on; if that fails, it is answered. */
+static void a_failure_ends_the_wait_for_slots(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	begin(w, 0, &all);
+	EVENT(READY, AT(0));
+	bring_all_but(w, "nothing");
+	IS(FENCE(2), "EPOCH 2");
+	IS(EVENT(FAILED, .code = 4, .text = "nan"),
+		">co DONE@2 0 code 4 nan; >co STATUS@2 0 member begun halted table [0+2] sum 1 slot fffffffffffffffd");
+	at_work_end(w);
 }
 
 int main(void)
@@ -606,6 +661,9 @@ int main(void)
 		cmocka_unit_test(slots_that_were_brought_on_are_not_the_state),
 		cmocka_unit_test(a_planned_change_carries_slots_over),
 		cmocka_unit_test(a_status_says_what_there_is_and_no_more),
+		cmocka_unit_test(sums_of_squares_go_to_those_who_have_not_sealed),
+		cmocka_unit_test(who_gets_slots_says_of_which_step),
+		cmocka_unit_test(a_failure_ends_the_wait_for_slots),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -406,7 +406,6 @@ static void stop_here(struct hd_member *m)
 	if (!m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
 		return;
 	m->halt_step = m->at;
-	m->done_code = m->stop_code;
 }
 
 /* What was computed has nothing more to say. */

@@ -1,5 +1,7 @@
 #include "exec/testing_member.h"
 
+#include "base/alloc.h"
+
 /* The life of a step, one event at a time. Of four virtual nodes and two buckets member 0 of 0 and 1 computes the first two and owns bucket 0. */
 
 static const struct hd_step_news none;
@@ -711,6 +713,52 @@ static void the_step_whose_digests_differ_is_the_last(void **state)
 	at_work_end(w);
 }
 
+/* ---- further passes, and what cannot be begun ---- */
+
+static void roots_of_a_further_pass_are_named(void **state)
+{
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 0, 1, 1, 1 }, { 1, 0, 2, 1 } };
+	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 1 }, { 3, 1 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	FENCE(2);
+	IS(VIEW(2, 2, .step = 0, .npass = 3, .pass = pass, .nrange = 3, .range = range, .nhave = 1, .have = &nobody),
+		"ADOPT 2 of 2; AGAIN 0; COMPUTE 0.1 [2+1]");
+	IS(EVENT(FINAL, AT(0), .pass = 1, .bucket = 1), "ROOTS 0.1.1 >1");
+	IS(EVENT(COMPUTED, AT(0), .pass = 1), "LEAVES 0.1");
+	at_work_end(w);
+}
+
+/* Digests of others that differ say so at once, before there is one here. */
+static void others_that_differ_end_the_run_after_the_step(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 3);
+	IS(SEAL_OF(1, 1, 0, .sum_digest = 5, .state_digest = 6), "");
+	IS(SEAL_OF(2, 1, 0, .sum_digest = 5, .state_digest = 7), "");
+	assert_int_equal(w->m->diverged, 1);
+	at_work_end(w);
+}
+
+static void a_step_without_memory_ends_the_worker(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 0);
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	hd_alloc_arm(1);
+	const char *said = EVENT(READY, AT(0));
+	hd_alloc_arm(0);
+	IS(said, "EXIT 1 no memory for the roots of 2 buckets");
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -746,6 +794,9 @@ int main(void)
 		cmocka_unit_test(digests_are_compared_whole),
 		cmocka_unit_test(a_digest_that_is_said_again_is_not_judged_again),
 		cmocka_unit_test(the_step_whose_digests_differ_is_the_last),
+		cmocka_unit_test(roots_of_a_further_pass_are_named),
+		cmocka_unit_test(others_that_differ_end_the_run_after_the_step),
+		cmocka_unit_test(a_step_without_memory_ends_the_worker),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -757,6 +757,178 @@ static void a_status_names_the_step_before_if_it_is_whole(void **state)
 	at_work_end(w);
 }
 
+/* ---- what a change leaves behind, and what it does not ---- */
+
+/* Links to those who leave count as well: they seal until then. */
+static void prepared_is_who_reaches_those_who_leave(void **state)
+{
+	static const uint32_t rest[] = { 0, 2 };
+	static const struct hd_vrank rank[] = { { 0, 2 }, { 2, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(LOST, .worker = 1, .why = HD_CLOSED);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = two, .nmember = 2, .member = rest, .nrank = 2, .rank = rank });
+	IS(EVENT(PREPARED, .epoch = 2), "");
+	IS(EVENT(UP, .worker = 1), ">co SUSPECT@1 1 heard; >co PREPARED@1 2");
+	at_work_end(w);
+}
+
+/* A newcomer hears seals in any order of their senders; that they know makes the view decided for it. */
+static void a_newcomer_hears_seals_in_any_skew(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	SEAL_OF(0, 1, 4, 1);
+	SEAL_OF(1, 1, 4, 1);
+	SEAL_OF(0, 1, 8, 2);
+	assert_true(hd_seals_has(&w->m->seals, 0, 9));
+	IS(SEAL_OF(1, 1, 8, 2), "DECIDED 2");
+	IS(PREPARE(1, 3), "");                  /* decided is decided */
+	at_work_end(w);
+}
+
+/* Void and prepared for anew, it announces what it holds anew. */
+static void a_newcomer_announces_to_each_view(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	SEAL_OF(0, 1, 4, 2);
+	SEAL_OF(1, 1, 4, 2);
+	EVENT(LEARNED, AT(6));
+	EVENT(READY, AT(6));
+	IS(HEAR(ENTERED, .epoch = 3), "EPOCH 3");
+	IS(PREPARE(3, 4), "PREPARE 4 of 3");
+	EVENT(PREPARED, .epoch = 4);
+	SEAL_OF(0, 3, 4, 4);
+	IS(SEAL_OF(1, 3, 4, 4), "DECIDED 4; >0 SEAL@4 5 knows 4; >1 SEAL@4 5 knows 4; >co SEAL@4 5 knows 4; BOUNDARY 6");
+	at_work_end(w);
+
+	/* the boundary of the view that is void is not awaited under the next */
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	SEAL_OF(0, 1, 4, 2);
+	SEAL_OF(1, 1, 4, 2);
+	EVENT(LEARNED, AT(6));
+	IS(FENCE(3), "EPOCH 3; >co STATUS@3 6");
+	assert_int_equal(w->m->switch_step, HD_NO_STEP);
+	IS(VIEW(3, 3, .step = 6), "ADOPT 3 of 3; BOUNDARY 6");
+	IS(EVENT(READY, AT(6)), "BEGIN 6; COMPUTE 6.0 [3+1]");
+	at_work_end(w);
+
+	/* cut, and not in the view that comes */
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	SEAL_OF(0, 1, 4, 2);
+	SEAL_OF(1, 1, 4, 2);
+	EVENT(LEARNED, AT(6));
+	IS(EVENT(UNLEARNED, .whole = true), "");
+	FENCE(3);
+	IS(VIEW(3, 2, .step = 6), ">co WARM@3 0");
+	at_work_end(w);
+
+	/* later than what it announced: nothing is announced of it */
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	SEAL_OF(0, 1, 4, 2);
+	SEAL_OF(1, 1, 4, 2);
+	EVENT(LEARNED, AT(6));
+	EVENT(LEARNED, AT(7));
+	assert_int_equal(w->m->switch_step, HD_NO_STEP);
+	at_work_end(w);
+}
+
+/* Under the new view the gate is of its members, and what was prepared is over. */
+static void after_the_switch_all_new_members_count(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	SEAL_OF(0, 1, 4, 2);
+	SEAL_OF(1, 1, 4, 2);
+	EVENT(LEARNED, AT(6));
+	EVENT(READY, AT(6));
+	SEAL_OF(0, 1, 5, 2);
+	IS(SEAL_OF(1, 1, 5, 2), "EPOCH 2; ADOPT 2 of 3; BEGIN 6; COMPUTE 6.0 [3+1]");
+	EVENT(LOST, .worker = HD_COORDINATOR, .why = HD_CLOSED);
+	IS(EVENT(UP, .worker = HD_COORDINATOR), ">co JOIN@2 2 member at 6");
+	EVENT(COMPUTED, AT(6));
+	EVENT(SUM, .epoch = 2, .worker = 0, .bucket = 0, AT(6));
+	EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(6));
+	EVENT(LEAVES, .epoch = 2, .worker = 0, AT(6));
+	IS(EVENT(LEAVES, .epoch = 2, .worker = 1, AT(6)), "FINISH 6");
+	EVENT(UPDATED, AT(6), .news = &none);
+	EVENT(READY, AT(7));
+	IS(SEAL_OF(0, 1, 6, 2), "");
+	IS(SEAL_OF(0, 2, 6, 2), "");
+	IS(SEAL_OF(1, 2, 6, 2), "BEGIN 7; COMPUTE 7.0 [3+1]");
+	at_work_end(w);
+}
+
+/* Whoever has its VIEW before this one seals in the epoch to come: members, and those who were to come. */
+static void seals_of_the_epoch_to_come_count(void **state)
+{
+	static const uint64_t ahead[] = { 1, 0, 0 };
+	static const struct hd_have mine = { 0, 1 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (uint32_t n = 2; n < 4; n++) {
+		at_work_member(w, &at_work_config, 0, 2);
+		if (n == 3)
+			PREPARE(1, 2);
+		seal(w, 1, 0);
+		FENCE(3);
+		IS(SEAL_OF(1, 3, 0, 3), "");
+		if (n == 3)
+			IS(SEAL_OF(2, 3, 0, 3), "");
+		const char *said = VIEW(3, n, .step = 0, .nat = n, .at = ahead, .nhave = 1, .have = &mine, .table = 1);
+		IS(said, n == 2 ? "ADOPT 3 of 2; >1 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BEGIN 1; COMPUTE 1.0 [0+2]" :
+			"ADOPT 3 of 3; >1 SEAL@3 0 ran knows 3; >2 SEAL@3 0 ran knows 3; >co SEAL@3 0 ran knows 3; BEGIN 1; COMPUTE 1.0 [0+2]");
+		at_work_end(w);
+	}
+}
+
+/* A view that others have begun a step under is entered with nothing of the step before; one that cannot be ends the worker. */
+static void a_step_that_others_began_is_begun_anew(void **state)
+{
+	static const struct hd_have nobody = { 0, 0 };
+	static const struct hd_pass pass[] = { { 0, 0, 0, 1 }, { 1, 0, 1, 1 } };
+	static const struct hd_vrange range[] = { { 0, 2 }, { 2, 2 } };
+	static const uint64_t same[] = { 1, 1 };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	seal(w, 1, 0);
+	FENCE(2);
+	w->m->fetched = true;
+	IS(VIEW(2, 2, .step = 1, .npass = 2, .pass = pass, .nrange = 2, .range = range, .nhave = 1, .have = &nobody, .nat = 2, .at = same),
+		"ADOPT 2 of 2; BEGIN 1; COMPUTE 1.0 [0+2]");
+	assert_false(w->m->fetched);
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	FENCE(2);
+	IS(VIEW(2, 2, .step = 0, .npass = 1, .pass = pass, .nrange = 1, .range = range, .nhave = 1, .have = &nobody),
+		"EXIT 1 step 0: virtual node 2 is not computed exactly once");
+	at_work_end(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -785,6 +957,12 @@ int main(void)
 		cmocka_unit_test(who_knows_more_than_the_view_goes_on),
 		cmocka_unit_test(who_becomes_the_scribe_after_its_seal_has_its_boundary),
 		cmocka_unit_test(a_status_names_the_step_before_if_it_is_whole),
+		cmocka_unit_test(prepared_is_who_reaches_those_who_leave),
+		cmocka_unit_test(a_newcomer_hears_seals_in_any_skew),
+		cmocka_unit_test(a_newcomer_announces_to_each_view),
+		cmocka_unit_test(after_the_switch_all_new_members_count),
+		cmocka_unit_test(seals_of_the_epoch_to_come_count),
+		cmocka_unit_test(a_step_that_others_began_is_begun_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
