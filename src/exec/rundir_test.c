@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/file_sim.h"
@@ -330,29 +329,6 @@ static void what_cannot_be_looked_at_is_said(void **state)
 		}
 }
 
-static void ten_thousand_runs_of_one_name_are_too_many(void **state)
-{
-	char root[] = "/tmp/hd_rundir_test.XXXXXX", path[80];
-	struct hd_fs fs;
-	struct hd_clock clock;
-	struct hd_rundir dir;
-	struct hd_diag diag = { "" };
-
-	(void)state;
-	hd_fs_real(&fs);
-	hd_clock_real(&clock);
-	assert_non_null(mkdtemp(root));
-	snprintf(path, sizeof path, "%s/runs", root);
-	assert_int_equal(mkdir(path, 0700), 0);
-	for (int i = 1; i < 10000; i++) {
-		snprintf(path, sizeof path, i > 1 ? "%s/runs/n-%d" : "%s/runs/n", root, i);
-		assert_int_equal(mkdir(path, 0700), 0);
-	}
-	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, NULL, "n", "{}", 2, &diag), HD_E_REFUSED);
-	assert_non_null(strstr(diag.text, "remove some"));
-	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
-}
-
 /* ---- lines ---- */
 
 static void lines_say_what_they_are_told(void **state)
@@ -449,7 +425,6 @@ int main(void)
 		cmocka_unit_test(whatever_fails_a_run_is_whole_or_refused),
 		cmocka_unit_test(who_holds_a_run_is_seen),
 		cmocka_unit_test(what_cannot_be_looked_at_is_said),
-		cmocka_unit_test(ten_thousand_runs_of_one_name_are_too_many),
 		cmocka_unit_test(lines_say_what_they_are_told),
 		cmocka_unit_test(what_was_lost_is_told_until_it_is_heard),
 		cmocka_unit_test(a_torn_line_is_cut_off_when_the_run_goes_on),

@@ -134,7 +134,7 @@ static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint
 		hd_peer_close(oldest, HD_CLOSE_CROWDED, "", false);
 }
 
-static bool has_stream(const struct hd_peer *peer) { return peer->state != HD_PEER_DOWN && peer->stream; }
+static bool has_stream(const struct hd_peer *peer) { return peer->stream; }       /* a peer that is down has none */
 
 /* Two that call each other at once have one connection: the one that the lower id opened. Who calls again after the other end was
  * lost from sight takes the place of the old connection, once that is suspected. */

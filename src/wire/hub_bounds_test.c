@@ -51,6 +51,46 @@ static void a_hub_listens_at_four_places_and_needs_a_key_where_one_proves(void *
 	leave(w);
 }
 
+/* What is open to others needs a word; what is not, none. What could not be listened at takes no place. */
+static void a_row_that_is_open_to_others_needs_a_word(void **state)
+{
+	struct world *w = enter("sim", 1);
+	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
+
+	(void)state;
+	w->config[1].plaintext = false;
+	start_hub(w, 1);
+	assert_int_equal(hd_hub_listen(&w->hubs[1], "tcp", addr, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "tcp", addr, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_hub_listen(&w->hubs[1], "pigeon", addr, NULL), HD_E_INVAL);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "pigeon", addr, NULL), HD_E_INVAL);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], NULL), HD_OK);
+	for (int i = 0; i < 2 * HD_HUB_LISTENERS; i++) {
+		memcpy(addr, w->addr[0], sizeof addr);
+		assert_int_not_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);       /* somebody listens there */
+	}
+	snprintf(addr, sizeof addr, "unix:%s/free", w->folder);
+	assert_int_equal(hd_hub_listen(&w->hubs[1], "sim", addr, NULL), HD_OK);
+	leave(w);
+}
+
+/* Who spins hears what others hear, and stops in time. */
+static void a_hub_that_spins_hears_the_same(void **state)
+{
+	struct world *w = enter("unix", 0);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		w->config[i].spin = true;
+		start_hub(w, i);
+	}
+	meet(w, 0, 1);
+	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 20, 5, "x", 1, NULL), HD_OK);
+	run_until(w, &w->heard[1].n_messages, 1, "message");
+	run_for(w, 5);                                            /* nothing comes */
+	leave(w);
+}
+
 static void who_cannot_be_called_is_refused(void **state)
 {
 	struct world *w = enter("sim", 2);
@@ -135,6 +175,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hub_out_of_range_is_not_made),
 		cmocka_unit_test(a_hub_listens_at_four_places_and_needs_a_key_where_one_proves),
+		cmocka_unit_test(a_row_that_is_open_to_others_needs_a_word),
+		cmocka_unit_test(a_hub_that_spins_hears_the_same),
 		cmocka_unit_test(who_cannot_be_called_is_refused),
 		cmocka_unit_test(nothing_is_done_for_who_is_not_connected),
 		cmocka_unit_test(a_hub_may_be_closed_twice),
