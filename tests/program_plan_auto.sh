@@ -22,6 +22,7 @@ same "$(number one_device_s)" 1.536 "one device: 16 virtual nodes of 96 ms"
 says '"why":['
 says '"alternatives":[{'
 says '"held_back_by":'
+says '"not_gone_through":"0","not_gone_through_first":[]'
 cp out one.json
 cp auto.plan one.plan
 expect 0 auto --json -o auto.plan
@@ -31,6 +32,23 @@ expect 0 heddle plan check auto.plan
 says 'accepted auto '
 expect 0 heddle plan draw auto.plan
 passed "a plan, checked, twice the same bytes"
+
+# so many virtual nodes that the search is bounded: what it left is named, and a shape of it can be asked for by itself
+sed 's/components: 4, bytes_per_s: 1e9/components: 8, bytes_per_s: 1e10/' four.yaml >eight.yaml
+{
+	for i in {1..16}; do node n$i $((i % 3 + 3)) 8 1000 $((i == 8 ? 400000000 : 1000)); done
+	for i in {1..15}; do printf '\tn%d -- n%d\n' "$i" $((i + 1)); done
+} >long.txt
+many() { heddle plan auto --profile long.txt --cluster eight.yaml --vns 3000 "$@"; }
+expect 0 many
+says ' shapes more may be better, and the search is bounded; asked for by itself each is gone through: --schedule '
+read -ra asked < <(sed -n 's/.*is gone through: \(--schedule [^,(]*\).*/\1/p' out)
+expect 0 many --json
+says '"not_gone_through_first":[{"schedule":"'
+[ "$(number not_gone_through)" -gt 0 ] || failed "it says of $(number not_gone_through) shapes that they were left"
+expect 0 many "${asked[@]}"
+! grep -q 'shapes more may be better' out || failed "a shape asked for by itself is not gone through: ${asked[*]}"
+passed "what the bounded search does not go through is said"
 
 expect 0 auto --explain
 says 'a step of 16 virtual nodes:'

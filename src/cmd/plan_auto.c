@@ -159,6 +159,26 @@ static void put_stages(struct hd_json_writer *w, const struct given *g, const st
 	hd_json_close(w);
 }
 
+/* What the bounded search did not go through, though it may be better. */
+static void put_left(struct hd_json_writer *w, const struct hd_auto *a)
+{
+	hd_json_put_u64(w, "not_gone_through", a->nleft);
+	hd_json_open_array(w, "not_gone_through_first");
+	for (uint64_t k = 0; k < a->nleft && k < HD_AUTO_LEFT; k++) {
+		const struct hd_auto_shape *x = &a->left[k].shape;
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "schedule", x->schedule);
+		hd_json_put_i64(w, "t", x->t);
+		hd_json_put_i64(w, "p", x->p);
+		hd_json_put_i64(w, "d", x->d);
+		hd_json_put_i64(w, "v", x->v);
+		hd_json_put_text(w, "place", hd_auto_place_name(x->place));
+		hd_json_put_bool(w, "begun", a->left[k].begun);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
 static void print_json(struct hd_cmd *cmd, const struct given *g, const struct hd_auto *a, const char *why)
 {
 	struct hd_json_line line;
@@ -180,6 +200,7 @@ static void print_json(struct hd_cmd *cmd, const struct given *g, const struct h
 	hd_json_put_u64(w, "shapes", a->nshapes);
 	hd_json_put_u64(w, "simulated", a->nsimulated);
 	hd_json_put_u64(w, "left_out", a->nlate);
+	put_left(w, a);
 	hd_json_open_array(w, "why");
 	for (; *why; why += strcspn(why, "\n") + 1)
 		hd_json_put_bytes(w, NULL, why, strcspn(why, "\n"));

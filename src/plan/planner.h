@@ -21,9 +21,9 @@
  *    by makespan, devices used, worst peak memory, place in the enumeration. One device and the best data parallel (all devices, and
  *    fewer by their estimates) are among them: the best is never slower than these. What takes more than the simulator counts
  *    (2^62 ps, 53 days) is left out and counted; so is a t whose sums alone take that.
- *    A second round takes every shape whose work alone does not take longer than the best, and moves its boundaries too: so no
- *    shape that is asked for by itself is faster than the free choice, as long as `nleft` is 0. It is bounded in instructions, and
- *    counts in nleft what it did not come to.
+ *    A second round takes every shape that no bound (planner/bound.h) puts above the best, and moves its boundaries too: so no
+ *    shape that is asked for by itself is faster than the free choice, as long as `nleft` is 0. It is bounded in instructions: what it
+ *    did not come to, or whose boundaries it did not move to the end, is counted in nleft, and the first are named in `left`.
  * 5. Equal arguments give equal bytes on every machine; no clock decides when to stop.
  *
  * Not here: clusters whose pipelines differ in depth; the search for other virtual nodes (a job's matter).
@@ -114,11 +114,16 @@ struct hd_auto_plan {
 	int64_t low_ps, high_ps;                  /* error band: two standard deviations of the profile to either side */
 };
 
+/* A shape that may be better; begun: simulated, but its boundaries were not moved to the end. */
+struct hd_auto_left { struct hd_auto_shape shape; bool begun; };
+enum { HD_AUTO_LEFT = 8 };
+
 struct hd_auto {
 	struct hd_auto_plan *plan; uint32_t nplans;      /* in order; [0] is the choice. Schedules of [0] to [2] alone are kept */
 	int64_t one_ps, data_ps;                  /* one device; the best data parallel, on data_d devices; or HD_AUTO_... */
 	uint32_t data_d;
-	uint64_t nleft;                           /* shapes that may be better and were not simulated: the search is bounded */
+	uint64_t nleft;                           /* shapes that may be better and were not gone through: the search is bounded */
+	struct hd_auto_left left[HD_AUTO_LEFT];   /* the first nleft of them, in the order of their estimates */
 	uint64_t nshapes, nskipped, nunfit, nlate, nestimated, nsimulated;      /* late: of rule 4 */
 };
 

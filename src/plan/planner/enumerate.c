@@ -25,7 +25,8 @@ static void keep(struct hd_auto_search *s, const struct hd_auto_cand *c)
 	s->best_ps = fmin(s->best_ps, c->estimate_ps);
 	while (at > 0 && before(c, &s->kept[at - 1]))
 		at--;
-	s->out.nleft += s->second && s->nkept == s->most;
+	if (s->second && s->nkept == s->most)
+		hd_auto_leave(s, at == s->most ? c : &s->kept[s->most - 1], false);
 	if (at == s->most)
 		return;
 	s->nkept += s->nkept < s->most;

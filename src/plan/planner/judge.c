@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/planner/bound.h"
+
 enum { RANK_INS = 64, POLISHED = 5 };
 /* How often a shape that does not fit as it was cut is cut again; widths of copies that are simulated for their own sake. */
 enum { RETRIES = 8, WIDTHS = 8 };
@@ -45,6 +47,25 @@ static void remember(struct hd_auto_search *s, const struct hd_auto_plan *plan)
 		s->least = worst;
 }
 
+/* The candidate, cut as it is, surely takes longer than `ps`. Resets the scratch memory. */
+static enum hd_err surely_above(struct hd_auto_search *s, const struct hd_auto_cand *c, int64_t ps, bool *above)
+{
+	double bound_ps;
+
+	hd_arena_reset(s->space.scratch);
+	enum hd_err err = hd_auto_bound(&s->space, c, s->space.scratch, &bound_ps);
+	*above = !err && bound_ps > (double)ps;
+	return err;
+}
+
+/* For asserts: what was simulated does not fall below its bound. */
+static bool below(const struct hd_auto_search *s, const struct hd_auto_cand *c, int64_t ps)
+{
+	double bound_ps;
+
+	return hd_auto_bound(&s->space, c, s->space.scratch, &bound_ps) || bound_ps <= (double)ps;
+}
+
 /* Simulated in scratch memory. */
 static enum hd_err try_out(struct hd_auto_search *s, const struct hd_auto_cand *c, enum hd_auto_proof how, struct hd_auto_plan *plan)
 {
@@ -59,7 +80,7 @@ static enum hd_err try_out(struct hd_auto_search *s, const struct hd_auto_cand *
 	if (err == HD_E_NOTFOUND)
 		remember(s, plan);
 	s->out.nlate += late;
-	assert(err || hd_auto_busiest_ps(&s->space, c) <= (double)plan->makespan_ps);
+	assert(err || below(s, c, plan->makespan_ps));
 	return err;
 }
 
@@ -186,7 +207,9 @@ static enum hd_err judge_copies(struct hd_auto_search *s)
 			list[n++] = &s->data[i];
 	qsort(list, n, sizeof *list, by_estimate);
 	for (uint32_t i = 0; i < n && i < WIDTHS && !err; i++) {
-		if (s->out.data_ps >= 0 && hd_auto_busiest_ps(&s->space, list[i]) > (double)s->out.data_ps)
+		bool above = false;
+		err = s->out.data_ps >= 0 ? surely_above(s, list[i], s->out.data_ps, &above) : HD_OK;
+		if (err || above)
 			continue;
 		err = judge(s, list[i], &at, &took);
 		compare_with(s, list[i], took);
@@ -245,7 +268,8 @@ static bool move(const struct hd_auto_search *s, struct hd_steady *a, uint32_t s
 	return true;
 }
 
-static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, uint64_t *left)
+/* *ended: no move of a boundary makes it better; false: `left` did not suffice. */
+static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, uint64_t *left, bool *ended)
 {
 	static const int64_t steps[] = { 4, -4, 2, -2, 1, -1 };
 	struct hd_auto_cand *c = hd_arena_take(s->space.work, 1, sizeof *c);
@@ -265,11 +289,13 @@ static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, ui
 				struct hd_auto_plan plan = { 0 };
 				if (!move(s, &c->stages, stage, steps[k]))
 					continue;
-				enum hd_err err = HD_E_NOTFOUND;
-				if (hd_auto_busiest_ps(&s->space, c) <= (double)j->plan.makespan_ps) {
+				bool above;
+				enum hd_err err = surely_above(s, c, j->plan.makespan_ps, &above);
+				if (!err && !above) {
 					err = try_out(s, c, HD_AUTO_PROVED, &plan);
 					*left -= nins;
-				}
+				} else if (!err)
+					err = HD_E_NOTFOUND;
 				if (err && err != HD_E_NOTFOUND)
 					return err;
 				if (!err && hd_auto_better(&plan, &j->plan)) {
@@ -279,7 +305,7 @@ static enum hd_err polish(struct hd_auto_search *s, struct hd_auto_judged *j, ui
 					return hd_fail(s->space.diag, HD_E_BUG, "a boundary that was moved cannot be moved back");
 			}
 	}
-	c->polished = true;
+	*ended = c->polished = *left >= nins;
 	j->cand = c;
 	return HD_OK;
 }
@@ -296,10 +322,10 @@ static bool find(const struct hd_auto_search *s, const struct hd_auto_cand *c, u
 }
 
 /* The plan at `at` with its boundaries moved, at its new place. */
-static enum hd_err polish_at(struct hd_auto_search *s, uint32_t at, uint64_t *left)
+static enum hd_err polish_at(struct hd_auto_search *s, uint32_t at, uint64_t *left, bool *ended)
 {
 	struct hd_auto_judged j = s->list[at];
-	enum hd_err err = polish(s, &j, left);
+	enum hd_err err = polish(s, &j, left, ended);
 
 	if (err)
 		return err;
@@ -313,16 +339,24 @@ enum hd_err hd_auto_polish_best(struct hd_auto_search *s)
 	struct hd_auto_cand best[POLISHED];
 	uint32_t n = s->n < POLISHED ? s->n : POLISHED, at;
 	enum hd_err err = HD_OK;
+	bool ended;                               /* or else the second round goes on with it */
 
 	for (uint32_t i = 0; i < n; i++)
 		best[i] = *s->list[i].cand;
 	for (uint32_t i = 0; i < n && !err; i++)
 		if (best[i].stages.nstages > 1 && find(s, &best[i], &at))
-			err = polish_at(s, at, &left);
+			err = polish_at(s, at, &left, &ended);
 	return err;
 }
 
 /* ---- the second round */
+
+void hd_auto_leave(struct hd_auto_search *s, const struct hd_auto_cand *c, bool begun)
+{
+	if (s->out.nleft < HD_AUTO_LEFT)
+		s->out.left[s->out.nleft] = (struct hd_auto_left){ c->shape, begun };
+	s->out.nleft++;
+}
 
 /* Equal devices, however the stages are cut: all its work at the speed of all of them. */
 static double bound_ps(const struct hd_auto_search *s, const struct hd_auto_cand *c)
@@ -351,18 +385,25 @@ enum hd_err hd_auto_sweep(struct hd_auto_search *s)
 		uint64_t nins = cost_of(s, c);
 		uint32_t at;
 		int64_t took;
-		if (bound_ps(s, c) > (double)s->best_made_ps)
+		bool may = bound_ps(s, c) <= (double)s->best_made_ps;
+		hd_arena_reset(s->space.scratch);
+		if (may)
+			err = hd_auto_may_take(&s->space, c, s->best_made_ps, s->space.scratch, &may);
+		if (err || !may)
 			continue;
 		if (nins > left) {
-			s->out.nleft++;
+			hd_auto_leave(s, c, false);
 			continue;
 		}
 		if (!find(s, c, &at)) {
 			left -= nins;
 			err = judge(s, c, &at, &took);
 		}
+		bool ended = true;
 		if (!err && at != UINT32_MAX && !s->list[at].cand->polished && s->list[at].cand->stages.nstages > 1)
-			err = polish_at(s, at, &left);
+			err = polish_at(s, at, &left, &ended);
+		if (!err && !ended)
+			hd_auto_leave(s, c, true);
 	}
 	return err;
 }

@@ -238,7 +238,7 @@ bool hd_auto_shares(uint32_t *share, const double *speed, uint32_t n, uint32_t v
 
 /* ---- one shape */
 
-static double speed_at(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t q, uint32_t r)
+double hd_auto_speed_at(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t q, uint32_t r)
 {
 	double speed = INFINITY;
 
@@ -279,7 +279,7 @@ static void settle_site(const struct hd_auto_space *s, const struct hd_auto_cand
 	uint32_t p = c->shape.p, d = c->shape.d, r = hd_auto_rank_of(c->row, p, stage), before = stage ? hd_auto_rank_of(c->row, p, stage - 1) : r;
 	uint32_t low = UINT32_MAX, high = 0;
 
-	*site = (struct hd_steady_site){ .speed = speed_at(s, c, slow, r), .inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
+	*site = (struct hd_steady_site){ .speed = hd_auto_speed_at(s, c, slow, r), .inflight = c->row->inflight(p, c->share[slow], c->shape.v, r) };
 	if (hd_auto_of_each(c->row->update)) {
 		site->versions = c->row->update == HD_UPDATE_STASH ? p - r : p;
 		site->every = 1;
@@ -310,7 +310,7 @@ static enum hd_err share_out(struct hd_auto_space *s, struct hd_auto_cand *c, ui
 	for (uint32_t q = 0; q < d; q++) {
 		speed[q] = INFINITY;
 		for (uint32_t r = 0; r < c->shape.p; r++)
-			speed[q] = fmin(speed[q], speed_at(s, c, q, r));
+			speed[q] = fmin(speed[q], hd_auto_speed_at(s, c, q, r));
 	}
 	if (!hd_auto_shares(c->share, speed, d, s->ask->vns, s->scratch))
 		return HD_E_NOTFOUND;
@@ -408,76 +408,6 @@ enum hd_err hd_auto_replicate(struct hd_auto_space *s, struct hd_auto_cand *c)
 	c->shape.p = c->stages.nstages;
 	c->estimate_ps = hd_steady_ps(&c->stages);
 	return HD_OK;
-}
-
-static struct hd_stage_cost stage_of(const struct hd_auto_space *s, const struct hd_auto_cand *c, uint32_t stage)
-{
-	uint32_t end = stage + 1 < c->stages.nstages ? c->stages.stage[stage + 1].first : s->sums->cuts->n;
-
-	return hd_cut_sums_range(s->sums, c->stages.stage[stage].first, end);
-}
-
-static double work_of(const struct hd_auto_cand *c, uint32_t stage, const struct hd_stage_cost *x)
-{
-	return (double)(x->f + x->i + x->w + (c->stages.stage[stage].recompute ? x->r : 0));
-}
-
-/* The simulator rounds what each instruction takes on a device of another speed, by half a picosecond. */
-static double surely(double ps, double nins) { return fmax(0, ps * (1 - 1e-9) - nins); }
-
-/* Copies in different numbers: the first virtual node of a copy comes through one copy of each stage before. */
-static double busiest_copy_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c)
-{
-	double most = 0, way = 0;
-	uint32_t rank = 0;
-
-	for (uint32_t stage = 0; stage < c->stages.nstages; stage++) {
-		const struct hd_stage_cost x = stage_of(s, c, stage);
-		uint32_t replicas = c->stages.stage[stage].replicas, vns = s->ask->vns / replicas;
-		double fastest = 0;
-		for (uint32_t i = 0; i < replicas; i++, rank++) {
-			double speed = hd_cluster_kind_of(s->cluster, rank)->speed;
-			fastest = fmax(fastest, speed);
-			most = fmax(most, surely(way + work_of(c, stage, &x) * vns / speed, 4. * vns + 2. * stage));
-		}
-		way += (double)(x.f + x.i + x.w) / fastest;
-	}
-	return most;
-}
-
-/* Rank r of pipeline q: what it does; what its first virtual node does before, and the last one after it. */
-static double busy_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c, const struct hd_stage_cost *cost, uint32_t q, uint32_t r)
-{
-	double work = 0, way = 0, nins = 0;
-
-	for (uint32_t stage = 0; stage < c->stages.nstages; stage++) {
-		if (hd_auto_rank_of(c->row, c->shape.p, stage) == r) {
-			work += work_of(c, stage, &cost[stage]);
-			nins += 4. * c->share[q];
-		}
-		if (stage >= r)
-			continue;
-		way += (double)(cost[stage].f + (c->row->whole_back ? cost[stage].i + cost[stage].w : 0)) / speed_at(s, c, q, stage);
-		nins += 2;
-	}
-	return surely(work / speed_at(s, c, q, r) * c->share[q] + way, nins);
-}
-
-double hd_auto_busiest_ps(const struct hd_auto_space *s, const struct hd_auto_cand *c)
-{
-	struct hd_stage_cost cost[HD_AUTO_RANKS * HD_AUTO_CHUNKS];
-	double most = 0;
-
-	if (s->ask->update != HD_UPDATE_FLUSH || c->shape.t > 1)
-		return 0;
-	if (!c->row)
-		return busiest_copy_ps(s, c);
-	for (uint32_t stage = 0; stage < c->stages.nstages; stage++)
-		cost[stage] = stage_of(s, c, stage);
-	for (uint32_t q = 0; q < c->shape.d; q++)
-		for (uint32_t r = 0; r < c->shape.p; r++)
-			most = fmax(most, busy_ps(s, c, cost, q, r));
-	return most;
 }
 
 /* Where leaving all that was too much leaves no way, half of it may, or a quarter: other cuts need something else. */

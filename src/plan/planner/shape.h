@@ -78,9 +78,8 @@ enum { HD_AUTO_MEMO = 64 };
 HD_MUST_USE enum hd_err hd_auto_shard(struct hd_auto_space *space, uint32_t t);
 /* Shares, stages, estimate. HD_E_NOTFOUND: the shape does not work (too few virtual nodes or cuts, memory); `unfit` says that it is memory. */
 HD_MUST_USE enum hd_err hd_auto_estimate(struct hd_auto_space *space, struct hd_auto_cand *cand, bool *unfit);
-/* What no simulation of the candidate can fall below: of some rank, the way of the first virtual node to it, its work, and where
- * backward passes are whole the way back of the last; 0: not known (delayed updates, tensor groups). */
-double hd_auto_busiest_ps(const struct hd_auto_space *space, const struct hd_auto_cand *cand);
+/* The slowest device of rank r of pipeline q. */
+double hd_auto_speed_at(const struct hd_auto_space *space, const struct hd_auto_cand *cand, uint32_t q, uint32_t r);
 /* The same shape cut again for ranks that, as `judged` says, need more than they have: they leave what was too much, or all stages compute
  * again. HD_E_NOTFOUND: there is no other way to cut it. */
 HD_MUST_USE enum hd_err hd_auto_tighten(struct hd_auto_space *space, struct hd_auto_cand *cand, const struct hd_auto_plan *judged);

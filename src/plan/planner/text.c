@@ -197,6 +197,25 @@ static void chosen(const struct hd_auto *a, const struct hd_cut_sums *sums, cons
 	reasons(a, sums, cluster, ask, text);
 }
 
+/* What the search did not come to, and the way to it. */
+static void list_left(const struct hd_auto *a, struct hd_text *text)
+{
+	if (!a->nleft)
+		return;
+	hd_text_addf(text, "%" PRIu64 " shapes more may be better, and the search is bounded; asked for by itself each is gone through:", a->nleft);
+	for (uint64_t k = 0; k < a->nleft && k < HD_AUTO_LEFT; k++) {
+		const struct hd_auto_shape *x = &a->left[k].shape;
+		hd_text_addf(text, "%s --schedule %s", k ? "," : "", x->schedule);
+		if (x->d)
+			hd_text_addf(text, " -p %u --pipelines %u -v %u", x->p, x->d, x->v);
+		if (x->p > 1 && x->d > 1)
+			hd_text_addf(text, " (%s)", place_names[x->place]);
+		if (x->t > 1)
+			hd_text_addf(text, " with t = %u", x->t);
+	}
+	hd_text_addf(text, "%s\n", a->nleft > HD_AUTO_LEFT ? ", ..." : "");
+}
+
 /* What was not chosen, and how many there were. */
 static void others(const struct hd_auto *a, bool all, struct hd_text *text)
 {
@@ -211,8 +230,7 @@ static void others(const struct hd_auto *a, bool all, struct hd_text *text)
 	}
 	hd_text_addf(text, "%" PRIu64 " shapes, %" PRIu64 " times (p, d) skipped by their bound, %" PRIu64 " estimated, %" PRIu64 " simulated, %" PRIu64
 		" did not fit the memory\n", a->nshapes, a->nskipped, a->nestimated, a->nsimulated, a->nunfit);
-	if (a->nleft)
-		hd_text_addf(text, "%" PRIu64 " shapes more may be better and were not simulated: the search is bounded\n", a->nleft);
+	list_left(a, text);
 	if (a->nlate)
 		hd_text_addf(text, "left out: %" PRIu64 " that take more than 2^62 ps (53 days), as far as times are counted: is a bandwidth of the "
 			"cluster wrong?\n", a->nlate);
