@@ -296,7 +296,10 @@ static void vector_is_the_best(struct walk *w, uint32_t row)
 	cell->states++;
 }
 
-static void walk(struct walk *w, const char *sets, const char *answers, uint32_t *nstates)
+/* Under a sanitizer two hierarchical states of each group: nearly all of its time is the solver's own memory. */
+enum { EACH = 9 };
+
+static void walk(struct walk *w, const char *sets, const char *answers, uint32_t *nstates, uint32_t *taken)
 {
 	struct hd_arena files;
 
@@ -309,6 +312,9 @@ static void walk(struct walk *w, const char *sets, const char *answers, uint32_t
 		for (w->group = 0; w->group < NGROUPS && strncmp(w->name, groups[w->group], strlen(groups[w->group])); w->group++)
 			;
 		CHECK(w->group < NGROUPS, "%s is a state of no group", w->name);
+		if (SANITIZED && w->group >= NSETS && k % EACH != EACH / 2)
+			continue;
+		++*taken;
 		w->answer = hd_json_find(stored, w->name);
 		CHECK(hd_sched_read(&w->s, file, w->name, &arena, &diag) == HD_OK, "%s", diag.text);
 		for (uint32_t r = 0; r < NPROMISES; r++)
@@ -323,13 +329,13 @@ static void walk(struct walk *w, const char *sets, const char *answers, uint32_t
 static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 {
 	static struct walk w;
-	uint32_t nstates = 0, compared = 0;
+	uint32_t nstates = 0, taken = 0, compared = 0;
 	(void)state;
 	need_lp();
 	if (!shared_json("data/gavel/job_sets.json", &arena))
 		SKIP("data/gavel is neither in HEDDLE_SHARED nor in tests");
-	walk(&w, "data/gavel/job_sets.json", "data/gavel/answers/allocations.json", &nstates);
-	walk(&w, "data/gavel/hierarchical_states.json", "data/gavel/answers/hierarchical.json", &nstates);
+	walk(&w, "data/gavel/job_sets.json", "data/gavel/answers/allocations.json", &nstates, &taken);
+	walk(&w, "data/gavel/hierarchical_states.json", "data/gavel/answers/hierarchical.json", &nstates, &taken);
 	for (uint32_t r = 0; r < NPROMISES + NVECTORS; r++) {
 		printf("| `%s` |", r < NPROMISES ? promises[r].policy : vectors[r - NPROMISES].policy);
 		for (uint32_t g = 0; g < NGROUPS; g++) {
@@ -342,7 +348,8 @@ static void every_policy_on_every_state_is_as_good_as_the_best(void **state)
 		}
 		printf("\n");
 	}
-	CHECK(nstates == 76 && compared >= 76 * (NPROMISES - 4), "%u states, %u comparisons", nstates, compared);
+	CHECK(nstates == 76 && taken == (SANITIZED ? NSETS + 72 / EACH : 76) && compared >= taken * (NPROMISES - 4), "%u of %u states, %u comparisons",
+		taken, nstates, compared);
 }
 
 /* Random clusters in which some gang is larger than some type: a share of it there would count in the program and never run. */
@@ -353,7 +360,7 @@ static void no_objective_counts_what_no_round_could_give(void **state)
 	(void)state;
 	need_lp();
 	w = (struct walk){ .group = RANDOM };
-	for (uint32_t seed = 0; seed < 60; seed++) {
+	for (uint32_t seed = 0; seed < 60 && (!SANITIZED || tried < 2); seed++) {
 		char name[32];
 		snprintf(name, sizeof name, "seed %u", seed);
 		w.name = name;
@@ -370,7 +377,7 @@ static void no_objective_counts_what_no_round_could_give(void **state)
 			vector_is_the_best(&w, r);
 		hd_arena_reset(&arena);
 	}
-	CHECK(tried >= 8, "%u", tried);
+	CHECK(tried >= (SANITIZED ? 2 : 8), "%u", tried);
 }
 
 int main(void)

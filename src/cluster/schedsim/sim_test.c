@@ -232,7 +232,19 @@ static const struct tied { const char *run; struct within within; enum why why; 
 };
 enum { NTIED = sizeof tied / sizeof *tied };
 
-/* Without a solver to the last digit (printed ones: six decimals); with one as the table says. A run that is not in it fails. */
+static bool comes_again(const struct hd_json *runs, size_t at)
+{
+	const char *policy, *later;
+
+	assert_int_equal(hd_json_get_text(hd_json_item(runs, at), "policy", &policy, NULL), HD_OK);
+	for (size_t i = at + 1; i < hd_json_count(runs); i++)
+		if (!hd_json_get_text(hd_json_item(runs, i), "policy", &later, NULL) && !strcmp(policy, later))
+			return true;
+	return false;
+}
+
+/* Without a solver to the last digit (printed ones: six decimals); with one as the table says. A run that is not in it fails.
+ * Under a sanitizer the last run of each policy. */
 static void every_published_run_is_repeated(void **state)
 {
 	const struct hd_json *answers = shared_json("data/gavel/answers/simulations.json", &arena);
@@ -250,7 +262,7 @@ static void every_published_run_is_repeated(void **state)
 		bool by_solver = solver && !hd_json_as_text(solver, &name, NULL);
 		CHECK(by_solver == (row != NULL), "%s is in the table if and only if a solver made it", key);
 		solved += by_solver;
-		if (by_solver && !hd_policy_has_lp())
+		if ((by_solver && !hd_policy_has_lp()) || (SANITIZED && comes_again(answers, i)))
 			continue;
 		check_run(key, run, row ? row->within : strncmp(key, "published", 9) ? digits : six_decimals);
 	}
