@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/failpoint.h"
 #include "sys/file_sim.h"
 #include "sys/process.h"
 #include "tests/check.h"
@@ -399,6 +400,10 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
 	uint64_t calls = sim.calls - before;                     /* of a line and an event */
 	assert_int_equal(dir.metrics.lost, 0);
+	assert_int_equal(hd_failpoint_arm("metrics.write:err=ENOSPC@1", 1, NULL), HD_OK);
+	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 7, .weight = 1 }, &times, 0);
+	assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
+	assert_true(dir.metrics.lost == 1 && dir.lines_lost);             /* counted, and not written */
 	dir.metrics.lost = 4;
 	hd_fs_sim_fail(&sim, calls, ENOSPC, true);                /* the event does not fit */
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 2, .weight = 1 }, &times, 0);
@@ -410,6 +415,7 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	const char *events = text_of(&sim, "/run/events.ndjson", &arena);
 	assert_non_null(strstr(events, "\"step\":1,\"membership\":0,\"text\":\"3 steps"));
 	assert_null(strstr(events, "\"step\":2,"));
+	assert_null(strstr(text_of(&sim, "/run/metrics.ndjson", &arena), "\"step\":7,"));
 	assert_non_null(strstr(events, "\"step\":3,\"membership\":0,\"text\":\"4 steps"));
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);
