@@ -97,6 +97,21 @@ for how in 'stop 75' 'stop --now 75' 'kill 137'; do
 done
 passed "status says how a run ended, and of one without workers where it is; stop ends that, too"
 
+# ---- while it evaluates ----
+
+sed 's/count: 90/count: 60000/; s/eval: .*/eval: {every: 1}/' mlp.yaml >judged.yaml
+grep -q 'eval: {every: 1}' judged.yaml || failed "no job that evaluates"
+evaluates() { heddle status "$1" --json 2>/dev/null | grep -q '"state":"evaluating"'; }
+for workers in 0 2; do
+	"$HEDDLE_BIN" run judged.yaml --out judged$workers --devices 1 -q $([ $workers = 0 ] || echo --workers $workers) 2>log &
+	run=$!
+	await evaluates judged$workers || failed "status never says that judged$workers evaluates: $(heddle status judged$workers) $(cat log)"
+	expect 0 heddle stop judged$workers
+	wait $run
+	! grep -q '"kind":"evaluating"' judged$workers/events.ndjson || failed "that it evaluates is an event"
+done
+passed "status says that a run evaluates"
+
 # ---- sockets of the dead ----
 
 "$HEDDLE_BIN" run mlp.yaml --out swept --workers 2 --devices 1 -q -s workers.detect='1 s' 2>log &

@@ -13,6 +13,8 @@
 #define HD_LIVE_FIRST_NS INT64_C(50000000)      /* each pause is twice as long as the one before */
 #define HD_LIVE_PAUSE_NS INT64_C(1000000000)
 
+static bool is_alone(enum hd_hold hold) { return hold == HD_HOLD_ALONE || hold == HD_HOLD_EVALUATES; }
+
 /* Nobody took the question, or whoever did died with it: one that may be carried out twice is asked again. */
 static bool again(enum hd_err err, const char *ask, int64_t took_ns)
 {
@@ -22,7 +24,7 @@ static bool again(enum hd_err err, const char *ask, int64_t took_ns)
 static enum hd_err nobody(struct hd_cmd *cmd, const char *run, const struct hd_standing *s)
 {
 	cmd->diag.text[0] = '\0';
-	if (s->hold == HD_HOLD_ALONE)
+	if (is_alone(s->hold))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s: it was started without --workers and goes on in one process", run);
 	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s, and no worker of it is left on this machine: it has ended; `heddle resume %s` goes "
 		"on with it", run, run);
@@ -59,7 +61,7 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 			return err;
 		if (hd_signal_wish())
 			return hd_fail(&cmd->diag, hd_wish_err(hd_signal_wish()), "nobody has answered yet");
-		if ((!standing.workers && standing.hold == HD_HOLD_NONE) || standing.hold == HD_HOLD_ALONE)
+		if ((!standing.workers && standing.hold == HD_HOLD_NONE) || is_alone(standing.hold))
 			return nobody(cmd, run, &standing);
 		cmd->diag.text[0] = '\0';
 		if (now_ns - began_ns >= HD_LIVE_NEXT_NS)
@@ -134,7 +136,7 @@ int hd_live_alone(struct hd_cmd *cmd, const char *run)
 {
 	struct hd_standing s;
 
-	return !hd_standing_look(&cmd->fs, run, &s, NULL) && s.hold == HD_HOLD_ALONE ? s.pid : 0;
+	return !hd_standing_look(&cmd->fs, run, &s, NULL) && is_alone(s.hold) ? s.pid : 0;
 }
 
 static const char *state_of(const struct hd_ending *e)
@@ -165,9 +167,9 @@ enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *li
 	cmd->diag.text[0] = '\0';
 	if (hd_standing_look(&cmd->fs, run, &s, NULL))
 		s.hold = HD_HOLD_NONE;
-	bool goes_on = s.hold == HD_HOLD_ALONE;
+	bool goes_on = is_alone(s.hold);
 	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.pid, .exit = goes_on || !e.ended ? -1 : e.exit, .step = (int64_t)e.step,
-		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name), .state = goes_on ? "running" : state_of(&e),
+		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name), .state = s.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : state_of(&e),
 		.why = goes_on ? "in one process, without workers" : kept(cmd, e.text), .plan_why = "", .autoscale = "off", .autoscale_why = "" };
 	return HD_OK;
 }

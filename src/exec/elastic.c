@@ -75,6 +75,12 @@ void hd_elastic_note(struct hd_elastic *e, const char *kind, const char *text)
 
 static void on_note(void *user, const char *kind, const char *text) { hd_elastic_note(user, kind, text); }
 
+static void on_evaluating(void *user, const char *split)
+{
+	(void)split;
+	keep_note(user, HD_NOTE_EVALUATING, "{}");
+}
+
 static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics)
 {
 	char room[1500];
@@ -237,7 +243,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!err)
 		err = hd_share_aside_open(e->worker, diag);
 	if (!err) {
-		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval });
+		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval, .evaluating = on_evaluating });
 		hd_share_watch(e->worker, on_final, &e->finals);
 		hd_run_begin(e->run);
 		e->relay.digest_every = hd_run_digest_every(e->run);

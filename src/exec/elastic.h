@@ -22,6 +22,8 @@
 
 #define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)           /* as the hub knows the coordinator: an id that no worker gets */
 
+#define HD_NOTE_EVALUATING "evaluating"   /* what a member tells before it evaluates; a note "eval" follows */
+
 enum { HD_ELASTIC_ADDR = HD_MSG_ADDR + 1, HD_ELASTIC_LISTENS = 2 };
 
 struct hd_elastic_spec {

@@ -430,7 +430,13 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 
 	if (!split || run->evaluated_step == hd_worker_at(run->worker))
 		return HD_OK;
+	if (run->options.watch.evaluating)
+		run->options.watch.evaluating(run->options.watch.user, split);
+	if (run->dir)
+		hd_rundir_hold_as(run->dir, HD_HOLD_EVALUATES);
 	enum hd_err err = hd_run_eval(run, split, &m, diag);
+	if (run->dir)
+		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
 	if (err)
 		return err;
 	int64_t metric = hd_job_int(run->job, HD_JOB_METRIC);

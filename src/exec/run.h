@@ -40,6 +40,7 @@ struct hd_run_watch {
 	void *user;
 	void (*step)(void *user, const struct hd_progress *progress);
 	void (*eval)(void *user, uint64_t step, const char *split, const struct hd_metrics *metrics);
+	void (*evaluating)(void *user, const char *split);                /* `eval` follows, or the run fails */
 	void (*note)(void *user, const char *kind, const char *text);     /* events worth a line: plan, checkpoint, warning, choice */
 };
 

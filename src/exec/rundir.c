@@ -43,6 +43,7 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 }
 
 static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEGINS] = "begins", [HD_HOLD_ALONE] = "alone",
+	[HD_HOLD_EVALUATES] = "evaluates",
 	[HD_HOLD_CONDUCTS] = "conducts" };
 
 /* "alone 1234 567890": the word, the process, and when that began. It helps who looks on; a run does without. */

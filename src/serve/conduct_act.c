@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "sys/failpoint.h"
 #include "exec/ckpt.h"
+#include "exec/elastic.h"
 
 enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
 
@@ -251,6 +252,7 @@ ACT(commit)
 
 	(void)HD_FAILPOINT(CO_COMMIT);
 	hd_coordinator_status(c->machine, &status);
+	c->evaluating = false;
 	c->end.step = a->step + 1;
 	c->end.commits++;
 	c->spec->dir->membership = a->epoch;
@@ -304,6 +306,11 @@ ACT(note)
 {
 	const char *text = a->text ? a->text : "";
 
+	if (!strcmp(a->name, HD_NOTE_EVALUATING)) {       /* where it stands, for who asks; what comes of it is an event */
+		c->evaluating = true;
+		return;
+	}
+	c->evaluating &= strcmp(a->name, "eval") != 0;
 	conduct_note(c, a->name, a->worker, text);
 	if (!strcmp(a->name, "lost"))
 		look_at_lost(c, a->worker, text);

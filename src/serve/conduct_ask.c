@@ -56,7 +56,7 @@ static const char *state_of(const struct conduct *c, const struct hd_co_status *
 {
 	if (!c->machine)
 		return c->config.record.halting ? "stopping" : "starting";
-	return s->halting ? "stopping" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
+	return s->halting ? "stopping" : c->evaluating ? "evaluating" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
 }
 
 /* A worker's own times of its last step; 0 before it has sealed one. */

@@ -49,6 +49,7 @@ struct conduct {
 	double loss, step_ms, wait_ms;
 	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
+	bool evaluating;                  /* a member does */
 	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
 	uint32_t unstored;                /* records in a row that could not be written */
 	uint32_t exit_code;
