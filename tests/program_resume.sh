@@ -94,3 +94,14 @@ expect 0 heddle ckpt diff away whole-mlp
 train run mlp.yaml --steps 3 --out other2 -s optim.lr=0.5 -s checkpoint.dir="$PWD/elsewhere"
 expect 0 heddle ckpt diff away whole-mlp
 passed "checkpoints in a folder of their own are found by resume and by every ckpt verb"
+
+# the machine died: a checkpoint was on its disk, lines of its steps were not
+expect 0 heddle run mlp.yaml --out lines --devices 1 -q --steps 3 -s eval.every=0
+n=$(wc -l <lines/metrics.ndjson)
+head -n 1 lines/metrics.ndjson >first && cp first lines/metrics.ndjson
+expect 0 heddle resume lines --devices 1 -q
+grep -q "\"kind\":\"unrecorded\".*the $((n - 1)) steps before step $n have no line in metrics.ndjson" lines/events.ndjson || failed "nobody says that lines are missing: $(tail -n 4 lines/events.ndjson)"
+expect 0 heddle run mlp.yaml --out whole --devices 1 -q --steps 3
+expect 0 heddle resume whole --devices 1 -q
+! grep -q unrecorded whole/events.ndjson || failed "lines are missing that are there"
+passed "steps before a checkpoint whose lines are gone are told"

@@ -169,7 +169,8 @@ enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *li
 		s.hold = HD_HOLD_NONE;
 	bool goes_on = is_alone(s.hold);
 	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.pid, .exit = goes_on || !e.ended ? -1 : e.exit, .step = (int64_t)e.step,
-		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name), .state = s.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : state_of(&e),
+		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name),
+		.state = s.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : state_of(&e),
 		.why = goes_on ? "in one process, without workers" : kept(cmd, e.text), .plan_why = "", .autoscale = "off", .autoscale_why = "" };
 	return HD_OK;
 }

@@ -21,7 +21,8 @@ struct hd_live_worker {
 	double step_ms, wait_ms, compute_ms, vn_ms, speed;   /* its own last step; of one virtual node; 1: as the median worker */
 };
 struct hd_live {
-	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* state: starting, running, evaluating, waiting, stopping; why the map is as it is */
+	const char *name, *state, *why, *plan_why, *autoscale, *autoscale_why;       /* plan_why: why the map is as it is */
+	                                                 /* state: starting, running, evaluating, waiting, stopping */
 	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies, given_up;
 	int64_t asked, target;                           /* local workers; with those of other machines */
 	bool goes_on;                                    /* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new */

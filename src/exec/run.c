@@ -340,6 +340,8 @@ static enum hd_err checkpoint(struct hd_run *run, struct hd_diag *diag)
 		err = hd_fail(diag, HD_E_INTEGRITY, "the state before step %llu is not the one that its digest was taken of a moment ago: the memory of this "
 			"machine gives wrong bits", (unsigned long long)info.step);
 	if (!err)
+		hd_rundir_sync(run->dir);
+	if (!err)
 		err = hd_ckpt_write(run->fs, parent, hd_worker_state(run->worker), &info, (uint32_t)hd_job_int(run->job, HD_JOB_CKPT_KEEP),
 		hd_job_int(run->job, HD_JOB_CKPT_VERIFY) == HD_VERIFY_READ_BACK, diag);
 	run->last_ckpt_ns = hd_clock_now_ns(run->clock);
@@ -616,6 +618,16 @@ static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct h
 	return err;
 }
 
+/* A checkpoint may be of more steps than have lines: their disk was full, or the machine died before they were on it. */
+static void look_at_records(struct hd_run *run)
+{
+	uint64_t every = (uint64_t)hd_job_int(run->job, HD_JOB_METRICS_EVERY), recorded = hd_rundir_recorded(run->dir);
+
+	if (run->began_step / every > recorded / every)
+		note(run, "unrecorded", "the %llu steps before step %llu have no line in metrics.ndjson: it could not be written, or the machine died before "
+			"it was on the disk", (unsigned long long)(run->began_step / every - recorded / every), (unsigned long long)run->began_step);
+}
+
 enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 {
 	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ? run->options.stop_at : run->task->nsteps;
@@ -626,6 +638,7 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	if (run->dir) {
 		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
 		hd_ending_begins(run->dir, run->began_step, run->task->nsteps);
+		look_at_records(run);
 	}
 	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);

@@ -280,6 +280,18 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r, co
 		report_lost(dir);
 }
 
+/* What cannot be synced may be lost; it is not worth a lost run either. */
+void hd_rundir_sync(struct hd_rundir *dir)
+{
+	const struct hd_lines *const lines[] = { &dir->metrics, &dir->events };
+
+	if (!dir->lock.fs)                /* of a visitor */
+		return;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		dir->lines_lost |= lines[i]->file.fs && hd_file_sync(&lines[i]->file, NULL) != HD_OK;
+	dir->named = dir->named || hd_fs_sync_folder(dir->fs, dir->path, NULL) == HD_OK;
+}
+
 /* Of the last whole line in `room` that has `with`: its step and 1; 0: there is none. */
 static uint64_t last_in(const char *room, const char *with)
 {

@@ -30,6 +30,7 @@ struct hd_rundir {
 	int64_t began_ns;                 /* zero of "t"; the holder's to set */
 	uint32_t membership;              /* epoch, in each event; the holder's to set */
 	uint64_t step;                    /* of the newest line of metrics, written or lost */
+	bool named;                       /* the folder's names are synced */
 	bool lines_lost;                  /* some, ever; reported at the end */
 	bool fresh;                       /* made by hd_rundir_create(), nothing was there before */
 };
@@ -64,6 +65,8 @@ HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, c
 /* Fields of a step that are not in its record. */
 struct hd_step_times { double step_ms, wait_ms; uint32_t workers, membership, redone; uint64_t bytes_out; };
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record, const struct hd_step_times *times, uint32_t plan);
+/* Lines written so far outlive the machine, as far as its disk does: called before a checkpoint of their steps counts. */
+void hd_rundir_sync(struct hd_rundir *dir);
 /* The step after that of the last whole line of metrics.ndjson; 0: there is none. */
 uint64_t hd_rundir_recorded(const struct hd_rundir *dir);
 uint64_t hd_rundir_verified(const struct hd_rundir *dir);          /* the same of the last line that has a digest */

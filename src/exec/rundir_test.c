@@ -421,6 +421,31 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+/* What a checkpoint is of must have its records when the machine dies right after it. */
+static void lines_that_were_synced_outlive_the_machine(void **state)
+{
+	struct hd_rundir dir;
+	struct hd_fs_sim sim;
+	struct hd_clock_sim clock;
+	struct hd_step_times times = { 0 };
+	(void)state;
+
+	for (int synced = 0; synced < 2; synced++) {
+		hd_fs_sim_init(&sim);
+		hd_clock_sim(&clock, 0, 0);
+		assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
+		assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
+		for (uint64_t step = 0; step < 4; step++) {
+			hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = step, .weight = 1 }, &times, 0);
+			if (step == 2 && synced)
+				hd_rundir_sync(&dir);
+		}
+		hd_fs_sim_crash(&sim, NULL, NULL);
+		assert_int_equal(hd_rundir_recorded(&dir), synced ? 3 : 0);
+		hd_fs_sim_finish(&sim);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +458,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_looked_at_is_said),
 		cmocka_unit_test(lines_say_what_they_are_told),
 		cmocka_unit_test(what_was_lost_is_told_until_it_is_heard),
+		cmocka_unit_test(lines_that_were_synced_outlive_the_machine),
 		cmocka_unit_test(a_torn_line_is_cut_off_when_the_run_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,6 +312,8 @@ ACT(note)
 	}
 	c->evaluating &= strcmp(a->name, "eval") != 0;
 	conduct_note(c, a->name, a->worker, text);
+	if (!strcmp(a->name, "checkpoint_done"))
+		hd_rundir_sync(c->spec->dir);
 	if (!strcmp(a->name, "lost"))
 		look_at_lost(c, a->worker, text);
 }
