@@ -48,6 +48,11 @@ static void tell(const struct story *s, const char *what)
 	if (s->quiet)
 		return;
 	split_of(l, split, sizeof split);
+	if (!l->members) {                /* another coordinator has begun, and nobody has called it yet */
+		printf("  the coordinator changes, workers go on   %s\n", what);
+		fflush(stdout);
+		return;
+	}
 	printf("  step %4lld  loss %.3f   %lld workers   virtual nodes %s   %s\n", (long long)l->step, l->loss, (long long)l->members, split, what);
 	fflush(stdout);
 }
@@ -118,7 +123,7 @@ static enum hd_err kill_worker(struct story *s)
 			pid = s->trial.live.worker[i].pid;
 	if (pid && !hd_pid_signal((int)pid, HD_PROC_KILL))
 		s->kills++;
-	while (!err && pid && s->trial.live.epoch == epoch && !hd_trial_ended(&s->trial)) {
+	while (!err && pid && (s->trial.live.epoch == epoch || !s->trial.live.members) && !hd_trial_ended(&s->trial)) {
 		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
@@ -146,7 +151,7 @@ static enum hd_err kill_coordinator(struct story *s)
 
 	if (s->trial.coordinator > 0 && !hd_pid_signal((int)s->trial.coordinator, HD_PROC_KILL))
 		s->kills++;
-	while (!err && s->trial.live.term == term && !hd_trial_ended(&s->trial)) {
+	while (!err && (s->trial.live.term == term || !s->trial.live.members) && !hd_trial_ended(&s->trial)) {
 		hd_clock_wait_until(&s->trial.cmd->clock, hd_clock_now_ns(&s->trial.cmd->clock) + HD_TRIAL_LOOK_NS);
 		err = hd_trial_look(&s->trial);
 	}
