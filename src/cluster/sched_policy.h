@@ -89,7 +89,7 @@ struct hd_policy_setting {
 	enum hd_fidelity fidelity;
 	const char *reference_type;               /* of plain variants of ftf and makespan; NULL: each job's fastest. Borrowed */
 	uint32_t seed;
-	uint32_t npops;                           /* above 1: jobs and devices are dealt into so many problems (POP) */
+	uint32_t npops;                           /* above 1: jobs and devices are dealt into so many problems (POP); 1: never, 0: where the policy says */
 	double pack_threshold;                    /* pairs worth less are left out; 0: 1.0 */
 	double beta, phi;                         /* cost: gain wanted on a step, floor of the isolated share; 0: 0.25. Below 0: none */
 	double patience;                          /* cost: jobs that can be over in so much of the time to their deadline wait for cheaper hours; 0: nobody */

@@ -23,7 +23,10 @@
  * sees that order is free where the places are fixed. It is not fair: a long job waits while short ones come, until the end binds.
  *
  * Columns are generated: ways on one's scale and fewest devices are there from the start, all others come when their reduced cost says that
- * they help, the best of each job and interval and the HD_PAIRS best pairs a turn. After HD_TURNS what is found is taken (`cut`). */
+ * they help, the best of each job and interval and the HD_PAIRS best pairs a turn. After HD_TURNS what is found is taken (`cut`).
+ *
+ * Many jobs are dealt into parts with their part of the devices (pop.c), and planned one after the other; the steps of all parts are then one list, and
+ * devices are given as if it had been one plan. pop:1:heddle plans the whole whatever it takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,7 +380,14 @@ static enum hd_err solve(struct plan *p)
 
 /* ---- from the plan to devices ---- */
 
-struct step { uint32_t col, m; bool part; double when, y; };
+struct step { struct hd_shape shape; uint32_t number, m; bool part; double when, y; };     /* members as the whole counts them */
+
+/* What the plan comes to, of one part or of all. */
+struct steps {
+	struct step *at;
+	uint32_t n, cap;
+	double objective, last_s;               /* of parts: without the end of all; the longest last interval, seconds */
+};
 
 static int by_plan(const void *a, const void *b)
 {
@@ -391,7 +401,7 @@ static int by_plan(const void *a, const void *b)
 		return x->when < y->when ? -1 : 1;
 	if (x->y != y->y)
 		return x->y > y->y ? -1 : 1;
-	return x->col < y->col ? -1 : x->col > y->col;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
 /* When each job runs in the mean. */
@@ -419,31 +429,60 @@ static bool take(const struct hd_shape *shape, bool *placed, uint32_t *left)
 	return true;
 }
 
-static enum hd_err answer(struct plan *p, struct hd_shares *out)
+static enum hd_err add_step(struct plan *p, struct steps *to, const struct step *step)
 {
-	struct hd_collect c = { .out = out, .arena = p->arena };
-	struct step *steps = hd_arena_take(p->arena, p->nsolved + 1, sizeof *steps);
-	double *when = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *when);
-	bool *placed = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *placed);
-	uint32_t left[HD_SCHED_TYPES], n = 0;
-	enum hd_err err = steps && when && placed ? HD_OK : no_memory(p);
+	if (to->n == to->cap) {
+		uint32_t cap = to->cap ? 2 * to->cap : 1024;
+		struct step *more = hd_arena_take(p->arena, cap, sizeof *more);
+		if (!more)
+			return no_memory(p);
+		if (to->n)
+			memcpy(more, to->at, to->n * sizeof *more);
+		to->at = more;
+		to->cap = cap;
+	}
+	to->at[to->n++] = *step;
+	return HD_OK;
+}
+
+/* `job`: the number in the whole of each job of the part; NULL: it is the whole. */
+static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
+{
+	double *when = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *when), last_s = p->last.x[0] * p->length[p->nintervals - 1];
+	enum hd_err err = when ? HD_OK : no_memory(p);
 
 	if (err)
 		return err;
 	mean_busy(p, when);
+	for (uint32_t k = 1; !err && k < p->nsolved; k++) {
+		struct hd_shape shape = p->col[k].shape;
+		double first = fmin(when[shape.member[0]], shape.nmembers == 2 ? when[shape.member[1]] : INFINITY);
+		if (!(p->last.x[k] > 1e-6))
+			continue;
+		for (int m = 0; job && m < shape.nmembers; m++)
+			shape.member[m] = job[shape.member[m]];
+		err = add_step(p, to, &(struct step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99, first, p->last.x[k] });
+	}
+	to->objective += p->last.objective * p->total * p->weight - (job ? HD_MU * last_s * p->weight : 0);
+	to->last_s = fmax(to->last_s, last_s);
+	return err;
+}
+
+static enum hd_err answer(struct plan *p, struct steps *steps, struct hd_shares *out)
+{
+	struct hd_collect c = { .out = out, .arena = p->arena };
+	bool *placed = hd_arena_take(p->arena, p->s->njobs + 1, sizeof *placed);
+	uint32_t left[HD_SCHED_TYPES];
+	enum hd_err err = placed ? HD_OK : no_memory(p);
+
 	for (uint32_t j = 0; j < p->s->ntypes; j++)
 		left[j] = p->s->types[j].n;
-	for (uint32_t k = 1; k < p->nsolved; k++) {
-		const struct hd_shape *shape = &p->col[k].shape;
-		double first = fmin(when[shape->member[0]], shape->nmembers == 2 ? when[shape->member[1]] : INFINITY);
-		if (p->last.x[k] > 1e-6)
-			steps[n++] = (struct step){ k, p->col[k].m, p->last.x[k] < 0.99, first, p->last.x[k] };
-	}
-	qsort(steps, n, sizeof *steps, by_plan);
-	for (uint32_t k = 0; !err && k < n; k++)
-		if (take(&p->col[steps[k].col].shape, placed, left))
-			err = hd_collect(&c, &p->col[steps[k].col].shape, 1);
-	out->objective = p->last.objective * p->total * p->weight;
+	if (steps->n)
+		qsort(steps->at, steps->n, sizeof *steps->at, by_plan);
+	for (uint32_t k = 0; !err && k < steps->n; k++)
+		if (take(&steps->at[k].shape, placed, left))
+			err = hd_collect(&c, &steps->at[k].shape, 1);
+	out->objective = steps->objective;
 	out->work_conserving = true;
 	out->nlps = p->nlps;
 	out->iterations = p->iterations;
@@ -452,7 +491,8 @@ static enum hd_err answer(struct plan *p, struct hd_shares *out)
 	return err ? no_memory(p) : HD_OK;
 }
 
-static void set_units(struct plan *p)
+/* `total`: the guess of the makespan that the intervals were cut for. */
+static void set_units(struct plan *p, double total)
 {
 	double mean = 0, devices = 0;
 
@@ -462,29 +502,90 @@ static void set_units(struct plan *p)
 		mean += p->s->types[j].n * p->s->types[j].price_usd_h / 3600;
 		devices += p->s->types[j].n;
 	}
-	p->total = guess(p);
+	p->total = total;
 	if (p->policy->set.delay_usd_h > 0)
 		p->usd_unit = 3600 / p->policy->set.delay_usd_h / (p->total * p->weight);
 	else if (mean > 0)
 		p->usd_unit = 1e-3 * devices / mean / (p->total * p->weight);
 }
 
+/* ---- large plans in parts ---- */
+
+/* Jobs up to which the plan is made as a whole, and jobs of a part beyond. A solve grows faster than its jobs: by pairs most, by sizes next. */
+enum { PLAIN, SIZES, PAIRS };
+static const struct { uint32_t whole, part; } in_parts[] = { [PLAIN] = { 600, 250 }, [SIZES] = { 400, 100 }, [PAIRS] = { 150, 50 } };
+
+static uint32_t parts_of(const struct plan *p)
+{
+	uint32_t n = 0;
+	bool sizes = false;
+
+	for (uint32_t i = 0; i < p->s->njobs; i++) {
+		n += !p->seen.absent[i];
+		sizes |= !p->seen.absent[i] && p->s->jobs[i].elastic;
+	}
+	int kind = p->policy->set.variant == HD_VARIANT_PACKED ? PAIRS : sizes ? SIZES : PLAIN;
+	return p->policy->set.npops == 1 || n <= in_parts[kind].whole ? 1 : (n + in_parts[kind].part - 1) / in_parts[kind].part;
+}
+
+static enum hd_err make(struct plan *p, const uint32_t *job, struct steps *steps)
+{
+	p->lp = hd_lp_new(false);
+	enum hd_err err = p->lp ? rows(p) : no_memory(p);
+	if (!err)
+		err = solve(p);
+	if (!err)
+		err = gather(p, job, steps);
+	hd_lp_free(p->lp);
+	p->lp = NULL;
+	return err;
+}
+
+/* One after the other over the same intervals: side by side they are a plan of the whole, so that its objective is that of the joined plan. */
+static enum hd_err make_parts(struct plan *whole, uint32_t k, struct steps *steps)
+{
+	uint32_t njobs = whole->s->njobs, *part_of = hd_arena_take(whole->arena, njobs + 1, sizeof *part_of);
+	uint32_t *job = hd_arena_take(whole->arena, njobs + 1, sizeof *job);
+	enum hd_err err = part_of && job ? hd_pop_deal(whole->s, &k, true, part_of, whole->arena) : HD_E_NOMEM;
+
+	if (!err && k == 1)                       /* a job needs all devices there are */
+		return make(whole, NULL, steps);
+	for (uint32_t part = 0; !err && part < k; part++) {
+		struct hd_sched_state state;
+		struct plan p = { .policy = whole->policy, .s = &state, .arena = whole->arena, .diag = whole->diag, .nintervals = whole->nintervals };
+		memcpy(p.length, whole->length, sizeof p.length);
+		memcpy(p.middle, whole->middle, sizeof p.middle);
+		err = hd_pop_part(whole->s, part, k, part_of, whole->arena, &state, job);
+		if (!err && !state.njobs)
+			continue;
+		if (!err && (err = hd_see(&p.seen, whole->policy, &state, HD_FLAT_ONE, whole->arena, whole->diag)))
+			return err;
+		if (err)
+			break;
+		set_units(&p, whole->total);
+		if ((err = make(&p, job, steps)))
+			return err;
+		whole->nlps += p.nlps;
+		whole->iterations += p.iterations;
+		whole->gap = fmax(whole->gap, p.gap);
+		whole->cut |= p.cut;
+	}
+	steps->objective += HD_MU * steps->last_s * whole->weight;
+	return err ? no_memory(whole) : HD_OK;
+}
+
 enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag)
 {
 	struct plan p = { .policy = policy, .s = state, .arena = arena, .diag = diag };
+	struct steps steps = { .n = 0 };
 	enum hd_err err = hd_see(&p.seen, policy, state, HD_FLAT_ONE, arena, diag);
 
 	if (err)
 		return err;
-	set_units(&p);
+	set_units(&p, guess(&p));
 	cut_time(&p);
-	p.lp = hd_lp_new(false);
-	err = p.lp ? rows(&p) : no_memory(&p);
-	if (!err)
-		err = solve(&p);
-	if (!err)
-		err = answer(&p, out);
-	hd_lp_free(p.lp);
-	return err;
+	uint32_t k = parts_of(&p);
+	err = k == 1 ? make(&p, NULL, &steps) : make_parts(&p, k, &steps);
+	return err ? err : answer(&p, &steps, out);
 }

@@ -173,6 +173,11 @@ HD_MUST_USE enum hd_err hd_kinds_shares(const struct hd_kinds *kinds, struct hd_
 HD_MUST_USE enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag);
 void hd_pop_finish(struct hd_policy *policy);
+/* part_of[job] of at most k parts, HD_SCHED_NONE of absent ones; the k that it came to. `work`: what is left to do is dealt evenly too. HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t *k, bool work, uint32_t *part_of, struct hd_arena *arena);
+/* The state of one part, with its devices; job[i] (room for all) is the number in the whole of its job i. HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
+	struct hd_sched_state *to, uint32_t *job);
 
 /* ---- filling (fill.c): lexicographic max-min; z of each job into so[njobs] ---- */
 HD_MUST_USE enum hd_err hd_fill(struct hd_program *pg, bool entities, struct hd_shares *out, double *so);

@@ -107,7 +107,7 @@ enum hd_err hd_policy_parse(struct hd_policy_setting *set, const char *name, str
 		char digits[HD_NUM_CAP];
 		int64_t n = 0;
 		snprintf(digits, sizeof digits, "%.*s", (int)(colon - name - 4), name + 4);
-		enum hd_err err = hd_num_i64(digits, 2, 1024, &n, diag);
+		enum hd_err err = hd_num_i64(digits, 1, 1024, &n, diag);
 		if (err)
 			return err;
 		set->npops = (uint32_t)n;

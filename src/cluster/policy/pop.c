@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "cluster/policy/int.h"
 
-struct turn { uint32_t scale, best, job; double weight; };
+struct turn { uint32_t scale, best, job; double weight, work; };        /* work: device seconds left, 0 where it does not count */
 
 static int by_kind(const void *a, const void *b)
 {
@@ -21,6 +21,8 @@ static int by_kind(const void *a, const void *b)
 		return x->scale < y->scale ? -1 : 1;
 	if (x->best != y->best)
 		return x->best < y->best ? -1 : 1;
+	if (x->work != y->work)
+		return x->work > y->work ? -1 : 1;
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? -1 : 1;
 	return x->job < y->job ? -1 : x->job > y->job;
@@ -41,10 +43,16 @@ static bool fits_in(const struct hd_sched_state *s, uint32_t job, uint32_t part,
 	return false;
 }
 
-/* part_of[job], HD_SCHED_NONE of absent ones; the k that it came to. */
-static uint32_t deal(const struct hd_sched_state *s, uint32_t k, struct turn *turns, uint32_t *part_of)
+/* To and fro where work counts: who got the most of one turn gets the least of the next. */
+static uint32_t part_at(uint32_t turn, uint32_t k, bool work) { return work && turn / k % 2 ? k - 1 - turn % k : turn % k; }
+
+enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t *parts, bool work, uint32_t *part_of, struct hd_arena *arena)
 {
-	uint32_t n = 0;
+	struct turn *turns = hd_arena_take(arena, s->njobs + 1, sizeof *turns);
+	uint32_t n = 0, k = *parts;
+
+	if (!turns)
+		return HD_E_NOMEM;
 
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		uint32_t best = 0;
@@ -52,29 +60,36 @@ static uint32_t deal(const struct hd_sched_state *s, uint32_t k, struct turn *tu
 		for (uint32_t j = 1; j < s->ntypes; j++)
 			best = s->jobs[i].rate[j] > s->jobs[i].rate[best] ? j : best;
 		if (!hd_sched_absent(s, i))
-			turns[n++] = (struct turn){ s->jobs[i].scale, best, i, s->jobs[i].weight };
+			turns[n++] = (struct turn){ s->jobs[i].scale, best, i, s->jobs[i].weight,
+				work && s->jobs[i].rate[best] > 0 ? s->jobs[i].scale * s->jobs[i].steps_left / s->jobs[i].rate[best] : 0 };
 	}
 	qsort(turns, n, sizeof *turns, by_kind);
 	for (; k > 1; k--) {
 		bool all = true;
 		for (uint32_t t = 0; t < n && all; t++)
-			all = fits_in(s, turns[t].job, t % k, k);
+			all = fits_in(s, turns[t].job, part_at(t, k, work), k);
 		if (all)
 			break;
 	}
 	for (uint32_t t = 0; t < n; t++)
-		part_of[turns[t].job] = t % k;
-	return k;
+		part_of[turns[t].job] = part_at(t, k, work);
+	*parts = k;
+	return HD_OK;
 }
 
-/* The state of one part; where[i] is the number in it of job i, job[i] the way back. */
-static enum hd_err part_state(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
+enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
 	struct hd_sched_state *to, uint32_t *job)
 {
+	uint32_t njobs = 0, npairs = 0;
+
+	for (uint32_t i = 0; i < s->njobs; i++)
+		njobs += part_of[i] == part;
+	for (uint32_t p = 0; p < s->npairs; p++)
+		npairs += part_of[s->pairs[p].a] == part && part_of[s->pairs[p].b] == part;
 	struct hd_sched_type *types = hd_arena_take(arena, s->ntypes, sizeof *types);
-	struct hd_sched_job *jobs = hd_arena_take(arena, s->njobs, sizeof *jobs);
-	struct hd_sched_pair *pairs = hd_arena_take(arena, s->npairs, sizeof *pairs);
-	uint32_t *where = hd_arena_take(arena, s->njobs, sizeof *where);
+	struct hd_sched_job *jobs = hd_arena_take(arena, njobs, sizeof *jobs);
+	struct hd_sched_pair *pairs = hd_arena_take(arena, npairs, sizeof *pairs);
+	uint32_t *where = hd_arena_take(arena, s->njobs, sizeof *where);         /* the number in the part of a job of the whole */
 
 	if (!types || !jobs || !pairs || !where)
 		return HD_E_NOMEM;
@@ -135,19 +150,19 @@ void hd_pop_finish(struct hd_policy *policy)
 
 enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out, struct hd_diag *diag)
 {
-	struct turn *turns = hd_arena_take(arena, state->njobs + 1, sizeof *turns);
-	uint32_t *part_of = hd_arena_take(arena, state->njobs + 1, sizeof *part_of), *job = hd_arena_take(arena, state->njobs + 1, sizeof *job), k;
+	uint32_t *part_of = hd_arena_take(arena, state->njobs + 1, sizeof *part_of), *job = hd_arena_take(arena, state->njobs + 1, sizeof *job);
+	uint32_t k = policy->set.npops;
 	struct hd_collect c = { .out = out, .arena = arena };
-	enum hd_err err = turns && part_of && job ? open_parts(policy, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
+	enum hd_err err = part_of && job && !hd_pop_deal(state, &k, false, part_of, arena) ? open_parts(policy, diag)
+		: hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", state->njobs);
 
 	if (err)
 		return err;
-	k = deal(state, policy->set.npops, turns, part_of);
 	out->work_conserving = true;
 	for (uint32_t p = 0; !err && p < k; p++) {
 		struct hd_sched_state part;
 		struct hd_shares shares;
-		err = part_state(state, p, k, part_of, arena, &part, job);
+		err = hd_pop_part(state, p, k, part_of, arena, &part, job);
 		if (!err)
 			err = hd_policy_allocate(policy->parts[p], &part, arena, &shares, diag);
 		for (uint32_t i = 0; !err && i < shares.nshapes; i++) {
