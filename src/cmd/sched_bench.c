@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/philox.h"
 #include "cluster/sched_policy.h"
@@ -10,27 +11,37 @@
 
 enum { KINDS = 26, REPEAT = 3, MOST_REPEATS = 1000 };
 
-/* A row a case; `against`: the row's policy again without POP, whose least share it is held against. */
-static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; bool pairs; const char *against; } cases[] = {
-	{ "max-min",            "las",          2000,  3, false, NULL },
-	{ "max-min",            "las",          10000, 8, false, NULL },
-	{ "max-min, pairs",     "las-packed",   100,   3, true,  NULL },
-	{ "max-min, pairs",     "las-packed",   300,   3, true,  NULL },
-	{ "max-min, by kinds",  "las-kinds",    300,   3, true,  NULL },
-	{ "makespan",           "makespan",     2000,  3, false, NULL },
-	{ "throughput",         "sum",          2000,  3, false, NULL },
-	{ "cost",               "cost",         2000,  3, false, NULL },
-	{ "makespan",           "makespan",     10000, 8, false, NULL },
-	{ "throughput",         "sum",          10000, 8, false, NULL },
-	{ "finish times",       "ftf",          10000, 8, false, NULL },
-	{ "product",            "nash",         300,   3, false, NULL },
-	{ "product",            "nash",         300,   8, false, NULL },
-	{ "equal parts",        "isolated",     10000, 8, false, NULL },
-	{ "max-min in 4 parts", "pop:4:las",    1024,  3, false, "las" },
+enum jobs { RIGID, PAIRS, ELASTIC, LEARNING };            /* learning: elastic, of a batch that may change */
+
+/* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its objective where shares are whole. */
+static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs; const char *against; } cases[] = {
+	{ "max-min",            "las",          2000,  3, RIGID,    NULL },
+	{ "max-min",            "las",          10000, 8, RIGID,    NULL },
+	{ "max-min, pairs",     "las-packed",   100,   3, PAIRS,    NULL },
+	{ "max-min, pairs",     "las-packed",   300,   3, PAIRS,    NULL },
+	{ "max-min, by kinds",  "las-kinds",    300,   3, PAIRS,    NULL },
+	{ "makespan",           "makespan",     2000,  3, RIGID,    NULL },
+	{ "throughput",         "sum",          2000,  3, RIGID,    NULL },
+	{ "cost",               "cost",         2000,  3, RIGID,    NULL },
+	{ "makespan",           "makespan",     10000, 8, RIGID,    NULL },
+	{ "throughput",         "sum",          10000, 8, RIGID,    NULL },
+	{ "finish times",       "ftf",          10000, 8, RIGID,    NULL },
+	{ "product",            "nash",         300,   3, RIGID,    NULL },
+	{ "product",            "nash",         300,   8, RIGID,    NULL },
+	{ "equal parts",        "isolated",     10000, 8, RIGID,    NULL },
+	{ "max-min in 4 parts", "pop:4:las",    1024,  3, RIGID,    "las" },
+	{ "plan",               "heddle",       800,   3, RIGID,    "pop:1:heddle" },
+	{ "plan, sizes",        "heddle",       500,   3, ELASTIC,  "pop:1:heddle" },
+	{ "plan, pairs",        "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed" },
+	{ "plan",               "heddle",       2000,  3, RIGID,    NULL },
+	{ "plan, sizes",        "heddle",       2000,  3, ELASTIC,  NULL },
+	{ "plan, pairs",        "heddle-packed", 2000, 3, PAIRS,    NULL },
+	{ "goodput",            "goodput",      200,   3, LEARNING, NULL },
+	{ "goodput",            "goodput",      2000,  3, LEARNING, NULL },
 };
 
 struct drawn { struct hd_sched_state state; struct hd_pair_table table; };
-struct measured { double seconds, least, objective, gap; uint32_t programs, iterations; bool gave_up; };
+struct measured { double seconds, least, objective, gap; uint32_t programs, iterations; bool gave_up, cut; };
 
 static double draw(uint32_t seed, uint32_t what, uint32_t i)
 {
@@ -39,7 +50,37 @@ static double draw(uint32_t seed, uint32_t what, uint32_t i)
 	return ((double)x.word[0] + 0.5) * 0x1p-32;
 }
 
-enum draws { KIND_SIZE, KIND_SPEED, KIND_LOSS, JOB_KIND, JOB_SCALE, JOB_STEPS, JOB_WEIGHT, JOB_SPEED };
+enum draws { KIND_SIZE, KIND_SPEED, KIND_LOSS, JOB_KIND, JOB_SCALE, JOB_STEPS, JOB_WEIGHT, JOB_SPEED, JOB_CURVE, JOB_MODEL };
+
+/* On 1 to 8 devices, or to 16 for those of 8: k devices go as fast as k^0.7 to k^1 of them. */
+static enum hd_err draw_elastic(struct hd_cmd *cmd, uint32_t seed, uint32_t i, struct hd_sched_job *job)
+{
+	uint32_t most = job->scale < 8 ? 8 : 16;
+	double *speedup = hd_arena_take(&cmd->arena, most + 1, sizeof *speedup), power = 0.7 + 0.3 * draw(seed, JOB_CURVE, i);
+	struct hd_sched_elastic *elastic = hd_arena_take(&cmd->arena, 1, sizeof *elastic);
+
+	if (!speedup || !elastic)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	for (uint32_t k = 1; k <= most; k++)
+		speedup[k] = pow(k, power);
+	*elastic = (struct hd_sched_elastic){ .min = 1, .max = most, .nvns = most, .speedup = speedup, .resize_s = 1 };
+	job->elastic = elastic;
+	return HD_OK;
+}
+
+/* Around the model that docs/scheduling.md shows. */
+static enum hd_err draw_model(struct hd_cmd *cmd, uint32_t seed, uint32_t i, struct hd_sched_job *job)
+{
+	struct hd_sched_goodput *m = hd_arena_take(&cmd->arena, 1, sizeof *m);
+
+	if (!m)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	*m = (struct hd_sched_goodput){ .ac = 0.1 * (0.5 + draw(seed, JOB_MODEL, 8 * i)), .bc = 0.01 * (0.5 + draw(seed, JOB_MODEL, 8 * i + 1)),
+		.ar = 0.3 * draw(seed, JOB_MODEL, 8 * i + 2), .br = 0.05 * draw(seed, JOB_MODEL, 8 * i + 3), .g = 2,
+		.var = 3000 * draw(seed, JOB_MODEL, 8 * i + 4), .sqr = 10, .batch = 128, .most_batch = 4096, .most_local = 64 };
+	job->goodput = m;
+	return HD_OK;
+}
 
 /* 26 kinds that like types differently, as measured tables have it, each job measured apart (of pairs each kind); jobs of 1, 2, 4 and 8 devices (7 : 1 : 1.5 : .5) where there are no pairs. */
 static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, uint32_t seed, struct drawn *to)
@@ -67,17 +108,23 @@ static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, ui
 	for (uint32_t i = 0; i < c->njobs; i++) {
 		uint32_t kind = (uint32_t)(KINDS * draw(seed, JOB_KIND, i));
 		double u = draw(seed, JOB_SCALE, i), *own = &rate[kind * c->ntypes];
-		for (uint32_t t = 0; t < c->ntypes && !c->pairs; t++) {
+		for (uint32_t t = 0; t < c->ntypes && c->jobs != PAIRS; t++) {
 			if (t == 0 && !(own = hd_arena_take(&cmd->arena, c->ntypes, sizeof *own)))
 				return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u jobs", c->njobs);
 			own[t] = rate[kind * c->ntypes + t] * (0.95 + 0.1 * draw(seed, JOB_SPEED, i * c->ntypes + t));
 		}
-		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind, .scale = c->pairs || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
+		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind, .scale = c->jobs == PAIRS || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
 			.weight = 1 + floor(4 * draw(seed, JOB_WEIGHT, i)), .steps_left = 1e4 * exp(6 * draw(seed, JOB_STEPS, i)),
 			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = own };
+		enum hd_err err = c->jobs >= ELASTIC ? draw_elastic(cmd, seed, i, &jobs[i]) : HD_OK;
+		if (!err && c->jobs == LEARNING)
+			err = draw_model(cmd, seed, i, &jobs[i]);
+		if (err)
+			return err;
 	}
 	to->table = (struct hd_pair_table){ KINDS, pair };
-	to->state = (struct hd_sched_state){ .ntypes = c->ntypes, .njobs = c->njobs, .types = types, .jobs = jobs, .table = c->pairs ? &to->table : NULL };
+	to->state = (struct hd_sched_state){ .ntypes = c->ntypes, .njobs = c->njobs, .types = types, .jobs = jobs,
+		.table = c->jobs == PAIRS ? &to->table : NULL };
 	return HD_OK;
 }
 
@@ -119,7 +166,7 @@ static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd
 		seconds[k] = (double)(hd_clock_now_ns(&cmd->clock) - begin) * 1e-9;
 		if (!err)
 			*to = (struct measured){ .least = least_share(state, &out), .objective = out.objective, .gap = out.gap, .programs = out.nlps,
-				.iterations = out.iterations, .gave_up = out.kept };
+				.iterations = out.iterations, .gave_up = out.kept, .cut = out.cut };
 		hd_policy_destroy(policy);
 		hd_arena_finish(&call);
 	}
@@ -128,15 +175,20 @@ static enum hd_err measure(struct hd_cmd *cmd, const char *name, const struct hd
 	return err;
 }
 
-static void print_row(struct hd_cmd *cmd, const struct bench_case *c, const struct measured *m, double of_full)
+/* `full`: of the whole, where the row is held against it. */
+static void print_row(struct hd_cmd *cmd, const struct bench_case *c, const struct measured *m, const struct measured *full)
 {
 	struct hd_json_line line;
 
 	if (!cmd->args.has[HD_OPT_JSON]) {
-		printf("%-20s %-12s %6u %5u %10.4f %9" PRIu32 " %10" PRIu32 " %9.1e", c->name, c->policy, c->njobs, c->ntypes, m->seconds, m->programs,
+		printf("%-20s %-13s %6u %5u %10.4f %9" PRIu32 " %10" PRIu32 " %9.1e", c->name, c->policy, c->njobs, c->ntypes, m->seconds, m->programs,
 			m->iterations, m->gap);
-		if (c->against)
-			printf("   least share %.4f of the whole's", of_full);
+		if (m->cut)
+			printf("   objective %.6g, tries ran out", m->objective);
+		if (c->against && full->least > 0)
+			printf("   least share %.4f of the whole's", m->least / full->least);
+		else if (c->against)
+			printf("   objective %.4f of the whole's, which takes %.3f s", m->objective / full->objective, full->seconds);
 		printf("%s\n", m->gave_up ? "   the solver gave up: equal parts" : "");
 		return;
 	}
@@ -150,10 +202,15 @@ static void print_row(struct hd_cmd *cmd, const struct bench_case *c, const stru
 	hd_json_put_i64(w, "iterations", m->iterations);
 	hd_json_put_f64(w, "gap", m->gap);
 	hd_json_put_bool(w, "gave_up", m->gave_up);
+	hd_json_put_bool(w, "cut", m->cut);
 	hd_json_put_f64(w, "objective", m->objective);
 	hd_json_put_f64(w, "least_share", m->least);
-	if (c->against)
-		hd_json_put_f64(w, "of_whole", of_full);
+	if (c->against && full->least > 0)
+		hd_json_put_f64(w, "of_whole", m->least / full->least);
+	if (c->against && !(full->least > 0)) {
+		hd_json_put_f64(w, "objective_of_whole", m->objective / full->objective);
+		hd_json_put_f64(w, "seconds_of_whole", full->seconds);
+	}
 	hd_json_line_print(&line);
 }
 
@@ -168,21 +225,25 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 {
 	uint64_t repeats = cmd->args.has[HD_OPT_REPEAT] ? cmd->args.count[HD_OPT_REPEAT] : REPEAT;
 	uint64_t most = cmd->args.has[HD_OPT_COUNT_] ? cmd->args.count[HD_OPT_COUNT_] : UINT64_MAX;
-	uint32_t seed = (uint32_t)cmd->args.count[HD_OPT_SEED];
+	uint32_t seed = (uint32_t)cmd->args.count[HD_OPT_SEED], nrows = 0;
+	const char *only = cmd->args.text[HD_OPT_SCHED_POLICY];
 	enum hd_err err = HD_OK;
 
 	if (!repeats || repeats > MOST_REPEATS)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--repeat %" PRIu64 ": 1 to %d", repeats, MOST_REPEATS);
 	if (!cmd->args.has[HD_OPT_JSON])
-		printf("%-20s %-12s %6s %5s %10s %9s %10s %9s\n", "case", "policy", "jobs", "types", "seconds", "programs", "iterations", "gap");
+		printf("%-20s %-13s %6s %5s %10s %9s %10s %9s\n", "case", "policy", "jobs", "types", "seconds", "programs", "iterations", "gap");
 	for (size_t k = 0; k < sizeof cases / sizeof *cases && !err; k++) {
 		struct bench_case c = cases[k];
 		struct measured m = { 0 }, whole = { 0 };
 		struct drawn drawn;
 		c.njobs = most < c.njobs ? (uint32_t)most : c.njobs;
+		if (only && strcmp(only, c.policy) != 0)
+			continue;
+		nrows++;
 		if (!built(c.policy)) {
 			if (!cmd->args.has[HD_OPT_JSON])
-				printf("%-20s %-12s not in this build: no solver of linear programs\n", c.name, c.policy);
+				printf("%-20s %-13s not in this build: no solver of linear programs\n", c.name, c.policy);
 			continue;
 		}
 		err = draw_state(cmd, &c, seed, &drawn);
@@ -191,7 +252,7 @@ enum hd_err hd_cmd_sched_bench(struct hd_cmd *cmd)
 		if (!err && c.against)
 			err = measure(cmd, c.against, &drawn.state, 1, &whole);
 		if (!err)
-			print_row(cmd, &c, &m, whole.least > 0 ? m.least / whole.least : NAN);
+			print_row(cmd, &c, &m, &whole);
 	}
-	return err;
+	return err || nrows ? err : hd_fail(&cmd->diag, HD_E_INVAL, "--policy %.60s: no row is of that policy; without --policy all are made", only);
 }

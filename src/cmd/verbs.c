@@ -343,8 +343,8 @@ const struct hd_verb hd_verbs[] = {
 	  OPTS(SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML, HD_OPT_OUTPUT), hd_cmd_sched_replay, "program_sched_replay.sh" },
 	{ "sched bench", "", 0, 0, "how long policies take over thousands of jobs that are drawn",
 	  "Seconds of one decision from an empty memory (the middle of --repeat, default 3), linear programs and pivots, and the largest gap\n"
-	  "of their certificates. --count N: at most so many jobs in each case.",
-	  OPTS(HD_OPT_REPEAT, HD_OPT_COUNT_, HD_OPT_SEED), hd_cmd_sched_bench, "program_sched_replay.sh" },
+	  "of their certificates. --count N: at most so many jobs in each case; --policy NAME: its cases alone.",
+	  OPTS(HD_OPT_SCHED_POLICY, HD_OPT_REPEAT, HD_OPT_COUNT_, HD_OPT_SEED), hd_cmd_sched_bench, "program_sched_replay.sh" },
 	{ "sched gen", "", 0, 0, "make jobs up, as a trace of ten columns",
 	  "--generate: the published generator. Otherwise --count jobs with the marginals of a published cluster: 93 % of one device, durations\n"
 	  "from minutes to weeks, arrivals by day and week; a job more changes none before it.",
