@@ -233,8 +233,10 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	struct hd_diag diag = { "" };
 	bool anew = m->at == v->step && !m->begun;
 
-	memcpy(passes.pass, v->pass, v->npass * sizeof *v->pass);
-	memcpy(passes.range, v->range, v->nrange * sizeof *v->range);
+	for (uint32_t i = 0; i < v->npass; i++)           /* none where every sum is there: then there may be no array either */
+		passes.pass[i] = v->pass[i];
+	for (uint32_t i = 0; i < v->nrange; i++)
+		passes.range[i] = v->range[i];
 	if (anew)
 		m->own.passes.npasses = m->own.passes.nranges = 0;
 	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain, .nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
