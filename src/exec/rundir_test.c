@@ -364,12 +364,10 @@ static void lines_say_what_they_are_told(void **state)
 	hd_rundir_event(&dir, "last", 6, "");
 	hd_rundir_close(&dir);
 	const char *metrics = text_of(&sim, "/run/metrics.ndjson", &arena), *events = text_of(&sim, "/run/events.ndjson", &arena);
-	const char *first = strstr(metrics, "\"step\":5,"), *second = strstr(metrics, "\"step\":6,");
-	assert_true(first && second);
-	assert_non_null(strstr(first, "\"loss\":0.5,"));
-	assert_non_null(strstr(first, "\"digest\":\"ab01000000"));
-	assert_non_null(strstr(second, "\"loss\":0,"));
-	assert_non_null(strstr(second, "\"digest\":null}\n"));
+	assert_non_null(strstr(metrics, "\"step\":5,\"t\":0,\"loss\":0.5,"));
+	assert_non_null(strstr(metrics, "\"digest\":\"ab01000000"));
+	assert_non_null(strstr(metrics, "\"step\":6,\"t\":0,\"loss\":0,"));
+	assert_non_null(strstr(metrics, "\"digest\":null}\n"));
 	assert_string_equal(events,
 		"{\"v\":1,\"t\":0,\"kind\":\"bare\",\"step\":1,\"membership\":0}\n"
 		"{\"v\":1,\"t\":0,\"kind\":\"full\",\"step\":2,\"membership\":0,\"a\":1}\n"
@@ -400,10 +398,12 @@ static void what_was_lost_is_told_until_it_is_heard(void **state)
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 1, .weight = 1 }, &times, 0);
 	uint64_t calls = sim.calls - before;                     /* of a line and an event */
 	assert_int_equal(dir.metrics.lost, 0);
+#ifdef HD_FAILPOINTS
 	assert_int_equal(hd_failpoint_arm("metrics.write:err=ENOSPC@1", 1, NULL), HD_OK);
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 7, .weight = 1 }, &times, 0);
 	assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
 	assert_true(dir.metrics.lost == 1 && dir.lines_lost);             /* counted, and not written */
+#endif
 	dir.metrics.lost = 4;
 	hd_fs_sim_fail(&sim, calls, ENOSPC, true);                /* the event does not fit */
 	hd_rundir_metrics(&dir, &(struct hd_step_record){ .step = 2, .weight = 1 }, &times, 0);
