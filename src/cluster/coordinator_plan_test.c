@@ -175,8 +175,8 @@ static void without_memory_nothing_is_opened(void **state)
 		">2 LEARN@1 1 100000001; >1 DONATE@1 2",
 		">1 DONATE@1 2 no more; >2 LEARN@1 1 100000002; >1 DONATE@1 2",
 		">0 PREPARE@1 2 after 0 1 of 0 1 2; >1 PREPARE@1 2 after 0 1 of 0 1 2; >2 PREPARE@1 2 after 0 1 of 0 1 2",
-		"STORE 8 e 2 next 3 of 0 1 halting; >0 PREPARE@1 2 after 0 1 of 0 1 2; >0 STOP@1 1 t; >1 DONATE@1 2; "
-			">1 PREPARE@1 2 after 0 1 of 0 1 2; >1 STOP@1 1 t; >2 PREPARE@1 2 after 0 1 of 0 1 2",
+		("STORE 8 e 2 next 3 of 0 1 halting; >0 PREPARE@1 2 after 0 1 of 0 1 2; >0 STOP@1 1 t; >1 DONATE@1 2; "
+			">1 PREPARE@1 2 after 0 1 of 0 1 2; >1 STOP@1 1 t; >2 PREPARE@1 2 after 0 1 of 0 1 2"),
 		">0 DECIDE@1 2; >1 DECIDE@1 2; >2 DECIDE@1 2",
 	};
 	struct co_at_work at, *c = &at;
