@@ -54,7 +54,7 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
-	w->need_places = 0;
+	w->need_places = w->need_received = 0;
 	w->need_sum = w->need_moments = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_share *s = i ? coming : w->share;
@@ -62,6 +62,7 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 			continue;
 		need_of(w, &s->work);
 		w->need_places = s->nplaces > w->need_places ? s->nplaces : w->need_places;
+		w->need_received = s->nreceived > w->need_received ? s->nreceived : w->need_received;
 		w->need_sum |= s->needs_sum || s->needs_parm;
 		w->need_moments |= !s->alone;
 	}
@@ -192,6 +193,7 @@ enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *vi
 	s->plan = view->plan;
 	s->alone = alone;
 	s->nplaces = view->nplaces;
+	s->nreceived = view->nreceived;
 	if (!err)
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
 	if (!err)

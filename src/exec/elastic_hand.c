@@ -33,6 +33,8 @@ static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, str
 	hd_arena_reset(arena);
 	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
 	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY : (uint16_t)me };
+	if (!err)
+		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &share->nreceived);
 	return err;
 }
 
@@ -95,6 +97,9 @@ static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struc
 	e->plan_now = !e->plan_now;
 	e->adopted = *view;
 	e->prepared.epoch = 0;
+	if (!e->memory_told)
+		hd_run_tell_memory(e->run);
+	e->memory_told = true;
 	return HD_OK;
 }
 

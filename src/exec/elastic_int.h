@@ -127,6 +127,7 @@ struct hd_elastic {
 	uint32_t plan_now;                /* of the two, the one in use */
 	struct hd_view adopted, prepared; /* epoch 0: none */
 	struct hd_pupil pupil;
+	bool memory_told;                 /* what the first share takes */
 	bool unkept;                      /* a plan could not be written, and that was told */
 	bool touched;                     /* the state is not that of the run's beginning any more */
 	bool learnt;                      /* the state came from a donor: the reader must go there */

@@ -33,7 +33,7 @@ static uint64_t exchange_of(const struct hd_worker *w)
 {
 	uint64_t places = w->need_places > w->nplaces ? w->need_places : w->nplaces;
 
-	return (w->sum || w->need_sum ? w->flat_bytes : 0) + places * HD_BUCKET_BYTES
+	return (w->sum || w->need_sum ? w->flat_bytes : 0) + (places + w->need_received) * HD_BUCKET_BYTES
 		+ (w->need_moments || w->moments.sum != w->moments.leaf ? hd_moments_bytes(&w->task->train, w->task->job->nvns) : 0);
 }
 

@@ -128,6 +128,33 @@ static void what_is_not_awaited_here_and_now_is_refused(void **state)
 		nunawaited, nunfilled, nbetween);
 }
 
+static uint32_t ntaken;
+
+/* What the relays took for roots of others is what follows from the views that they were in. */
+static void count_the_rooms(struct r_world *w)
+{
+	for (uint32_t i = 0; i < w->nworkers; i++) {
+		const struct hd_relay *r = &w->node[i]->e.relay;
+		uint64_t n = 0;
+		if (!w->node[i]->alive || !r->has_view || !r->x || !r->opened)
+			continue;
+		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, R_BUCKETS, &n), HD_OK);
+		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu", w->what, w->turn, r->self,
+			(unsigned long long)r->room_cap, (unsigned long long)n);
+		ntaken += n > 0;
+	}
+}
+
+static void the_room_for_roots_of_others_follows_from_the_view(void **state)
+{
+	(void)state;
+	r_each_turn = count_the_rooms;
+	for (uint64_t seed = 0; seed < 4; seed++)
+		r_run("rooms", seed, 1 + (uint32_t)seed, NULL, 0, 3);
+	r_each_turn = NULL;
+	CHECK(ntaken > 100, "only %u rooms were taken", ntaken);
+}
+
 static void without_memory_no_relay_is_made(void **state)
 {
 	static struct hd_worker worker;
@@ -198,6 +225,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_without_faults_end),
+		cmocka_unit_test(the_room_for_roots_of_others_follows_from_the_view),
 		cmocka_unit_test(without_memory_no_relay_is_made),
 		cmocka_unit_test(what_is_not_awaited_here_and_now_is_refused),
 		cmocka_unit_test(an_epoch_may_end_at_any_instant),

@@ -165,12 +165,20 @@ static void tell_weights(struct hd_run *run)
 	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train), task->weights->path, hex);
 }
 
-static void tell_choices(struct hd_run *run)
+void hd_run_tell_memory(struct hd_run *run)
 {
-	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
 	struct hd_memory_terms t;
 
 	hd_worker_memory(run->worker, &t);
+	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
+		"programs and scratch %.1f)", (double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20,
+		(double)t.gradients / 0x1p20, (double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20, (double)t.kept / 0x1p20, (double)t.own / 0x1p20);
+}
+
+static void tell_choices(struct hd_run *run)
+{
+	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
+
 	if (run->task->weights)
 		tell_weights(run);
 	note(run, "choice", "data: %s", run->task->data->about);
@@ -180,9 +188,7 @@ static void tell_choices(struct hd_run *run)
 		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run), hd_worker_path(run->worker), kernels->text);
 	else
 		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", hd_run_kernels(run));
-	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
-		"programs and scratch %.1f)", (double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20,
-		(double)t.gradients / 0x1p20, (double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20, (double)t.kept / 0x1p20, (double)t.own / 0x1p20);
+	hd_run_tell_memory(run);
 }
 
 /* A run without a recorder is a run: where none can be made, that is said. */

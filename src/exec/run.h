@@ -89,4 +89,7 @@ const struct hd_worker_spec *hd_run_spec(const struct hd_run *run);   /* as it c
 const struct hd_task *hd_run_task(const struct hd_run *run);
 bool hd_run_best(const struct hd_run *run, double *metric);           /* last evaluation's metric, if any */
 
+/* What the worker is predicted to take, under the plan or share that it has: a note of kind "choice". */
+void hd_run_tell_memory(struct hd_run *run);
+
 #endif

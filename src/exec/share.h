@@ -54,6 +54,7 @@ struct hd_share_view {
 	uint16_t worker;                  /* whose ranks of the plan (plan.worker[]) are this worker's devices, in their order;
 	                                     NOBODY: nobody's */
 	uint64_t nplaces;                 /* see hd_share_places() */
+	uint64_t nreceived;               /* buckets' worth of memory that the caller itself takes for roots of others (relay.h): counted with the worker's */
 };
 
 /* The share of a coming view, beside the one in use. HD_E_BADPLAN: refused by the checker, or other ranks than there are

@@ -126,7 +126,7 @@ static const struct hd_plan *plan_of(struct cluster *c)
 static void prepare(const struct cluster *c, const struct hd_plan *plan)
 {
 	for (uint32_t m = 0; m < c->n; m++) {
-		struct hd_share_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS };
+		struct hd_share_view view = { plan, c->at[m].id, BATCH * MOST_ROOTS, 0 };
 		struct hd_diag diag = { "" };
 		CHECK(hd_share_prepare(c->at[m].worker, &view, &diag) == HD_OK, "%s", diag.text);
 	}
@@ -531,7 +531,7 @@ static void who_learns_while_others_step_comes_to_the_same_state(void **state)
 		step(&c, what);
 		step(&c, what);
 		l.worker = worker_of(&c, 1 + round % 2, 1, 0);
-		CHECK(hd_share_prepare(l.worker, &(struct hd_share_view){ NULL, HD_SHARE_NOBODY, 0 }, &diag) == HD_OK, "%s", diag.text);
+		CHECK(hd_share_prepare(l.worker, &(struct hd_share_view){ NULL, HD_SHARE_NOBODY, 0, 0 }, &diag) == HD_OK, "%s", diag.text);
 		hd_share_adopt(l.worker);
 		while (!learn(&c, &l, c.at[0].worker)) {
 			step(&c, what);
@@ -911,7 +911,7 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* other devices than it has */
 	plan->worker[1] = c.at[0].id;
 	diag.text[0] = 0;
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0 }, &diag), HD_E_BADPLAN);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 0 }, &diag), HD_E_BADPLAN);
 	CHECK(strstr(diag.text, "the plan is for 2 devices, the worker has 1"), "%s", diag.text);
 	plan->worker[1] = c.at[1].id;
 	assert_false(hd_share_prepared(a));
@@ -919,8 +919,14 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 	/* places are counted before they are taken */
 	hd_worker_memory(a, &had);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11 }, &diag), HD_E_REFUSED);
-	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10 }, &diag), HD_OK);
+	/* those that the caller takes, too, and as long as the share is there */
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag), HD_OK);
+	hd_worker_memory(a, &has);
+	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
+	hd_share_forget(a);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11, 0 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 10, 0 }, &diag), HD_OK);
 	hd_worker_memory(a, &has);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_share_forget(a);
@@ -942,7 +948,7 @@ static void norms_over_the_global_batch_want_one_worker(void **state)
 	struct hd_plan_job pj = { .nvns = 8, .nchunks = c.task->layout.nchunks, .nstages = 1, .lockstep = true };
 	assert_int_equal(hd_plan_data(plan, &pj, 2, NULL, &c.arena, NULL), HD_OK);
 	plan->worker[1] = 1;
-	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_prepare(c.at[0].worker, &(struct hd_share_view){ plan, 0, 0, 0 }, &diag), HD_E_REFUSED);
 	CHECK(strstr(diag.text, "model.bn: ghost"), "%s", diag.text);
 	close_cluster(&c);
 }

@@ -282,3 +282,22 @@ void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint3
 		share[best]++;
 	}
 }
+
+enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets, uint64_t *n)
+{
+	struct hd_passes passes;
+	struct hd_tnode root[HD_VIEW_ROOTS];
+	uint32_t me = hd_view_index(view, worker), first[HD_MAX_PASSES + 1], npasses, nroots = 0;
+	enum hd_err err = hd_passes_of_view(&passes, view);
+
+	*n = 0;
+	for (uint32_t m = 0; m < view->nmembers && me != HD_NOBODY && !err; m++) {
+		if (m == me)
+			continue;
+		err = hd_passes_roots(&passes, nvns, view->member[m], root, HD_VIEW_ROOTS, first, &npasses);
+		nroots += err ? 0 : first[npasses];
+	}
+	if (!err && me != HD_NOBODY)
+		*n = (uint64_t)nroots * (hd_bucket_first(me + 1, nbuckets, view->nmembers) - hd_bucket_first(me, nbuckets, view->nmembers));
+	return err;
+}

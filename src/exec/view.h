@@ -107,6 +107,10 @@ HD_MUST_USE enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *r
 HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker, struct hd_tnode *out, uint32_t cap,
 	uint32_t *first, uint32_t *npasses);
 
+/* How many buckets of roots come to `worker` from others in a step without a loss: the roots of their passes times the buckets that it owns.
+ * 0: it is no member. HD_E_NOSPACE: more roots than HD_VIEW_ROOTS. */
+HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets, uint64_t *n);
+
 /* Deals missing virtual nodes to members so that the latest predicted finish is least: `load[i]` virtual nodes of member i are still
  * to be computed, each takes vn_ps[i]. Ascending runs, members in the order of ids; ties: the lower id. share[i] gets its number. */
 void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share);

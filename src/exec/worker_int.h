@@ -64,7 +64,7 @@ struct hd_share {
 	bool alone;                       /* no rank of another worker */
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
-	uint64_t nplaces;
+	uint64_t nplaces, nreceived;
 };
 
 /* The roots of all workers, as hd_share_operands() was told. */
@@ -145,7 +145,7 @@ struct hd_worker {
 	uint8_t *own, *slot_here;         /* [nbuckets] slots that are brought on here; that take memory */
 	float *sum;                       /* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
 	float *places; uint64_t nplaces;  /* for roots of other workers */
-	uint64_t need_places; bool need_sum, need_moments;        /* by the shares at hand */
+	uint64_t need_places, need_received; bool need_sum, need_moments;        /* by the shares at hand */
 
 	/* the step at hand */
 	bool begun;
