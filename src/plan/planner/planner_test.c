@@ -766,6 +766,34 @@ static void no_single_shape_is_faster_than_the_free_choice(void **state)
 	}
 }
 
+/* Every width of copies of the whole model, asked for by itself: the one that is named beside the choice is the best. */
+static void the_data_parallel_to_compare_with_is_the_best_of_all_widths(void **state)
+{
+	uint32_t fewer = 0;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < DRAWS(30); seed++) {
+		struct hd_dice d = { seed + 70 };
+		struct machines c;
+		struct model m;
+		struct hd_auto a, one;
+		int64_t best = INT64_MAX;
+		const struct hd_auto_ask ask = { .vns = 2 + hd_roll(&d, 9), .p = 1 };
+		make_machines(&c, &d, 3, 2, seed % 2, 0, 1);
+		make_model(&m, d, 6, 1, false);
+		assert_int_equal(hd_plan_auto(&a, &m.sums, &c.cluster, &ask, &arena, NULL), HD_OK);
+		for (uint32_t n = 2; n <= 6 && n <= ask.vns; n++) {
+			const struct hd_auto_ask single = { .vns = ask.vns, .p = 1, .d = n, .schedule = "data-parallel" };
+			if (!hd_plan_auto(&one, &m.sums, &c.cluster, &single, &arena, NULL) && one.plan[0].makespan_ps < best)
+				best = one.plan[0].makespan_ps;
+		}
+		CHECK(a.data_ps == best, "%u: %lld ps on %u devices, the best of all widths %lld", seed, (long long)a.data_ps, a.data_d, (long long)best);
+		fewer += a.data_d < 6 && a.data_d < ask.vns;
+		hd_arena_reset(&arena);
+	}
+	CHECK(fewer > 0, "all devices were always the best");
+}
+
 static void more_devices_are_never_slower(void **state)
 {
 	static const char *const names[] = { "vgg16", "alexnet" };
@@ -898,6 +926,7 @@ int main(void)
 		cmocka_unit_test(more_memory_is_never_slower),
 		cmocka_unit_test(nothing_that_is_forced_is_faster_than_the_free_choice),
 		cmocka_unit_test(no_single_shape_is_faster_than_the_free_choice),
+		cmocka_unit_test(the_data_parallel_to_compare_with_is_the_best_of_all_widths),
 		cmocka_unit_test(more_devices_are_never_slower),
 		cmocka_unit_test(work_and_speed_four_times_as_large_change_nothing),
 		cmocka_unit_test(only_a_profile_of_a_sharded_job_is_divided),
