@@ -149,7 +149,7 @@ static void no_step_of_two_workers_allocates(void **state)
 			CHECK(hd_plan_data(plan[i], &pj, 4, counts[i], &rig.arena, &diag) == HD_OK, "%s", diag.text);
 			plan[i]->worker[2] = plan[i]->worker[3] = 1;
 			for (uint16_t k = 0; k < 2; k++)
-				CHECK(hd_share_prepare(w[k], &(struct hd_share_view){ plan[i], k, MOST_ROOTS }, &diag) == HD_OK, "%s", diag.text);
+				CHECK(hd_share_prepare(w[k], &(struct hd_share_view){ plan[i], k, MOST_ROOTS, 0 }, &diag) == HD_OK, "%s", diag.text);
 			hd_guard_arm();
 			hd_share_adopt(w[0]);
 			hd_share_adopt(w[1]);
