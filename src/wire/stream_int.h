@@ -99,6 +99,7 @@ struct hd_stream {        /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	/* out */
 	struct job *jobs;
 	uint32_t free_job, n_jobs;
+	uint32_t fresh_job;               /* from here on no job ever was, and no page of `jobs` is there */
 	struct heap heap[HD_CLASSES];     /* [1] planned, [2] bulk */
 	struct queue ending;
 	uint64_t arrivals;

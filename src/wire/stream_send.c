@@ -85,9 +85,7 @@ static uint8_t class_of(const struct job *job) { return job->kind == HD_KIND_PLA
 
 void out_init(struct hd_stream *s)
 {
-	for (uint32_t i = 0; i < s->config.streams_cap; i++)
-		s->jobs[i].next = i + 1 < s->config.streams_cap ? i + 1 : NONE32;
-	s->free_job = 0;
+	s->free_job = NONE32;
 	s->ending = (struct queue){ NONE32, NONE32 };
 	s->last_chunk_of = NONE32;
 	s->credit[HD_CLASS_CONTROL] = HD_CREDIT_CONTROL;
@@ -97,12 +95,15 @@ void out_init(struct hd_stream *s)
 
 static enum hd_err job_new(struct hd_stream *s, struct job made, int64_t now, uint32_t *at, struct hd_diag *diag)
 {
-	if (s->free_job == NONE32)
+	if (s->free_job == NONE32 && s->fresh_job == s->config.streams_cap)
 		return HD_E_AGAIN;
 	if (s->bye_due || s->bye_committed)
 		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed", s->config.peer);
-	*at = s->free_job;
-	s->free_job = s->jobs[*at].next;
+	if (s->free_job != NONE32) {
+		*at = s->free_job;
+		s->free_job = s->jobs[*at].next;
+	} else
+		*at = s->fresh_job++;
 	made.arrival = ++s->arrivals;
 	made.sent.worker = s->config.peer;
 	made.sent.len = made.len;
@@ -188,7 +189,7 @@ static void unqueue(struct hd_stream *s, struct queue *q, uint32_t gone)
 
 void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 {
-	for (uint32_t i = 0; i < s->config.streams_cap; i++) {
+	for (uint32_t i = 0; i < s->fresh_job; i++) {
 		struct job *job = &s->jobs[i];
 		if ((job->state != JOB_WAITING && job->state != JOB_READY) || job->sent.token != token)
 			continue;
@@ -207,14 +208,14 @@ void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream)
 {
-	for (uint32_t i = 0; i < s->config.streams_cap; i++)
+	for (uint32_t i = 0; i < s->fresh_job; i++)
 		if (s->jobs[i].state == JOB_READY && s->jobs[i].stream == stream)
 			stop(s, i, true);
 }
 
 void out_epoch(struct hd_stream *s)
 {
-	for (uint32_t i = 0; i < s->config.streams_cap; i++)
+	for (uint32_t i = 0; i < s->fresh_job; i++)
 		if ((s->jobs[i].state == JOB_WAITING || s->jobs[i].state == JOB_READY) && s->jobs[i].kind == HD_KIND_PLANNED)
 			stop(s, i, false);
 	s->n_out_rows = 0;
@@ -243,7 +244,7 @@ void out_report(struct hd_stream *s)
 void hd_stream_lost(struct hd_stream *s)
 {
 	s->bye_committed = true;          /* nothing new is taken */
-	for (uint32_t i = 0; i < s->config.streams_cap; i++) {
+	for (uint32_t i = 0; i < s->fresh_job; i++) {
 		struct job *job = &s->jobs[i];
 		if (job->state == JOB_FREE)
 			continue;
@@ -303,7 +304,7 @@ enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, str
 
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority)
 {
-	for (uint32_t i = 0; i < s->config.streams_cap; i++)
+	for (uint32_t i = 0; i < s->fresh_job; i++)
 		if (s->jobs[i].state == JOB_READY && s->jobs[i].stream == stream) {
 			s->jobs[i].priority = priority;
 			heap_sift(s, &s->heap[class_of(&s->jobs[i])], s->jobs[i].heap_at);

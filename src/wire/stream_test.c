@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
+#include "wire/stream_int.h"
 #include "wire/testing.h"
 
 static const struct hd_hash plan_a = { { 1, 2, 3 } }, plan_b = { { 3, 2, 1 } };
@@ -784,6 +785,31 @@ static void chunks_follow_the_goodput(void **state)
 	}
 }
 
+/* Each connection has room for 65,536 sends, some 12 MiB: what no send reached was never written, and is not there. */
+static void places_that_no_send_took_were_never_written(void **state)
+{
+	enum { SENDS = 3 };
+	static const struct hd_transfer row = { 1, 0, 8 };
+	static const struct job never;
+	static uint8_t bytes[8], into[8];
+	struct pair *p = pair_make(false, false, 1);
+
+	(void)state;
+	enter(p, 1, &row, 1);
+	for (uint64_t step = 0; step < 2 * SENDS; step++) {
+		if (step % 2 == 0)
+			assert_int_equal(hd_stream_post(p->stream[1], 1, into, p->now, &p->diag[1]), HD_OK);
+		assert_int_equal(send(p, 0, 1, 0, step, bytes, sizeof bytes, step), HD_OK);
+		pair_run(p);
+	}
+	assert_int_equal(p->heard[0].n_sents, SENDS);
+	const struct hd_stream *s = p->stream[0];
+	assert_true(s->fresh_job >= 2 && s->fresh_job <= SENDS + 1);
+	for (uint32_t i = 0; i < s->config.streams_cap; i++)
+		CHECK((memcmp(&s->jobs[i], &never, sizeof never) != 0) == (i < s->fresh_job), "place %u of %u that sends took", i, s->fresh_job);
+	pair_free(p);
+}
+
 static void nothing_is_allocated_once_the_channel_is_there(void **state)
 {
 	static const struct hd_transfer rows[] = { { 1, 0, 100000 }, { 2, 1, 10 } };
@@ -835,6 +861,7 @@ int main(void)
 		cmocka_unit_test(a_lost_connection_reports_every_send_once),
 		cmocka_unit_test(a_ping_brings_four_stamps),
 		cmocka_unit_test(chunks_follow_the_goodput),
+		cmocka_unit_test(places_that_no_send_took_were_never_written),
 		cmocka_unit_test(nothing_is_allocated_once_the_channel_is_there),
 		cmocka_unit_test(bulk_gets_one_part_in_twenty_while_transfers_go),
 		cmocka_unit_test(all_bytes_arrive_once_whatever_the_interleaving),
