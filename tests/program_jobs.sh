@@ -96,7 +96,8 @@ class Handler(BaseHTTPRequestHandler):
         with open("asked", "w") as f: json.dump(ask, f)
         if self.path == "/v1/jobs": keys.append(ask["key"])
         if ask.get("name") == "never" or (ask.get("name") == "lost" and keys.count(ask["key"]) == 1): self.close_connection = True
-        elif self.path == "/v1/jobs": self.answer(200, {"id": 9, "name": ask.get("name", "mlp"), "run": "/d/runs/9-mlp", "state": "queued"})
+        elif self.path == "/v1/jobs": self.answer(200, {"id": 9, "name": ask.get("name", "mlp"), "run": "/d/runs/9-mlp", "state": "queued",
+                                                          **({"why": "UNRUNNABLE: none has 2"} if ask.get("name") == "large" else {})})
         elif self.path == "/v1/jobs/7/cancel": self.answer(200, {"id": 7, "state": "cancelled"})
         elif self.path == "/v1/jobs/7/priority": self.answer(200, {"id": 7, "priority": ask["priority"]})
         else: self.no(400, -301, "job 8 is over")
@@ -125,6 +126,8 @@ END
 expect 0 env HEDDLE_OPTIM_LR=0.5 HEDDLE_BATCH_GLOBAL=13 "$HEDDLE_BIN" submit mlp.yaml --dir d -s optim.lr=1e-3
 python3 -c 'import json; s = json.load(open("asked"))["set"]; assert sorted(s[:2]) == ["batch.global=13", "optim.lr=0.5"] and s[2:] == ["optim.lr=1e-3"], s' ||
 	failed "variables do not go along, or not before -s"
+expect 0 heddle submit mlp.yaml --dir d --name large -q
+says 'job 9 waits as long as it is so. UNRUNNABLE: none has 2'
 expect 0 heddle submit mlp.yaml --dir d --json
 json_ok
 says '"id":9'

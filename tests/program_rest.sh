@@ -116,12 +116,19 @@ wait $daemon
 rm -rf d
 passed "an order that is sent again is the same job, another order with its key is refused"
 
+asked_why() { heddle explain other --dir d >why.out && grep -qF "$1" why.out; }
 begin
 [ "$(stat -c %a d)" = 700 ] || failed "others can enter the folder"
 same "$(listeners $daemon)" 0 "sockets of the network without --http"
 [ ! -e d/token ] || failed "a token without a port"
 expect 0 heddle submit mlp.yaml --dir d
 expect 0 heddle submit mlp.yaml --dir d --scale 2 --name other
+says 'UNRUNNABLE: it needs 2 devices of one type, and none that it can use has more than 1: submit it for 1'
+for verb in jobs status; do
+	expect 0 heddle $verb --dir d
+	says 'UNRUNNABLE: it needs 2 devices'
+done
+await asked_why 'other) is queued: UNRUNNABLE'
 for seed in 1 2 3; do
 	expect 0 python3 "$SOURCE_DIR/tests/rest_generate.py" d/heddle.sock $seed 150
 	tail -n 1 out

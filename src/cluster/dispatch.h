@@ -184,6 +184,9 @@ HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const 
  * decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
 HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
 	struct hd_diag *diag);
+/* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`; of a policy that resizes, `min`; always
+ * of one type), or a rate of 0. It waits for another policy or another start of the scheduler, and `text` says so; "" if one could. */
+bool hd_dispatch_unrunnable(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, char text[HD_DISPATCH_WHY]);
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
 HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
 	struct hd_diag *diag);

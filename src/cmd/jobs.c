@@ -145,7 +145,7 @@ static enum hd_err send_order(struct hd_cmd *cmd, const char *text, const struct
 enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 {
 	struct order *o = hd_arena_take(&cmd->arena, 1, sizeof *o);
-	const char *name = "", *run = "", *state = "", *dir = hd_scheduler_dir(cmd);
+	const char *name = "", *run = "", *state = "", *why = "", *dir = hd_scheduler_dir(cmd);
 	const struct hd_json *answer;
 	struct hd_text text;
 	int64_t id = 0;
@@ -165,9 +165,13 @@ enum hd_err hd_cmd_submit(struct hd_cmd *cmd)
 		err = hd_json_get_text(answer, "run", &run, &cmd->diag);
 	if (!err)
 		err = hd_json_get_text(answer, "state", &state, &cmd->diag);
+	if (!err && hd_json_find(answer, "why"))  /* a scheduler of an older build does not say it */
+		err = hd_json_get_text(answer, "why", &why, &cmd->diag);
 	if (err)
 		return err;
 	printf("%lld\n", (long long)id);
+	if (*why)
+		fprintf(stderr, "heddle: job %lld waits as long as it is so. %s\n", (long long)id, why);
 	if (!cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, ">> job %lld (%s) is %s; its run is %s\n>> `heddle explain %lld --dir %s` says why it waits, `heddle status --dir %s` "
 			"what goes on\n", (long long)id, name, state, run, (long long)id, dir, dir);

@@ -46,6 +46,15 @@ static void put_types(const struct hd_daemon *d, const struct hd_dispatch_lease 
 	hd_json_put_text(w, "type", text);
 }
 
+/* What is on the disk, but for a job that waits in vain. */
+static void put_why(const struct hd_daemon *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
+{
+	char text[HD_DISPATCH_WHY];
+	bool waits = row->state == HD_DISPATCH_OPEN && lease->state == HD_LEASE_RELEASED;
+
+	hd_json_put_text(w, "why", waits && hd_dispatch_unrunnable(d->dispatch, row, text) ? text : row->why);
+}
+
 static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
 	const struct hd_dispatch_lease *lease, struct hd_json_writer *w)
 {
@@ -71,7 +80,7 @@ static void put_summary(const struct hd_daemon *d, const struct hd_jobs_card *ca
 	hd_json_put_f64(w, "ended_s", row->ended_s);
 	hd_json_put_f64(w, "deadline_s", isfinite(row->deadline_s) ? row->deadline_s : -1);
 	hd_json_put_i64(w, "exit", row->state == HD_DISPATCH_OPEN ? -1 : row->exit);
-	hd_json_put_text(w, "why", row->why);
+	put_why(d, row, lease, w);
 }
 
 enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key, uint64_t *id, struct hd_diag *diag)
@@ -121,6 +130,7 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 	hd_json_put_text(w, "name", card.name);
 	hd_json_put_text(w, "run", card.run);
 	hd_json_put_text(w, "state", state_of(&row, &lease));
+	put_why(d, &row, &lease, w);
 	return HD_OK;
 }
 

@@ -11,7 +11,7 @@
  * daemon's clock, which starts at 0 with DIR and goes on over restarts; `t` are seconds since 1970.
  *
  *	do       ask                                                        answer
- *	submit   job: text of a job file, folder: absolute, where its       id, name, run (folder), state
+ *	submit   job: text of a job file, folder: absolute, where its       id, name, run (folder), state, why
  *	         relative paths begin, set?: [texts "key=value"],
  *	         name?, priority?: > 0 (default: job.priority),
  *	         deadline_s?: from now (default: job.deadline),

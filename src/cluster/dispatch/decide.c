@@ -1,8 +1,10 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "cluster/dispatch/int.h"
+#include "cluster/sched_why.h"
 
 /* Shares and rounds, as in the simulator (schedsim/ours.c): only that work is done elsewhere, and targets come out. */
 
@@ -281,6 +283,30 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	hd_policy_destroy(policy);
 	hd_arena_finish(&arena);
 	return err;
+}
+
+bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatch_job *row, char text[HD_DISPATCH_WHY])
+{
+	bool resizes = row->max && d->policy_set.policy->powers & HD_POLICY_ELASTIC;
+	uint32_t need = resizes ? row->min : row->scale, most = 0;
+
+	text[0] = 0;
+	for (uint32_t t = 0; t < d->set.ntypes; t++) {
+		uint32_t n = row->rate[t].steps_s != 0 ? d->sched[t].n : 0;      /* below 0: to be guessed */
+		most = n > most ? n : most;
+	}
+	if (most >= need)
+		return false;
+	int len = snprintf(text, HD_DISPATCH_WHY, "%s: ", hd_why_name(HD_WHY_UNRUNNABLE));
+	if (!most)
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "its rate is 0 on every type of device that is served");
+	else if (row->min > most)
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "it needs %u devices of one type, and none that it can use has more than %u: serve larger "
+			"pools, or submit it with a smaller workers.min", need, most);
+	else
+		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len, "it needs %u devices of one type, and none that it can use has more than %u: submit it for "
+			"%u, serve larger pools, or choose a policy that resizes", need, most, most);
+	return true;
 }
 
 /* Time goes to the books once a decision: so calls that decide nothing change nothing. In parts of 1/1024 s: who had a round each had equally

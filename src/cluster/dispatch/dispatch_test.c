@@ -860,6 +860,39 @@ static void a_job_that_the_policy_does_not_know_is_refused_alone(void **state)
 	}
 }
 
+/* A row as a submission makes it is elastic (max is set) whether or not the policy resizes. */
+static void a_job_that_no_type_can_run_is_called_so(void **state)
+{
+	static const struct { const char *policy; uint32_t scale, min; double slow; const char *says; } rows[] = {
+		{ "fifo", 3, 1, -1, "" }, { "fifo", 4, 1, -1, "submit it for 3" }, { "fifo", 6, 4, -1, "smaller workers.min" }, { "wfs", 6, 3, -1, "" },
+		{ "wfs", 6, 4, -1, "it needs 4 devices" }, { "isolated", 4, 1, -1, "or choose a policy that resizes" }, { "fifo", 1, 1, 0, "rate is 0" },
+	};
+	const struct hd_dispatch_event tick = { .kind = HD_DISPATCH_IN_TICK };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct hd_dispatch_setting set = { .policy = rows[i].policy, .ntypes = strcmp(rows[i].policy, "wfs") ? 2 : 1, .type = types,
+			.began_s = -1 };
+		struct hd_dispatch_job job = { .id = 1, .scale = rows[i].scale, .min = rows[i].min, .max = 8, .nvns = 8, .weight = 1,
+			.deadline_s = INFINITY, .steps = 100 };
+		const struct hd_dispatch_event submit = { .kind = HD_DISPATCH_IN_SUBMIT, .job = 1, .row = &job };
+		char text[HD_DISPATCH_WHY] = "?";
+		struct hd_dispatch_outs outs;
+		struct hd_dispatch *d = NULL;
+		struct hd_dispatch_why why;
+		struct hd_diag diag = { "" };
+		for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
+			job.rate[t] = (struct hd_dispatch_rate){ rows[i].slow, -1, HD_RATE_GUESSED };
+		CHECK(!hd_dispatch_create(&d, &set, NULL, &diag), "%s", diag.text);
+		CHECK(hd_dispatch_unrunnable(d, &job, text) == (*rows[i].says != 0), "case %zu: \"%s\"", i, text);
+		CHECK(!*rows[i].says == !*text && strstr(text, rows[i].says), "case %zu: \"%s\"", i, text);
+		CHECK(!hd_dispatch_step(d, &submit, 1, &outs, &diag) && !hd_dispatch_step(d, &tick, 2, &outs, &diag), "%s", diag.text);
+		CHECK(!hd_dispatch_explain(d, 1, 2, false, NULL, &why, &diag), "%s", diag.text);
+		CHECK(!strcmp(why.code, "UNRUNNABLE") == (*rows[i].says != 0), "case %zu: %s, \"%s\"", i, why.code, why.text);
+		hd_dispatch_destroy(d);
+	}
+}
+
 static void what_came_and_went_while_the_policy_was_asked_holds(void **state)
 {
 	struct hd_dispatch_event shares = { .kind = HD_DISPATCH_IN_SHARES };
@@ -1096,6 +1129,7 @@ int main(void)
 		cmocka_unit_test(a_job_whose_only_device_goes_moves_while_it_runs),
 		cmocka_unit_test(why_has_a_code_for_everybody),
 		cmocka_unit_test(a_job_that_the_policy_does_not_know_is_refused_alone),
+		cmocka_unit_test(a_job_that_no_type_can_run_is_called_so),
 		cmocka_unit_test(a_setting_that_makes_no_sense_is_refused),
 		cmocka_unit_test_setup_teardown(what_came_and_went_while_the_policy_was_asked_holds, set_apart, set_within),
 		cmocka_unit_test_setup_teardown(a_policy_that_is_given_up_takes_nothing_away_and_is_asked_again, set_apart, set_within),

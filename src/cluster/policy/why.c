@@ -329,7 +329,7 @@ void hd_sched_why_code(const struct hd_policy_setting *set, const struct hd_sche
 	if (!(s->jobs[job].steps_left > 0)) {
 		why->code = HD_WHY_OVER;
 		snprintf(why->text, sizeof why->text, "job %llu has no steps left", id);
-	} else if (hd_sched_blocked(s, job)) {
+	} else if (hd_sched_blocked(s, job) || (!(set->policy->powers & HD_POLICY_ELASTIC) && !hd_sched_fits_whole(s, job))) {
 		why->code = HD_WHY_UNRUNNABLE;
 		snprintf(why->text, sizeof why->text, "job %llu cannot run: no type that it has a speed on has %u devices", id, s->jobs[job].scale);
 	} else if (has_share(shares, job)) {
