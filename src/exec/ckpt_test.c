@@ -323,7 +323,7 @@ static bool survives(void *user, size_t i)
 static void a_crash_anywhere_leaves_the_old_or_the_new(void **unused)
 {
 	enum { PATTERNS = 8 };
-	size_t crashes = 0;
+	size_t crashes = 0, failed = 0;
 
 	(void)unused;
 	for (uint32_t pattern = 0; pattern < PATTERNS; pattern++)
@@ -335,13 +335,14 @@ static void a_crash_anywhere_leaves_the_old_or_the_new(void **unused)
 			assert_int_equal(hd_fs_sync_folder(&sim.fs, "/run", NULL), HD_OK);
 			assert_int_equal(hd_fs_sync_folder(&sim.fs, "/", NULL), HD_OK);
 			uint64_t from = sim.calls;
-			hd_fs_sim_fail(&sim, from + k, EIO, true);
+			hd_fs_sim_fail(&sim, k, EIO, true);
 			enum hd_err err = put_step(&sim.fs, 2, 1, NULL);
 			bool beyond = sim.calls < from + k;
 			hd_fs_sim_fail(&sim, 0, 0, false);
 			hd_fs_sim_crash(&sim, survives, &coin);
 			old_or_new(&sim.fs, 1, 2, "crash at call", k);
 			crashes++;
+			failed += err != HD_OK;
 			if (beyond) {
 				assert_int_equal(err, HD_OK);
 				assert_true(holds(&sim.fs, PARENT "/step-000000002", 2));
@@ -353,12 +354,13 @@ static void a_crash_anywhere_leaves_the_old_or_the_new(void **unused)
 			assert_true(holds(&sim.fs, PARENT "/step-000000002", 2));
 			hd_fs_sim_finish(&sim);
 		}
-	assert_true(crashes > 200);
+	CHECK(crashes > 200 && 2 * failed > crashes, "%zu of %zu crashes hit the writer", failed, crashes);
 }
 
 static void any_call_may_fail_and_the_older_one_stays(void **unused)
 {
 	static const int errors[] = { ENOSPC, EIO, EACCES };
+	size_t tried = 0, failed = 0;
 
 	(void)unused;
 	for (size_t e = 0; e < 3; e++)
@@ -369,21 +371,26 @@ static void any_call_may_fail_and_the_older_one_stays(void **unused)
 				hd_fs_sim_init(&sim);
 				must_put(&sim.fs, 1, 0);
 				uint64_t from = sim.calls;
-				hd_fs_sim_fail(&sim, from + k, errors[e], on);
+				hd_fs_sim_fail(&sim, k, errors[e], on);
 				enum hd_err err = put_step(&sim.fs, 2, 1, &diag);
 				bool beyond = sim.calls < from + k;
 				hd_fs_sim_fail(&sim, 0, 0, false);
 				CHECK(err == HD_OK || strstr(diag.text, "/run"), "call %llu: no path in \"%s\"", (unsigned long long)k, diag.text);
 				CHECK(err == HD_OK || holds(&sim.fs, PARENT "/step-000000001", 1), "call %llu: the older one is hurt", (unsigned long long)k);
 				old_or_new(&sim.fs, 1, 2, "failure of call", k);
+				tried++;
+				failed += err != HD_OK;
 				hd_fs_sim_finish(&sim);
 				if (beyond)
 					break;
 			}
+	CHECK(2 * failed > tried, "%zu of %zu failures hit the writer", failed, tried);
 }
 
 static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 {
+	size_t tried = 0, failed = 0;
+
 	(void)unused;
 	for (uint64_t k = 1;; k++) {
 		struct hd_ckpt_info info = info_of(5);
@@ -398,9 +405,11 @@ static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 		t.w[0] = 99;
 		info.lineage = 1;
 		uint64_t from = sim.calls;
-		hd_fs_sim_fail(&sim, from + k, EIO, true);
+		hd_fs_sim_fail(&sim, k, EIO, true);
 		enum hd_err err = hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 1, true, NULL);
 		bool beyond = sim.calls < from + k;
+		tried++;
+		failed += err != HD_OK;
 		hd_fs_sim_fail(&sim, 0, 0, false);
 		hd_fs_sim_crash(&sim, survives, &coin);
 		CHECK(hd_ckpt_find(&sim.fs, "/run", UINT64_MAX, &info, NULL, NULL, NULL) == HD_OK, "crash at call %llu", (unsigned long long)k);
@@ -410,6 +419,7 @@ static void a_step_written_again_is_replaced_without_a_gap(void **unused)
 		if (beyond)
 			break;
 	}
+	CHECK(2 * failed > tried, "%zu of %zu crashes hit the writer", failed, tried);
 }
 
 /* Two jobs in one folder: what the one writes harms nothing of the other; a lineage continues its ancestor's. */
