@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +68,9 @@ static enum hd_err scan(struct hd_fs *fs, const char *parent, struct hd_arena *a
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the %zu names in %s", nnames, parent);
 	for (size_t i = 0; i < nnames; i++) {
 		struct found *f = &found[n];
-		if (strlen(names[i]) >= NAME_CAP || !hd_ckpt_folder_parse(names[i], &f->step, &f->old))
+		if (!hd_ckpt_folder_parse(names[i], &f->step, &f->old))
 			continue;
+		assert(strlen(names[i]) < NAME_CAP);
 		snprintf(f->name, sizeof f->name, "%s", names[i]);
 		n++;
 	}
@@ -104,7 +106,10 @@ enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *
 		char folder[HD_PATH_CAP];
 		struct hd_manifest manifest;
 		hd_ckpt_join(folder, sizeof folder, parent, found[i].name);
-		if (hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL) == HD_OK)
+		err = hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL);
+		if (err == HD_E_NOMEM)
+			return hd_fail(diag, err, "no memory for the manifest of %s", folder);
+		if (!err)
 			infos[good++] = manifest.info;
 	}
 	*list = infos;
@@ -187,7 +192,7 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 	char parent[HD_PATH_CAP], folder[HD_PATH_CAP];
 	struct hd_arena arena;
 	struct found *found;
-	uint32_t nfound, nbad = 0;
+	uint32_t nfound = 0, nbad = 0;
 	enum hd_err err;
 
 	if (manifest_at(fs, path) == HD_OK)
@@ -196,7 +201,7 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 	err = hd_ckpt_parent(fs, path, parent, sizeof parent, diag);
 	if (!err)
 		err = scan(fs, parent, &arena, &found, &nfound, diag);
-	for (uint32_t i = 0; !err && i < nfound; i++) {
+	for (uint32_t i = 0; i < nfound; i++) {
 		struct hd_diag why = { "" };
 		if (from != UINT64_MAX && found[i].step != from)
 			continue;
@@ -209,7 +214,7 @@ enum hd_err hd_ckpt_find(struct hd_fs *fs, const char *path, uint64_t from, stru
 		if (bad)
 			bad(user, folder, why.text);
 	}
-	if (!err && nbad)
+	if (nbad)
 		err = hd_fail(diag, HD_E_INTEGRITY, "%s: none of its %u checkpoints is whole", parent, nbad);
 	if (!err && from != UINT64_MAX)
 		err = hd_fail(diag, HD_E_NOTFOUND, "%s holds no checkpoint of step %llu", parent, (unsigned long long)from);

@@ -90,6 +90,64 @@ static void each_field_of_a_manifest_is_asked_for(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* The text is a format: members stand in this order, numbers of 64 bits as text. */
+static void the_text_of_a_manifest(void **state)
+{
+	static const char want[] = "{\"format\":\"heddle-checkpoint\",\"version\":1,\"program\":\"9.9\",\"model\":\"m\","
+		"\"job_hash\":\"01000000000000000000000000000000\",\"step\":\"3\",\"samples\":\"30\","
+		"\"data\":{\"count\":\"60\",\"hash\":\"04000000000000000000000000000000\"},"
+		"\"kernels\":\"portable\",\"kernel_fingerprint\":\"05000000000000000000000000000000\",\"lineage\":2,"
+		"\"state_digest\":\"06000000000000000000000000000000\",\"bytes\":\"60\",\"files\":["
+		"{\"name\":\"model.safetensors\",\"bytes\":10,\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"},"
+		"{\"name\":\"optim.safetensors\",\"bytes\":20,\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"},"
+		"{\"name\":\"state.json\",\"bytes\":30,\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"}]";
+	struct hd_manifest manifest = manifest_of();
+	struct hd_arena arena;
+	char body[3000];
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	body_of(&manifest, &arena, body, sizeof body);
+	assert_string_equal(body, want);
+	hd_arena_finish(&arena);
+}
+
+/* Of two faults the first is told, and no later field makes good what an earlier one lacks. */
+static void the_first_fault_of_a_manifest_is_told(void **state)
+{
+	static const struct { const char *is, *becomes, *says; } cases[] = {
+		{ "\"format\":\"heddle-checkpoint\"", "\"format\":7", "format" }, { "\"version\":1", "\"version\":\"a\"", "version" },
+		{ "\"heddle-checkpoint\",\"version\":1", "\"x\",\"version\":2", "its format is \"x\"" },
+		{ "{\"name\":\"model.safetensors\",\"bytes\":10,", "{\"bytes\":10,", "files[0] has 2 members instead of 3" },
+		{ "{\"name\":\"model.safetensors\",", "{\"name\":\"model.safetensors\",\"x\":1,", "files[0] has 4 members instead of 3" },
+		{ "\"bytes\":10", "\"bytes\":-10", "files[0].bytes" }, { "\"bytes\":30", "\"bytes\":true", "files[2].bytes" },
+		{ "\"bytes\":20,\"sha256\":\"00", "\"bytes\":20,\"sha256\":\"0", "files[1].sha256 is not 64 hex digits" },
+		{ "\"bytes\":20,\"sha256\":\"0", "\"bytes\":20,\"sha512\":\"0", "sha256" },
+		{ "\"files\":[", "\"files\":[0,", "files has 4 members instead of 3" },
+	};
+	struct hd_manifest manifest = manifest_of(), out;
+	struct hd_arena arena;
+	char good[3000], text[3500];
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	body_of(&manifest, &arena, good, sizeof good);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *at = strstr(good, cases[i].is);
+		struct hd_diag diag = { "" };
+		CHECK(at, "case %zu: %s", i, cases[i].is);
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].becomes, at + strlen(cases[i].is));
+		CHECK(parse_sealed(text, &out, &arena, &diag) == HD_E_INPUT && strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+	}
+	/* an entry that is no object, with as many members */
+	const char *first = strstr(good, "{\"name\":\"model"), *end = strchr(first, '}');
+	struct hd_diag diag = { "" };
+	snprintf(text, sizeof text, "%.*s[1,2,3]%s", (int)(first - good), good, end + 1);
+	assert_int_equal(parse_sealed(text, &out, &arena, &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "files[0]") && strstr(diag.text, "object"), "%s", diag.text);
+	hd_arena_finish(&arena);
+}
+
 /* Longest texts fit; a sum that wraps round does not count; a text too short for a seal is cut. */
 static void a_manifest_at_its_limits(void **state)
 {
@@ -177,6 +235,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_of_a_manifest_is_asked_for),
+		cmocka_unit_test(the_text_of_a_manifest),
+		cmocka_unit_test(the_first_fault_of_a_manifest_is_told),
 		cmocka_unit_test(a_manifest_at_its_limits),
 		cmocka_unit_test(names_of_checkpoints_are_known),
 		cmocka_unit_test(a_path_is_joined_or_empty),
