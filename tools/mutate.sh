@@ -13,7 +13,7 @@
 # first test notices, and for HD_SECONDS (10) of processor time and HD_WALL (200) seconds a test at most. With COMMAND each mutant is made in a copy
 # of the tree (build/mutate), where COMMAND builds and judges it.
 #
-# HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all). HD_JUDGES names other tests for all files,
+# HD_MUTANTS bounds how many are tried (default 100, spread evenly; 0: all; tests that read the same word get 400). HD_JUDGES names other tests for all files,
 # HD_SIM_SEEDS (100) how many seeds of each kind the simulation runs, HD_TREE another folder of build/ to work in.
 set -eu -o pipefail
 root=${HD_ROOT:-$(cd "$(dirname "$0")/.." && pwd)}
@@ -129,7 +129,7 @@ judge()                 # NUMBER TEST...: killed or survived
 	for test in "$@"; do
 		(
 			ulimit -t "${HD_SECONDS:-10}" -c 0
-			exec env HD_MUTANT="$number" CMOCKA_TEST_ABORT=1 MALLOC_PERTURB_=165 HD_SIM_SEEDS="${HD_SIM_SEEDS:-100}" SOURCE_DIR="$root" \
+			exec env HD_MUTANT="$number" CMOCKA_TEST_ABORT=1 MALLOC_PERTURB_=165 HD_SIM_SEEDS="${HD_SIM_SEEDS:-100}" HD_MUTANTS=400 SOURCE_DIR="$root" \
 				BUILD_DIR="$build" HEDDLE_BIN="$build/heddle" timeout -k 1 "${HD_WALL:-200}" "$tree/$test"
 		) >"$tree/.log" 2>&1 || { [ $? = 77 ] || { echo killed; return; } }
 	done
