@@ -1,5 +1,6 @@
 /* Abstract execution of lists: K7 and K8. A rank goes on until it has to wait for another, is noted
  * there, and is looked at again when that one has moved. */
+#include <assert.h>
 #include <string.h>
 
 #include "plan/check/int.h"
@@ -57,7 +58,7 @@ static uint32_t missing(const struct run *x, uint32_t r, const struct hd_ins *in
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
 
-	if ((!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || (!f && from == x->l->s->nstages))
+	if ((!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || from == x->l->s->nstages)
 		return NOBODY;
 	size_t i = index_of(x, from, ins->vn);
 	uint32_t maker = f ? x->l->done[i].f.rank : x->l->done[i].b.rank;
@@ -71,12 +72,10 @@ static void use_up(const struct run *x, uint32_t r, const struct hd_ins *ins)
 	bool f = ins->op == HD_INS_F;
 	uint32_t from = f ? ins->stage - 1u : ins->stage + 1u;
 
-	if (!x->counts || (!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || (!f && from == x->l->s->nstages))
+	if (!x->counts || (!f && ins->op != HD_INS_B && ins->op != HD_INS_I) || (f && ins->stage == 0) || from == x->l->s->nstages)
 		return;
 	const struct hd_done *d = &x->l->done[index_of(x, from, ins->vn)];
-	uint32_t maker = f ? d->f.rank : d->b.rank;
-	if (maker != r)
-		++*channel(x, maker, r, !f);
+	++*channel(x, f ? d->f.rank : d->b.rank, r, !f);          /* its own: nobody sends there */
 }
 
 static uint32_t compute(struct run *x, uint32_t r, uint32_t *moves)
@@ -191,9 +190,9 @@ static uint32_t receive(struct run *x, const struct hd_ins *ins, uint32_t *moves
 /* The other side stands at the other half of this transfer: both go on. */
 static uint32_t meet(struct run *x, uint32_t r, const struct hd_ins *ins, uint32_t *moves)
 {
-	const struct hd_ins *other = ended(x, ins->peer) ? NULL : now(x, ins->peer);
-
-	if (!other || !hd_is_transfer(other->op) || is_send(other->op) == is_send(ins->op) || is_grad(other->op) != is_grad(ins->op) ||
+	assert(!ended(x, ins->peer));             /* whose other half is still to come (K10) */
+	const struct hd_ins *other = now(x, ins->peer);
+	if (!hd_is_transfer(other->op) || is_send(other->op) == is_send(ins->op) || is_grad(other->op) != is_grad(ins->op) ||
 	    other->peer != r || moved(x, other) != moved(x, ins))
 		return ins->peer;
 	x->seen[moved(x, ins)] |= is_grad(ins->op) ? HD_SENT_G | HD_GOT_G : HD_SENT_A | HD_GOT_A;
@@ -443,10 +442,9 @@ static enum hd_err say_stuck(const struct run *x, struct hd_diag *diag)
 	struct hd_text text[2], say;
 	enum hd_err err = enough(x->l, &least, diag);
 
-	if (a == NOBODY || err) {
-		hd_lists_say_all(x->l, "K8", "with transport %s some ranks never end; buffered with N = %u is enough", hd_transport_names[x->transport], least);
+	if (err)
 		return err;
-	}
+	assert(a != NOBODY);                      /* without waiting for transfers all of them end */
 	uint32_t b = x->rank[a].waits_for;
 	for (int i = 0; i < 2; i++) {
 		hd_text_fixed(&text[i], room[i], sizeof room[i]);
