@@ -286,7 +286,7 @@ static void check_size(const struct hd_lists *l, uint32_t rank, uint32_t at, con
 {
 	uint32_t lower = m->grad ? stage - 1 : stage;
 
-	if (!l->job || !l->job->costs || x->vn != 0)
+	if (!l->job || !l->job->costs || x->vn != 0 || lower + 1 >= l->job->costs->nstages)
 		return;
 	int64_t out = l->job->costs->stage[lower].out, in = l->job->costs->stage[lower + 1].in, sent = m->grad ? in : out, expected = m->grad ? out : in;
 	if (sent != expected)

@@ -289,6 +289,52 @@ static void memory_is_checked_to_the_byte(void **state)
 	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
 }
 
+/* Costs of fewer stages than the lists have: what stands behind them is not looked at, and memory cannot be judged. */
+static void costs_of_other_stages_are_refused(void **state)
+{
+	struct hd_stage_cost cost[] = { { .in = 8, .out = 7 }, { .in = 7, .out = 7 }, { .in = 99, .out = 99 } };
+	const struct hd_stage_costs costs = { .nstages = 2, .stage = cost, .ovl = 1, .comm_tax = 1 };
+	const int64_t memory[] = { 0, 0, 0 };
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0 F1.0 SA1.0>2 RG1.0<2 B1.0 SG1.0>0\n2: RA2.0<1 F2.0 B2.0 SG2.0>1\n");
+	struct hd_report report = { 0 };
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	CHECK(hd_schedule_check_job(&s, &(struct hd_schedule_job){ .costs = &costs }, &eager, &report, NULL) == HD_OK, "%s", report.at[0].text);
+	assert_int_equal(hd_schedule_check_job(&s, &(struct hd_schedule_job){ .costs = &costs, .memory = memory }, &eager, &report, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "costs of 2 stages for lists of 3");
+}
+
+/* A buffer of a channel is free when what it holds was used; each channel, and each way, has its own. */
+static void a_buffer_is_free_when_it_was_used(void **state)
+{
+	static const struct { const char *text; uint32_t slots; const char *rule, *want; } cases[] = {
+		/* one buffer, used in turn; the same number of another way or of another sender is another buffer */
+		{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1#1 B0.0 RG0.1<1#1 B0.1\n1: RA1.0<0#1 F1.0 B1.0 SG1.0>0 RA1.1<0#1 F1.1 B1.1 SG1.1>0\n", 0, NULL, "" },
+		{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n1: RA1.0<0#1 F1.0 SA1.0>2 RG1.0<2#1 B1.0 SG1.0>0\n2: RA2.0<1#1 F2.0 B2.0 SG2.0>1\n", 1, NULL, "" },
+		{ "0: F0.0 SA0.0>1 RA2.0<1#1 F2.0 B2.0 SG2.0>1 RG0.0<1#1 B0.0\n1: RA1.0<0#1 F1.0 SA1.0>0 RG1.0<0#1 B1.0 SG1.0>0\n", 1, NULL, "" },
+		/* number 0 names none */
+		{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0 RA1.1<0 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n", 1, NULL, "" },
+		{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0#2 RA1.1<0#1 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n", 2, NULL, "" },
+		{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1 B0.0 RG0.1<1 B0.1\n1: RA1.0<0#3 RA1.1<0#1 F1.0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n", 2, "K4",
+		  "plan: rank 1, #0 RA1.0<0#3: slot 3 does not exist (there are 2, from 1)" },
+		/* both gradients come before the first is used */
+		{ "0: F0.0 SA0.0>1 F0.1 SA0.1>1 RG0.0<1#1 RG0.1<1#1 B0.0 B0.1\n1: RA1.0<0 F1.0 RA1.1<0 F1.1 B1.0 SG1.0>0 B1.1 SG1.1>0\n", 1, "K11",
+		  "plan: rank 0, #5 RG0.1<1#1: slot 1 still holds 1.0, needed by #6 [rank 0, #6 B0.0]" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_schedule s = hd_parsed_schedule(cases[i].text);
+		struct hd_report report = { 0 };
+		const struct hd_schedule_job job = { .slots = cases[i].slots };
+		enum hd_err err = hd_schedule_check_job(&s, &job, &eager, &report, NULL);
+		CHECK(err == (cases[i].rule ? HD_E_BADPLAN : HD_OK), "case %zu: %s", i, report.at[0].text);
+		CHECK(!cases[i].rule || (!strcmp(report.at[0].rule, cases[i].rule) && !strncmp(report.at[0].text, cases[i].want, strlen(cases[i].want))),
+			"case %zu: %s %s", i, report.at[0].rule, report.at[0].text);
+	}
+}
+
 /* Five on each side of both instructions, the one that is meant in brackets. */
 static void a_finding_draws_where_it_is(void **state)
 {
@@ -322,6 +368,8 @@ int main(void)
 		cmocka_unit_test(a_version_that_is_wrong_only_later_is_found),
 		cmocka_unit_test(what_a_period_leaves_behind_is_told),
 		cmocka_unit_test(memory_is_checked_to_the_byte),
+		cmocka_unit_test(costs_of_other_stages_are_refused),
+		cmocka_unit_test(a_buffer_is_free_when_it_was_used),
 		cmocka_unit_test(a_finding_draws_where_it_is),
 	};
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);
