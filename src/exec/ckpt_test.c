@@ -522,6 +522,37 @@ static void removal_spares_the_one_that_is_known(void **unused)
 	}
 }
 
+/* A removal that fails is told; those after it stay. */
+static void a_removal_that_fails_is_told(void **unused)
+{
+	uint32_t refused = 0;
+
+	(void)unused;
+	for (uint64_t k = 1;; k++) {
+		struct hd_ckpt_info *list;
+		struct hd_arena arena;
+		struct hd_fs_sim sim;
+		uint32_t removed = 77, n;
+		hd_fs_sim_init(&sim);
+		hd_arena_init(&arena, 0);
+		for (int64_t step = 1; step <= 4; step++)
+			must_put(&sim.fs, step, 0);
+		uint64_t from = sim.calls;
+		hd_fs_sim_fail(&sim, k, EIO, false);
+		enum hd_err err = hd_ckpt_gc(&sim.fs, PARENT, 1, PARENT "/step-000000004", &removed, NULL);
+		bool beyond = sim.calls < from + k;
+		hd_fs_sim_fail(&sim, 0, 0, false);
+		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
+		CHECK(err ? removed == 77 && list[0].step == 4 : removed == 3 && n == 1, "call %llu: %d, %u removed, %u left", (unsigned long long)k, err, removed, n);
+		refused += err != HD_OK;
+		hd_arena_finish(&arena);
+		hd_fs_sim_finish(&sim);
+		if (beyond)
+			break;
+	}
+	assert_true(refused > 3);
+}
+
 static void what_was_saved_after_a_step_is_dropped(void **unused)
 {
 	struct hd_fs_sim sim;
@@ -806,6 +837,7 @@ int main(void)
 		cmocka_unit_test(every_run_takes_a_folder_of_its_own),
 		cmocka_unit_test(removal_spares_the_newest_whole_one),
 		cmocka_unit_test(removal_spares_the_one_that_is_known),
+		cmocka_unit_test(a_removal_that_fails_is_told),
 		cmocka_unit_test(what_was_saved_after_a_step_is_dropped),
 		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
 		cmocka_unit_test(read_back_refuses_what_the_disk_spoiled),
