@@ -543,7 +543,8 @@ static void a_removal_that_fails_is_told(void **unused)
 		bool beyond = sim.calls < from + k;
 		hd_fs_sim_fail(&sim, 0, 0, false);
 		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
-		CHECK(err ? removed == 77 && list[0].step == 4 : removed == 3 && n == 1, "call %llu: %d, %u removed, %u left", (unsigned long long)k, err, removed, n);
+		CHECK(err ? removed == 77 && list[0].step == 4 : removed == 3 && n == 1, "call %llu: %d, %u removed, %u left", (unsigned long long)k,
+			err, removed, n);
 		refused += err != HD_OK;
 		hd_arena_finish(&arena);
 		hd_fs_sim_finish(&sim);
