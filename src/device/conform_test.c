@@ -370,7 +370,7 @@ static void ask_absolute(struct hd_device *reference, const struct question *q, 
 
 /* A few cases are so large that the reference and the evaluator would take most of this file's time for them; of
  * these the smaller numbers of rows are asked. What numbers of rows do to a kernel the other cases show. */
-static const double MOST_FLOPS = SANITIZED ? 5e6 : 5e7;
+static const double MOST_FLOPS = SANITIZED ? 1e6 : 5e7;
 
 /* Calls `see` with every question. Graphs live until the devices that loaded them are gone. */
 static void each_question(struct hd_device *reference, struct hd_arena *arena,

@@ -6,7 +6,7 @@ static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds"
 	"makespan-packed", "sum", "sum-packed", "cost", "cost-packed", "hierarchy", "hierarchy-plain", "hierarchy-packed", "isolated", "nash", "nash-plain",
 	"fifo", "fifo-plain", "fifo-packed", "sjf", "priority", "priority-backfill", "gandiva", "gandiva-packed", "pop:2:las", "pop:3:makespan-packed",
 	"heddle", "heddle-packed", "goodput", "max_sum_throughput_normalized_by_cost_perf_SLOs" };
-enum { NALL = sizeof all / sizeof *all, CLUSTERS = 60 };
+enum { NALL = sizeof all / sizeof *all, CLUSTERS = SANITIZED ? 15 : 60 };
 
 /* A random cluster; a third of its jobs are elastic up to twice their scale, and may mix types in turn. */
 static void draw_state(struct hd_sched_state *s, uint32_t seed, uint32_t call)

@@ -217,7 +217,7 @@ static void on_small_problems_time_and_split_are_the_best_of_all_partitions(void
 	uint32_t none = 0;
 	(void)state;
 
-	for (uint32_t round = 0; round < 40; round++)
+	for (uint32_t round = 0; round < DRAWS(40); round++)
 		for (uint32_t i = 0; i < NOPTIONS; i++)
 			for (uint32_t v = 0; v < HD_NPART_VARIANTS; v++) {
 				struct hd_part_how how = how_of(i, (enum hd_part_variant)v, &d);
@@ -260,7 +260,7 @@ static void asking_for_a_bound_gives_what_the_recurrence_gives(void **state)
 	struct made m;
 	(void)state;
 
-	for (uint32_t round = 0; round < 600; round++) {
+	for (uint32_t round = 0; round < DRAWS(600); round++) {
 		uint32_t kind = hd_roll(&d, 4), n = 1 + (hd_roll(&d, 8) ? hd_roll(&d, CUTS_MOST - 1) : 0), machines = 1 + hd_roll(&d, kind == 1 ? n : 130);
 		struct hd_part_how how = { .variant = (enum hd_part_variant)hd_roll(&d, HD_NPART_VARIANTS), .nlevels = 1, .straight = kind == 1,
 			.fewer = kind == 2 };
@@ -297,7 +297,7 @@ static void laws_of_machines_bandwidth_variants_and_scale(void **state)
 	char text[400], again[400];
 	(void)state;
 
-	for (uint32_t round = 0; round < 60; round++) {
+	for (uint32_t round = 0; round < DRAWS(60); round++) {
 		struct hd_part_how how = { .variant = (enum hd_part_variant)(round % HD_NPART_VARIANTS), .nlevels = 1, .fewer = true };
 		uint32_t n = 6 + hd_roll(&d, 10);
 		double before = INFINITY;

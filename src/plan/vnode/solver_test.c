@@ -271,13 +271,13 @@ static void plans_equal_the_best_of_all_counts_and_orders(void **state)
 	uint64_t seed = 3;
 	(void)state;
 
-	for (int round = 0; round < 700; round++) {
+	for (int round = 0; round < DRAWS(700); round++) {
 		struct bench b;
 		uint32_t n = 1 + dice(&seed, 4), v = 1 + dice(&seed, n == 4 ? 12 : 20);
 		random_bench(&b, &seed, v, n, round % 4 == 3);
 		judge(&b, round);
 	}
-	for (int round = 0; round < 12; round++) {
+	for (int round = 0; round < DRAWS(12); round++) {
 		struct bench b;
 		random_bench(&b, &seed, round < 4 ? 24 : 9 + dice(&seed, 8), 5, false);
 		judge(&b, 1000 + round);
@@ -291,7 +291,7 @@ static void a_worker_more_never_makes_the_step_longer(void **state)
 	uint64_t seed = 11;
 	(void)state;
 
-	for (int round = 0; round < 150; round++) {
+	for (int round = 0; round < DRAWS(150); round++) {
 		struct bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 20), 5, false);
 		b.ask.ndevices = b.ask.nworkers = 1;
@@ -311,7 +311,7 @@ static void the_order_in_which_devices_are_told_does_not_matter(void **state)
 	uint64_t seed = 12;
 	(void)state;
 
-	for (int round = 0; round < 100; round++) {
+	for (int round = 0; round < DRAWS(100); round++) {
 		struct bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 20), 4, false);
 		struct hd_solve_plan p = least(&b);
@@ -334,7 +334,7 @@ static void times_in_another_unit_give_the_same_map(void **state)
 	uint64_t seed = 13;
 	(void)state;
 
-	for (int round = 0; round < 60; round++) {
+	for (int round = 0; round < DRAWS(60); round++) {
 		struct bench b;
 		random_bench(&b, &seed, 2 + dice(&seed, 16), 4, false);
 		for (uint32_t w = 0; w < b.ask.nworkers; w++)
