@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/file_lost.h"
+
 /* The kernel moves at most this much in one call; longer requests are short by design. */
 enum { TRANSFER_MAX = 0x7ffff000 };
 
@@ -156,10 +158,16 @@ static int real_map(struct hd_fs *fs, int id, struct hd_map *map)
 	if (at == MAP_FAILED)
 		return -errno;
 	*map = (struct hd_map){ at, (size_t)st.st_size };
+	hd_lost_watch(id, at, map->len);
 	return 0;
 }
 
-static void real_unmap(struct hd_fs *fs, const struct hd_map *map) { (void)fs; munmap((void *)(uintptr_t)map->bytes, map->len); }
+static void real_unmap(struct hd_fs *fs, const struct hd_map *map)
+{
+	(void)fs;
+	hd_lost_forget(map->bytes);
+	munmap((void *)(uintptr_t)map->bytes, map->len);
+}
 
 static int real_rename(struct hd_fs *fs, const char *from, const char *to) { (void)fs; return rename(from, to) ? -errno : 0; }
 static int real_mkdir(struct hd_fs *fs, const char *path) { (void)fs; return mkdir(path, 0700) ? -errno : 0; }

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sys/file_sim.h"
@@ -357,6 +359,66 @@ static void long_paths_end_in_the_message_and_fail_cleanly(void **state)
 	leave(&at, false);
 }
 
+enum { LOST_LEN = 3 * 65536 };            /* over a page of any machine */
+
+/* In a child: maps `path`, cuts it to nothing, reads where its end was; `ours`: by a map of this room. */
+static void read_what_is_lost(const char *path, bool ours, int said)
+{
+	struct hd_diag diag = { "" };
+	struct hd_file file = { 0 };
+	struct hd_map map = { 0 };
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	dup2(said, 2);
+	if (hd_file_open(&fs, path, HD_OPEN_WRITE, &file, &diag) || hd_file_map(&file, &map, &diag))
+		_exit(99);
+	void *other = mmap(NULL, LOST_LEN, PROT_READ, MAP_SHARED, file.id, 0);
+	if (hd_file_truncate(&file, 0, &diag))
+		_exit(99);
+	volatile const uint8_t *bytes = ours ? map.bytes : other;
+	_exit(bytes[LOST_LEN - 1] ? 98 : 97);
+}
+
+/* How the child ended, and what it said. */
+static int end_of_reader(const char *path, bool ours, char *text, size_t cap)
+{
+	int ends[2], status = 0;
+	size_t len = 0;
+	ssize_t n;
+
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (!child)
+		read_what_is_lost(path, ours, ends[1]);
+	close(ends[1]);
+	while (len < cap - 1 && (n = read(ends[0], text + len, cap - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = 0;
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void a_mapped_file_that_is_cut_is_named(void **state)
+{
+	static uint8_t bytes[LOST_LEN];
+	char path[100], text[4000];
+	struct place place;
+	(void)state;
+
+	enter(&place, false);
+	snprintf(path, sizeof path, "%s/rows.bin", place.root);
+	for (int ours = 0; ours < 2; ours++) {
+		assert_int_equal(hd_file_write_atomic(place.fs, path, bytes, sizeof bytes, &place.diag), HD_OK);
+		int status = end_of_reader(path, ours, text, sizeof text);
+		bool named = WIFEXITED(status) && WEXITSTATUS(status) == 5 && strstr(text, path) && strstr(text, "lost bytes");
+		CHECK(named == ours, "ours %d: status %x, \"%s\"", ours, (unsigned)status, text);
+		CHECK(!WIFEXITED(status) || WEXITSTATUS(status) < 97, "ours %d: it read on, %d", ours, WEXITSTATUS(status));
+	}
+	leave(&place, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +428,7 @@ int main(void)
 		cmocka_unit_test(too_many_open_files_say_so),
 		cmocka_unit_test(a_full_disk_says_so),
 		cmocka_unit_test(long_paths_end_in_the_message_and_fail_cleanly),
+		cmocka_unit_test(a_mapped_file_that_is_cut_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
