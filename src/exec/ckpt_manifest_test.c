@@ -124,6 +124,7 @@ static void the_first_fault_of_a_manifest_is_told(void **state)
 		{ "\"bytes\":20,\"sha256\":\"00", "\"bytes\":20,\"sha256\":\"0", "files[1].sha256 is not 64 hex digits" },
 		{ "\"bytes\":20,\"sha256\":\"0", "\"bytes\":20,\"sha512\":\"0", "sha256" },
 		{ "\"files\":[", "\"files\":[0,", "files has 4 members instead of 3" },
+		{ "\"60\",\"files\":[{\"name\":\"model.safetensors\",\"bytes\":10", "\"50\",\"files\":[{\"name\":\"model.safetensors\",\"bytes\":-10", "files[0].bytes" },
 	};
 	struct hd_manifest manifest = manifest_of(), out;
 	struct hd_arena arena;
