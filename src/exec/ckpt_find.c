@@ -109,7 +109,7 @@ enum hd_err hd_ckpt_list(struct hd_fs *fs, const char *parent, struct hd_arena *
 		err = hd_ckpt_manifest_read(fs, folder, arena, &manifest, NULL);
 		if (err == HD_E_NOMEM)
 			return hd_fail(diag, err, "no memory for the manifest of %s", folder);
-		if (!err)
+		if (err == HD_OK)
 			infos[good++] = manifest.info;
 	}
 	*list = infos;

@@ -166,6 +166,29 @@ static void spill(struct hd_fs *fs, const char *path, const uint8_t *bytes, size
 	assert_int_equal(hd_file_close(&file, NULL), HD_OK);
 }
 
+/* One whose manifest cannot be read is not listed. */
+static void a_list_names_those_with_a_manifest(void **unused)
+{
+	static const char *const manifests[] = { "{}", "", "x" };
+	struct hd_ckpt_info *list;
+	struct hd_arena arena;
+	struct hd_fs_sim sim;
+	uint32_t n;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	for (int64_t step = 1; step <= 3; step++)
+		must_put(&sim.fs, step, 0);
+	for (size_t i = 0; i < sizeof manifests / sizeof *manifests; i++) {
+		spill(&sim.fs, PARENT "/step-000000002/MANIFEST.json", (const uint8_t *)manifests[i], strlen(manifests[i]));
+		assert_int_equal(hd_ckpt_list(&sim.fs, PARENT, &arena, &list, &n, NULL), HD_OK);
+		CHECK(n == 2 && list[0].step == 3 && list[1].step == 1, "\"%s\": %u", manifests[i], n);
+	}
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 static const char *const files[] = { "model.safetensors", "optim.safetensors", "state.json", "MANIFEST.json" };
 enum { NFILES = sizeof files / sizeof *files };
 
@@ -824,6 +847,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back_bit_for_bit),
 		cmocka_unit_test(the_newest_stand_first_and_keep_n_stay),
+		cmocka_unit_test(a_list_names_those_with_a_manifest),
 		cmocka_unit_test(a_path_names_the_folders_of_its_checkpoints),
 		cmocka_unit_test(the_job_says_where_its_checkpoints_lie),
 		cmocka_unit_test(a_disk_that_fails_is_not_taken_for_an_empty_one),
