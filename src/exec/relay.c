@@ -44,7 +44,10 @@ enum hd_err hd_relay_init(struct hd_relay *r, struct hd_hub *hub, struct hd_work
 	bool all = (r->norm = hd_alloc((size_t)layout->nsegments * sizeof *r->norm)) != NULL;
 	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
 		all &= (*taken[i].at = hd_alloc(taken[i].bytes)) != NULL;
-	return all ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes say", nvns);
+	if (!all)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what %u virtual nodes say", nvns);
+	memset(r->leaf_here, 0, nvns);
+	return HD_OK;
 }
 
 void hd_relay_finish(struct hd_relay *r)
@@ -325,7 +328,7 @@ static enum hd_err post_parts(struct hd_relay *r, uint32_t worker, uint32_t memb
 	bool parm = hd_exchange_parm_source(r->x, b) == member && hd_exchange_parm_to(r->x, b) & mine && !hd_exchange_fresh(r->x, b);
 	enum hd_err err = HD_OK;
 
-	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine))
+	if (hd_exchange_source(r->x, b) == member && !(r->x->done & mine) && !(r->parts[b] & 1u << HD_PART_NORM))
 		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_NORM, b), diag);
 	if (parm && !err)
 		err = post(r, worker, id_of(HD_TRANSFER_SUM, HD_PART_PARM, b), diag);
@@ -396,7 +399,7 @@ static enum hd_err name_all(struct hd_relay *r, const struct hd_exchange *x, str
 		return err;
 	if (!x->table)
 		memset(r->leaf_here, 0, r->nvns);
-	memset(r->parts, 0, r->nbuckets);         /* of parameters half of whose parts came, both come again */
+	memset(r->parts, 0, r->nbuckets);         /* in another view all parts come again */
 	r->opened = true;
 	r->step = x->step;
 	r->x = x;
