@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "sys/loop.h"
 #include "serve/control.h"
 #include "tests/check.h"
@@ -139,9 +140,26 @@ static void who_decides_too_long_is_told_to_stop(void **state)
 	}
 }
 
+static void without_memory_there_is_no_keeper(void **state)
+{
+	struct hd_keeper *none = NULL;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	hd_clock_real(&clock_);
+	hd_alloc_arm(1);
+	enum hd_err err = hd_keeper_create(&none, &clock_, &diag);
+	hd_alloc_arm(0);
+	assert_int_equal(err, HD_E_NOMEM);
+	assert_non_null(strstr(diag.text, "no memory"));
+	assert_null(none);
+	hd_keeper_destroy(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_memory_there_is_no_keeper),
 		cmocka_unit_test_setup_teardown(a_run_hears_of_its_scheduler_while_that_decides_and_no_longer, open_all, close_all),
 		cmocka_unit_test_setup_teardown(short_decisions_and_runs_that_are_gone_ask_nothing, open_all, close_all),
 		cmocka_unit_test_setup_teardown(many_short_decisions_are_as_one_that_is_long, open_all, close_all),
