@@ -115,10 +115,10 @@ static enum hd_err make_places(struct hd_relay *r, struct hd_diag *diag)
 	for (uint32_t i = 0; i < r->nroots; i++)
 		nforeign += r->of[i].worker != r->self;
 	void *room = grown(r->room, &r->room_cap, (uint64_t)nforeign * r->nowned, HD_BUCKET_BYTES);
-	if (room || !nforeign || !r->nowned)
+	if (room)
 		r->room = room;
 	void *operand = grown(r->operand, &r->operand_cap, (uint64_t)r->nroots * r->nowned, sizeof *r->operand);
-	if (operand || !r->nroots || !r->nowned)
+	if (operand)
 		r->operand = operand;
 	if ((nforeign && r->nowned && !room) || (r->nroots && r->nowned && !operand))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots that others send: %u of %u buckets", nforeign, r->nowned);
