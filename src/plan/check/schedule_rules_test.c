@@ -289,6 +289,26 @@ static void memory_is_checked_to_the_byte(void **state)
 	assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
 }
 
+/* An edge names nodes that there are; one of a node without a stage is told by the node alone. */
+static void edges_of_layers_are_held_against_the_nodes(void **state)
+{
+	static const uint32_t from_far[][2] = { { 7, 1 } }, to_far[][2] = { { 1, 7 } };
+	const struct { struct hd_layers layers; const char *want; } cases[] = {
+		{ { nodes, 3, (const uint32_t[]){ 0, 2, 3 }, (const uint32_t[]){ 0, 1, 2 }, 2, from_far, 1 }, "plan: an edge names node 7 of 3" },
+		{ { nodes, 3, (const uint32_t[]){ 0, 2, 3 }, (const uint32_t[]){ 0, 1, 2 }, 2, to_far, 1 }, "plan: an edge names node 7 of 3" },
+		{ { nodes, 3, (const uint32_t[]){ 0, 1, 2 }, (const uint32_t[]){ 0, 2 }, 2, edges, 2 }, "plan: node b belongs to no stage" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n1: F1.0 B1.0\n");
+		struct hd_report report = { 0 };
+		const struct hd_schedule_job job = { .layers = &cases[i].layers };
+		assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
+		CHECK(report.total == 1 && !strcmp(report.at[0].text, cases[i].want), "case %zu: %u: %s", i, report.total, report.at[0].text);
+	}
+}
+
 /* Costs of fewer stages than the lists have: what stands behind them is not looked at, and memory cannot be judged. */
 static void costs_of_other_stages_are_refused(void **state)
 {
@@ -368,6 +388,7 @@ int main(void)
 		cmocka_unit_test(a_version_that_is_wrong_only_later_is_found),
 		cmocka_unit_test(what_a_period_leaves_behind_is_told),
 		cmocka_unit_test(memory_is_checked_to_the_byte),
+		cmocka_unit_test(edges_of_layers_are_held_against_the_nodes),
 		cmocka_unit_test(costs_of_other_stages_are_refused),
 		cmocka_unit_test(a_buffer_is_free_when_it_was_used),
 		cmocka_unit_test(a_finding_draws_where_it_is),
