@@ -209,7 +209,7 @@ if mount -t tmpfs -o size=600k none disk 2>/dev/null; then
 	kept=$(heddle ckpt digest disk/run)
 	dd if=/dev/zero of=disk/filler bs=1k count=2000 2>/dev/null
 	expect 11 heddle resume disk/run
-	says 'o space'
+	says 'is full'
 	same "$(heddle ckpt digest disk/run)" "$kept" "the checkpoint on a full disk"
 	rm disk/filler
 	train resume disk/run
