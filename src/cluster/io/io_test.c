@@ -319,6 +319,7 @@ static void what_slurm_accounted_becomes_jobs(void **state)
 static void a_bad_row_of_an_accounting_costs_that_row_alone(void **state)
 {
 	static const struct { const char *row, *says; } bad[] = {
+		{ "|2023-03-01T10:00:05|00:01|1|gres/gpu=1|", "t:3:1: a job without JobID" },
 		{ "2|Unknown|00:01|1|gres/gpu=1|", "t:3:3: Submit \"Unknown\" is no time" },
 		{ "2|2023-02-30T10:00:05|00:01|1|gres/gpu=1|", "t:3:3: Submit \"2023-02-30T10:00:05\" is no time" },
 		{ "2|2023-03-01T10:00:05|1-01|1|gres/gpu=1|", "t:3:23: Elapsed \"1-01\" is no duration" },

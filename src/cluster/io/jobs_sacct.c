@@ -273,6 +273,8 @@ static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 	if (strchr(cell(s, JOB_ID), '.'))
 		return HD_OK;
 	s->njobs++;
+	if (!*cell(s, JOB_ID))
+		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s", field_name[JOB_ID]);
 	return read_job(s, diag);
 }
 
