@@ -305,7 +305,8 @@ static void edges_of_layers_are_held_against_the_nodes(void **state)
 		struct hd_report report = { 0 };
 		const struct hd_schedule_job job = { .layers = &cases[i].layers };
 		assert_int_equal(hd_schedule_check_job(&s, &job, &eager, &report, NULL), HD_E_BADPLAN);
-		CHECK(report.total == 1 && !strcmp(report.at[0].text, cases[i].want), "case %zu: %llu: %s", i, (unsigned long long)report.total, report.at[0].text);
+		CHECK(report.total == 1 && !strcmp(report.at[0].text, cases[i].want), "case %zu: %llu: %s", i, (unsigned long long)report.total,
+			report.at[0].text);
 	}
 }
 
