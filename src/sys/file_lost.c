@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +32,10 @@ static void say(const char *text)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	uintptr_t where = (uintptr_t)info->si_addr;
+	bool access = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;        /* else somebody sent it: there is no address, and nothing to repeat */
 
 	(void)context;
-	for (size_t i = 0; i < HD_LOST_CAP; i++) {
+	for (size_t i = 0; access && i < HD_LOST_CAP; i++) {
 		uintptr_t at = atomic_load_explicit(&slots[i].at, memory_order_acquire);
 		if (!at || where < at || where - at >= slots[i].len)
 			continue;
@@ -44,6 +46,8 @@ static void on_bus(int number, siginfo_t *info, void *context)
 		_exit(hd_err_exit(HD_E_INTEGRITY));
 	}
 	(void)sigaction(number, &before, NULL);           /* the access is repeated, and meets what was there */
+	if (!access)
+		(void)raise(number);
 }
 
 /* The path that the open file has now; a map stays of use without it. */

@@ -419,9 +419,37 @@ static void a_mapped_file_that_is_cut_is_named(void **state)
 	leave(&place, false);
 }
 
+/* The handler of maps must not swallow it. */
+static void a_sent_sigbus_still_ends_the_process(void **state)
+{
+	static uint8_t bytes[LOST_LEN];
+	char path[100];
+	struct place place;
+	int status = 0;
+	(void)state;
+
+	enter(&place, false);
+	snprintf(path, sizeof path, "%s/rows.bin", place.root);
+	assert_int_equal(hd_file_write_atomic(place.fs, path, bytes, sizeof bytes, &place.diag), HD_OK);
+	pid_t child = fork();
+	if (!child) {
+		struct hd_file file;
+		struct hd_map map;
+		signal(SIGBUS, SIG_DFL);                          /* cmocka has one of its own */
+		if (hd_file_open(place.fs, path, HD_OPEN_READ, &file, NULL) || hd_file_map(&file, &map, NULL))
+			_exit(99);
+		kill(getpid(), SIGBUS);
+		_exit(98);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS, "status %x", (unsigned)status);
+	leave(&place, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sent_sigbus_still_ends_the_process),
 		cmocka_unit_test(the_systems_files_keep_the_contract),
 		cmocka_unit_test(the_files_in_memory_keep_the_contract),
 		cmocka_unit_test(links_out_of_the_folder_are_not_followed),
