@@ -143,7 +143,7 @@ static const char *state_of(const struct hd_ending *e)
 {
 	bool asked = e->exit == hd_err_exit(HD_E_PREEMPTED) || e->exit == hd_err_exit(HD_E_INTERRUPT);
 
-	return !e->began ? "new" : !e->ended ? "died" : e->exit <= 0 ? "done" : asked ? "stopped" : "failed";
+	return !e->began ? "new" : !e->ended ? "died" : e->exit < 0 ? "ended" : e->exit == 0 ? "done" : asked ? "stopped" : "failed";
 }
 
 static const char *kept(struct hd_cmd *cmd, const char *text)

@@ -109,7 +109,8 @@ const struct hd_verb hd_verbs[] = {
 	  "program_jobs.sh" },
 	{ "status", "[RUN]", 0, 1, "where a run stands: step, loss, workers; without RUN a scheduler: devices, jobs, why they wait",
 	  "Of a run, whether it goes on or how it ended; or of the scheduler of --dir. Where a run's coordinator is gone it waits for the next\n"
-	  "one, as scale and stop do. States: new, starting, running, evaluating, waiting, stopping; done, stopped, failed, died.",
+	  "one, as scale and stop do. States: new, starting, running, evaluating, waiting, stopping; done, stopped, failed, died;\n"
+	  "ended: an earlier program did not record how.",
 	  OPTS(HD_OPT_WATCH, HD_OPT_EVERY), hd_cmd_status, "program_elastic.sh" },
 	{ "top", "[RUN]", 0, 1, "the same as a live screen",
 	  "On a terminal the screen is rewritten, elsewhere a table follows the other; ends with the run, or the scheduler.",

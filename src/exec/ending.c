@@ -1,5 +1,6 @@
 #include "exec/ending.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,25 +10,34 @@ enum { TAIL = 1 << 16, BODY = 1500, JOB_BYTES = 1 << 20 };     /* events behind 
 
 /* ---- written ---- */
 
-static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps, const enum hd_err *err, const struct hd_diag *why)
+/* False: the text does not fit. */
+static bool write_body(struct hd_text *body, char room[BODY], uint64_t steps, const enum hd_err *err, const char *text)
 {
-	char room[BODY];
 	struct hd_json_writer w;
-	struct hd_text body;
 
-	hd_text_fixed(&body, room, sizeof room);
-	hd_json_writer_init(&w, &body);
+	hd_text_fixed(body, room, BODY);
+	hd_json_writer_init(&w, body);
 	hd_json_open_object(&w, NULL);
 	hd_json_put_i64(&w, "steps", (int64_t)steps);
 	if (err) {
 		hd_json_put_i64(&w, "exit", hd_err_exit(*err));
-		hd_json_put_text(&w, "text", !*err ? "" : why->text[0] ? why->text : hd_err_text(*err));
+		hd_json_put_text(&w, "text", text);
 	}
 	hd_json_close(&w);
-	if (body.full)                    /* a text of nothing but escapes */
-		body.len = 2;
+	return !body->full;
+}
+
+static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps, const enum hd_err *err, const struct hd_diag *why)
+{
+	const char *text = !err || !*err ? "" : why->text[0] ? why->text : hd_err_text(*err);
+	char room[BODY];
+	struct hd_text body;
+
+	if (!write_body(&body, room, steps, err, text))         /* a text of nothing but escapes: without it, never without the exit code */
+		(void)write_body(&body, room, steps, err, hd_err_text(*err));
+	assert(!body.full);
 	body.at[body.len - 1] = '\0';
-	hd_rundir_event(dir, kind, step, body.len > 2 ? body.at + 1 : "");
+	hd_rundir_event(dir, kind, step, body.at + 1);
 }
 
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps) { put(dir, "job_start", step, steps, NULL, NULL); }

@@ -86,6 +86,11 @@ static void what_is_not_there_is_not_guessed(void **state)
 	hd_ending_ends(&dir, 3, 9, HD_E_IO, &quotes);
 	e = look();
 	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && !strcmp(e.text, text), "a text of quotes: exit %d", e.exit);
+	memset(quotes.text, 1, sizeof quotes.text - 1);           /* six bytes each, where it is written: too many */
+	hd_ending_begins(&dir, 3, 9);
+	hd_ending_ends(&dir, 4, 9, HD_E_IO, &quotes);
+	e = look();
+	CHECK(e.ended && e.exit == hd_err_exit(HD_E_IO) && e.step == 4 && e.text[0], "a text that does not fit: exit %d", e.exit);
 	hd_ending_begins(&dir, 3, 9);
 	assert_int_equal(hd_file_write(&dir.events.file, "{\"kind\":\"job_end\",\"exit\":0", 26, NULL), HD_OK);
 	e = look();
