@@ -371,6 +371,7 @@ static void read_what_is_lost(const char *path, bool ours, int said)
 
 	hd_fs_real(&fs);
 	dup2(said, 2);
+	signal(SIGBUS, SIG_DFL);                                  /* cmocka's would report a failed test */
 	if (hd_file_open(&fs, path, HD_OPEN_WRITE, &file, &diag) || hd_file_map(&file, &map, &diag))
 		_exit(99);
 	void *other = mmap(NULL, LOST_LEN, PROT_READ, MAP_SHARED, file.id, 0);
@@ -414,7 +415,8 @@ static void a_mapped_file_that_is_cut_is_named(void **state)
 		int status = end_of_reader(path, ours, text, sizeof text);
 		bool named = WIFEXITED(status) && WEXITSTATUS(status) == 5 && strstr(text, path) && strstr(text, "lost bytes");
 		CHECK(named == ours, "ours %d: status %x, \"%s\"", ours, (unsigned)status, text);
-		CHECK(!WIFEXITED(status) || WEXITSTATUS(status) < 97, "ours %d: it read on, %d", ours, WEXITSTATUS(status));
+		bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS;
+		CHECK(killed != ours, "ours %d: status %x", ours, (unsigned)status);
 	}
 	leave(&place, false);
 }
