@@ -48,9 +48,18 @@ expect src/base/yaml.c   '#include <jansson.h>'         'may be included by base
 expect src/base/a.c      '#include <glib.h>'            'is in no row'
 expect src/base/yaml.c   '#include <pthread.h>'         'is for room sys alone'
 expect src/exec/a.c      '#include <sys/socket.h>'      'is for room sys alone'
-expect src/plan/a.c      '#include "sys/clock.h"'       'is denied to plan'
+expect src/plan/a.c      '#include "sys/clock.h"'       'room plan is pure, room sys is not'
+expect src/plan/a_test.c '#include "wire/frame.h"'   'room plan is pure, room wire is not'
+expect src/cluster/gen/a.c '#include "sys/clock.h"'  'is denied to cluster/gen'
+expect src/cluster/dispatch/a.c '#include "plan/ins.h"' 'is denied to cluster/dispatch'
 expect src/exec/a.c      '#include "tests/check.h"'     'belongs to tests'
 expect src/exec/a.c      '#include "exec/testing.h"'    'is for tests'
 expect src/exec/a.h      '#include "graph/testing.h"'   'is for tests'
 expect src/graph/testing.h '#include "exec/fold.h"'     'lies above room graph'
+
+# a folder that a row opens, to the rooms it names and to no other
+echo 'open device/cpu exec' >>"$work/tools/floors"
+expect src/exec/a.c      '#include "device/cpu/gemm.h"' ''
+expect src/cluster/a.c   '#include "device/cpu/gemm.h"' 'is private to room device'
+expect src/exec/a.c      '#include "device/null/a.h"'   'is private to room device'
 echo "every kind of violation is named, legal includes pass"

@@ -14,16 +14,36 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		for (i = 1; i <= n; i++) if (under(at[i], path)) return 1
 		return 0
 	}
+	function is_open(header, room,    place, at, n, i) {
+		for (place in opened) if (under(place, header)) {
+			n = split(opened[place], at, " ")
+			for (i = 1; i <= n; i++) if (at[i] == room) return 1
+		}
+		return 0
+	}
 	function row_of(header) { return header in kind ? header : substr(header, 1, index(header, "/")) }
 	FILENAME == "tools/floors" {
 		sub(/#.*/, "")
 		if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) { floor[$i] = nfloors; order[$i] = i } }
-		else if ($1 == "deny") { place = $2; $1 = $2 = ""; denied[place] = denied[place] $0 }
+		else if ($1 == "deny") {
+			n = split($2, places, ",")
+			$1 = $2 = ""
+			for (i = 1; i <= n; i++) denied[places[i]] = denied[places[i]] $0
+		}
+		else if ($1 == "pure") for (i = 2; i <= NF; i++) pure[$i]
+		else if ($1 == "open") { place = $2; $1 = $2 = ""; opened[place] = opened[place] $0 }
 		else if ($1 == "lib") { kind[$2] = "lib"; for (i = 3; i <= NF; i++) allowed[$2] = allowed[$2] " " $i }
 		else if ($1 == "allow") for (i = 3; i <= NF; i++) allowed[$i] = allowed[$i] " " $2
 		else if ($1 == "os" || $1 == "std") for (i = 2; i <= NF; i++) kind[$i] = $1
 		else if (NF) bad("unknown word " $1)
 		next
+	}
+	FNR == 1 && !checked++ {
+		for (place in pure) if (!(place in floor)) bad("tools/floors: pure room " place " stands on no floor")
+		for (place in opened) {
+			n = split(opened[place], part, " ")
+			for (i = 1; i <= n; i++) if (!(part[i] in floor)) bad("tools/floors: " place " is open to " part[i] ", which stands on no floor")
+		}
 	}
 	FNR == 1 {
 		outside = FILENAME !~ /^src\//
@@ -51,10 +71,11 @@ find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 		next
 	}
 	!(to in floor) { bad("\"" header "\": room " to " stands on no floor"); next }
-	n > 2 && to != room { bad("\"" header "\" is private to room " to); next }
+	n > 2 && to != room && !is_open(header, room) { bad("\"" header "\" is private to room " to); next }
 	outside || to == room { next }
 	floor[to] > floor[room] || (floor[to] == floor[room] && order[to] > order[room]) {
 		bad("\"" header "\" lies above room " room); next
 	}
+	room in pure && !(to in pure) { bad("\"" header "\": room " room " is pure, room " to " is not"); next }
 	{ for (place in denied) if (under(place, path) && inside(denied[place], to)) bad("\"" header "\" is denied to " place) }
 	END { exit failed }' tools/floors || exit 1
