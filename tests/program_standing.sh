@@ -90,7 +90,12 @@ for how in 'stop 75' 'stop --now 75' 'kill 137'; do
 	same $status "${how##* }" "exit code after $how"
 	expect 0 heddle status alone
 	case $how in
-	'stop 75') says 'mlp  stopped'; says 'exit code 75' ;;
+	stop*)                          # --now may come just when a step ends: then that one was the last
+		says 'mlp  stopped'
+		says 'exit code 75'
+		grep -q 'stopped at step [0-9]' out || { [ "$how" != 'stop 75' ] && grep -q 'stopped at once, without a checkpoint' out; } ||
+			failed "how it stopped after $how: $(cat out)"
+		;;
 	*) says 'mlp  died'; says 'did not say why' ;;
 	esac
 	rm -rf alone
@@ -146,3 +151,20 @@ expect 0 heddle stop busy
 wait $run
 grep -q '!! [0-9]* workers were given up for lost and lived' log || failed "the summary does not count them: $(cat log)"
 passed "workers that are given up and live are counted, with what to do"
+
+# ---- at once, in the middle of a step ----
+
+HD_FAIL=step.commit:delay=600000@3 "$HEDDLE_BIN" run mlp.yaml --out stuck --devices 1 -q 2>log &
+run=$!
+in_third() { heddle status stuck --json 2>/dev/null | grep -q "\"state\":\"running\".*\"pid\":$run,\"step\":2,"; }
+await in_third || failed "it does not come to its third step: $(heddle status stuck --json 2>&1)"
+expect 0 heddle stop stuck --now
+status=0
+wait $run || status=$?
+same $status 75 "exit code of a run that was stopped in the middle of a step"
+expect 0 heddle status stuck
+says 'mlp  stopped  step 2/'
+says 'exit code 75  stopped at once, without a checkpoint'
+expect 0 heddle status stuck --json
+grep -q '"state":"stopped".*"exit":75,' out || failed "status of a run that was stopped at once: $(cat out)"
+passed "a run in one process that is stopped in the middle of a step says so"

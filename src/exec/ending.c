@@ -27,17 +27,24 @@ static bool write_body(struct hd_text *body, char room[BODY], uint64_t steps, co
 	return !body->full;
 }
 
-static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps, const enum hd_err *err, const struct hd_diag *why)
+/* Without its braces. */
+static const char *body_of(char room[BODY], uint64_t steps, const enum hd_err *err, const char *text)
 {
-	const char *text = !err || !*err ? "" : why->text[0] ? why->text : hd_err_text(*err);
-	char room[BODY];
 	struct hd_text body;
 
 	if (!write_body(&body, room, steps, err, text))         /* a text of nothing but escapes: without it, never without the exit code */
 		(void)write_body(&body, room, steps, err, hd_err_text(*err));
 	assert(!body.full);
 	body.at[body.len - 1] = '\0';
-	hd_rundir_event(dir, kind, step, body.at + 1);
+	return body.at + 1;
+}
+
+static void put(struct hd_rundir *dir, const char *kind, uint64_t step, uint64_t steps, const enum hd_err *err, const struct hd_diag *why)
+{
+	const char *text = !err || !*err ? "" : why->text[0] ? why->text : hd_err_text(*err);
+	char room[BODY];
+
+	hd_rundir_event(dir, kind, step, body_of(room, steps, err, text));
 }
 
 void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps) { put(dir, "job_start", step, steps, NULL, NULL); }
@@ -45,6 +52,25 @@ void hd_ending_begins(struct hd_rundir *dir, uint64_t step, uint64_t steps) { pu
 void hd_ending_ends(struct hd_rundir *dir, uint64_t step, uint64_t steps, enum hd_err err, const struct hd_diag *why)
 {
 	put(dir, "job_end", step, steps, &err, why);
+}
+
+void hd_ending_at_once(struct hd_ending_word *word, const struct hd_rundir *dir, uint64_t step, uint64_t steps)
+{
+	static const enum hd_wish wishes[] = { HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+	struct hd_signal_word *next = &word->word[word->next];
+	char room[BODY];
+
+	*next = (struct hd_signal_word){ .to = &dir->events.file };
+	for (size_t i = 0; i < sizeof wishes / sizeof *wishes && dir->events.file.fs; i++) {
+		enum hd_err err = hd_wish_err(wishes[i]);
+		char *at = word->line[word->next][wishes[i]];
+		struct hd_text line;
+		hd_text_fixed(&line, at, HD_ENDING_TEXT);
+		if (hd_rundir_event_line(dir, &line, "job_end", step, body_of(room, steps, &err, "stopped at once, without a checkpoint")))
+			next->line[wishes[i]].at = at, next->line[wishes[i]].len_bytes = line.len;
+	}
+	hd_signal_word_set(next);
+	word->next = !word->next;
 }
 
 /* ---- read ---- */

@@ -66,6 +66,35 @@ static void a_run_says_how_it_ended(void **state)
 	CHECK(e.ended && e.exit == 0 && e.step == 30 && !e.text[0], "done: exit %d, %s", e.exit, e.text);
 }
 
+/* The lines that are ready, as a signal would write them: nothing before, and then the whole of one. */
+static void a_run_that_leaves_at_once_says_so(void **state)
+{
+	static const enum hd_wish wishes[] = { HD_WISH_PREEMPT, HD_WISH_INTERRUPT };
+	struct hd_ending_word word = { 0 };
+	(void)state;
+
+	hd_ending_begins(&dir, 0, 20);
+	for (uint64_t step = 0; step < 3; step++) {
+		hd_ending_at_once(&word, &dir, step, 20);
+		CHECK(!look().ended, "step %llu: it says so before it leaves", (unsigned long long)step);
+		const struct hd_signal_word *w = &word.word[!word.next];
+		CHECK(w->to == &dir.events.file, "step %llu: into another file", (unsigned long long)step);
+		for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+			struct hd_lines *events = &dir.events;
+			assert_int_equal(hd_lines_add(events, w->line[wishes[i]].at, w->line[wishes[i]].len_bytes, NULL), HD_OK);
+			struct hd_ending e = look();
+			CHECK(e.ended && e.exit == hd_err_exit(hd_wish_err(wishes[i])) && e.step == step && e.steps == 20 &&
+				!strcmp(e.text, "stopped at once, without a checkpoint"), "step %llu: exit %d, %s", (unsigned long long)step, e.exit, e.text);
+		}
+		hd_ending_begins(&dir, step, 20);
+	}
+	hd_signal_word_set(NULL);
+	hd_ending_at_once(&word, &(struct hd_rundir){ .clock = &clock_.clock }, 3, 20);         /* of a visitor: nothing to write to */
+	for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+		assert_int_equal(word.word[!word.next].line[wishes[i]].len_bytes, 0);
+	hd_signal_word_set(NULL);
+}
+
 /* What other programs left, torn lines, more events than are looked at. */
 static void what_is_not_there_is_not_guessed(void **state)
 {
@@ -107,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_run_says_how_it_ended, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_run_that_leaves_at_once_says_so, fresh, gone),
 		cmocka_unit_test_setup_teardown(what_is_not_there_is_not_guessed, fresh, gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

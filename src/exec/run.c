@@ -52,6 +52,7 @@ struct hd_run {
 	struct hd_samples samples;        /* of `samples_of`; closed: nothing was recorded yet */
 	uint32_t samples_of;
 	bool no_samples;                  /* it could not be kept */
+	struct hd_ending_word word;       /* for a signal that does not wait */
 };
 
 const struct hd_worker_spec *hd_run_spec(const struct hd_run *run) { return &run->options.worker; }
@@ -612,15 +613,22 @@ static enum hd_err wants_stop(const struct hd_run *run)
 	return run->options.stop ? run->options.stop(run->options.watch.user) : HD_OK;
 }
 
+/* Whoever is told to leave at once meanwhile writes its own line behind this one, and does not come back: the last one says how it ended. */
+static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
+{
+	if (run->dir)
+		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, why);
+	hd_signal_word_set(NULL);
+}
+
 /* The state of a step that diverged is the good one before it: keep that. */
 static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	if (err == HD_E_DIVERGED)
 		(void)!try_checkpoint(run, &(struct hd_diag){ "" });
-	if (run->dir) {
+	if (run->dir)
 		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning", hd_worker_at(run->worker), "");
-		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, why);
-	}
+	ends(run, err, why);
 	return err;
 }
 
@@ -634,6 +642,12 @@ static void look_at_records(struct hd_run *run)
 			"it was on the disk", (unsigned long long)(run->began_step / every - recorded / every), (unsigned long long)run->began_step);
 }
 
+static void be_ready(struct hd_run *run)
+{
+	if (run->dir)
+		hd_ending_at_once(&run->word, run->dir, hd_worker_at(run->worker), run->task->nsteps);
+}
+
 enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 {
 	uint64_t end = run->options.stop_at && run->options.stop_at < run->task->nsteps ? run->options.stop_at : run->task->nsteps;
@@ -642,12 +656,14 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 
 	hd_run_begin(run);
 	if (run->dir) {
-		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);
 		hd_ending_begins(run->dir, run->began_step, run->task->nsteps);
+		be_ready(run);
+		hd_rundir_hold_as(run->dir, HD_HOLD_ALONE);       /* from here on it can be asked to stop */
 		look_at_records(run);
 	}
 	while (hd_worker_at(run->worker) < end && !reached && !(stop = wants_stop(run))) {
 		err = one_step(run, diag);
+		be_ready(run);
 		if (!err)
 			err = hd_run_boundary(run, false, &reached, diag);
 		if (err)
@@ -656,7 +672,6 @@ enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag)
 	err = hd_run_boundary(run, true, &reached, diag);
 	if (!err && stop)
 		err = hd_fail(diag, stop, "stopped at step %llu", (unsigned long long)hd_worker_at(run->worker));
-	if (run->dir)
-		hd_ending_ends(run->dir, hd_worker_at(run->worker), run->task->nsteps, err, diag);
+	ends(run, err, diag);
 	return err;
 }

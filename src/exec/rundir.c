@@ -336,16 +336,21 @@ uint64_t hd_rundir_verified(const struct hd_rundir *dir) { return last_line(dir,
 
 struct event { char room[HD_LINE_CAP]; struct hd_text line; struct hd_json_writer w; };
 
+static void put_head(const struct hd_rundir *dir, struct hd_json_writer *w, struct hd_text *line, const char *kind, uint64_t step)
+{
+	hd_json_writer_init(w, line);
+	hd_json_open_object(w, NULL);
+	hd_json_put_i64(w, "v", 1);
+	hd_json_put_f64(w, "t", seconds(dir));
+	hd_json_put_text(w, "kind", kind);
+	hd_json_put_i64(w, "step", (int64_t)step);
+	hd_json_put_i64(w, "membership", dir->membership);
+}
+
 static struct hd_json_writer *event_begin(const struct hd_rundir *dir, struct event *e, const char *kind, uint64_t step)
 {
 	hd_text_fixed(&e->line, e->room, sizeof e->room);
-	hd_json_writer_init(&e->w, &e->line);
-	hd_json_open_object(&e->w, NULL);
-	hd_json_put_i64(&e->w, "v", 1);
-	hd_json_put_f64(&e->w, "t", seconds(dir));
-	hd_json_put_text(&e->w, "kind", kind);
-	hd_json_put_i64(&e->w, "step", (int64_t)step);
-	hd_json_put_i64(&e->w, "membership", dir->membership);
+	put_head(dir, &e->w, &e->line, kind, step);
 	return &e->w;
 }
 
@@ -366,6 +371,18 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 	if (*body)
 		hd_text_addf(&e.line, ",%s", body);
 	event_end(dir, &e);
+}
+
+bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step, const char *body)
+{
+	struct hd_json_writer w;
+
+	put_head(dir, &w, line, kind, step);
+	if (*body)
+		hd_text_addf(line, ",%s", body);
+	hd_json_close(&w);
+	hd_text_add(line, "\n");
+	return !line->full;
 }
 
 void hd_rundir_eval_body(struct hd_json_writer *w, const char *split, const struct hd_metrics *metrics)

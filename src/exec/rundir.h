@@ -73,6 +73,8 @@ uint64_t hd_rundir_verified(const struct hd_rundir *dir);          /* the same o
 
 /* {"v":1,"t":...,"kind":kind,"step":step, <body>}: body is "" or `"key":value,...` made by the JSON writer. */
 void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, const char *body);
+/* The same line, with its end, not written; false: it does not fit. */
+bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step, const char *body);
 /* Its body, for who speaks to the run's holder instead. */
 void hd_rundir_eval_body(struct hd_json_writer *writer, const char *split, const struct hd_metrics *metrics);
 void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics);

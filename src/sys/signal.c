@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/file.h"
+
 /* signal, its name, its wish */
 #define WISHES(X)                                     \
 	X(SIGTERM, "SIGTERM", HD_WISH_PREEMPT)         \
@@ -28,6 +30,36 @@ enum { N_WISHES = sizeof wishes / sizeof *wishes };
 static atomic_int wished;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch only lock-free atomics");
 
+/* Whoever says the word puts `said` in its place: one thread does, and the word stays as it is. */
+static const struct hd_signal_word said;
+static _Atomic(const struct hd_signal_word *) last_word;
+_Static_assert(ATOMIC_POINTER_LOCK_FREE == 2, "as above");
+
+static void wait_for_the_end(void)
+{
+	for (;;)
+		pause();
+}
+
+void hd_signal_word_set(const struct hd_signal_word *word)
+{
+	const struct hd_signal_word *old = atomic_load(&last_word);
+
+	if (old == &said || !atomic_compare_exchange_strong(&last_word, &old, word))
+		wait_for_the_end();
+}
+
+/* In a handler: nothing but the write. A third signal, on another thread, waits for the second one's word. */
+static void say(enum hd_wish wish)
+{
+	const struct hd_signal_word *word = atomic_exchange(&last_word, &said);
+
+	if (word == &said)
+		wait_for_the_end();
+	if (word && word->line[wish].len_bytes)
+		(void)!word->to->fs->ops->file.write(word->to->fs, word->to->id, word->line[wish].at, word->line[wish].len_bytes, -1);
+}
+
 static enum hd_wish wish_of(int number)
 {
 	for (size_t i = 0; i < N_WISHES; i++)
@@ -42,8 +74,10 @@ static void on_wish(int number)
 
 	/* A wish we made ourselves stands, and this is still the first signal. */
 	while (!atomic_compare_exchange_strong(&wished, &old, (old ? old : wish) | number << 8))
-		if (old >> 8)
+		if (old >> 8) {
+			say((enum hd_wish)wish);
 			_exit(hd_err_exit(hd_wish_err((enum hd_wish)wish)));
+		}
 }
 
 static void on_nothing(int number) { (void)number; }
@@ -53,7 +87,7 @@ static enum hd_err install(int number, void (*handler)(int), struct hd_diag *dia
 	struct sigaction action = { .sa_flags = SA_RESTART };
 
 	action.sa_handler = handler;
-	sigemptyset(&action.sa_mask);
+	sigfillset(&action.sa_mask);              /* on one thread a handler ends before the next begins */
 	if (sigaction(number, &action, NULL))
 		return hd_fail(diag, HD_E_REFUSED, "cannot handle signal %d: %s", number, strerror(errno));
 	return HD_OK;

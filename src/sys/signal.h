@@ -6,13 +6,15 @@
  * 1. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU: HD_WISH_PREEMPT (75). SIGINT: HD_WISH_INTERRUPT
  *    (130). The first wish stands. A SIGHUP that is ignored already (nohup) stays so.
  * 2. A second of these signals leaves at once, with the exit code of that second
- *    signal's wish; nothing is flushed.
+ *    signal's wish; nothing is flushed. Where a last word was given, it is written before.
  * 3. SIGCONT is taken and does nothing. SIGPIPE is ignored: a write tells.
- * 4. The flag is the one mutable global of the room besides the failpoints.
+ * 4. The flag, and the last word beside it, are the mutable globals of the room besides the failpoints.
  *
  * Threads: install from the main thread before others start; the flag is read by any. */
 #ifndef HD_SYS_SIGNAL_H
 #define HD_SYS_SIGNAL_H
+
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -24,5 +26,16 @@ int hd_signal_number(void);               /* the signal that made the wish; 0: n
 const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal" */
 enum hd_err hd_wish_err(enum hd_wish wish);       /* HD_OK, HD_E_PREEMPTED, HD_E_INTERRUPT */
 void hd_signal_wish_set(enum hd_wish wish);       /* by a test, or by a deadline (run.max_seconds) */
+
+struct hd_file;
+
+/* What a second signal says before it leaves: the line of its wish, added to `to` (opened to append) by one write. */
+struct hd_signal_word {
+	const struct hd_file *to;
+	struct { const char *at; size_t len_bytes; } line[HD_WISH_INTERRUPT + 1];     /* len_bytes 0: nothing is said */
+};
+/* In place of the one before, which is the caller's again; NULL: none. Borrowed until then. By one thread at a time. It does not return once
+ * a second signal has begun to say the one before: the process is ending. */
+void hd_signal_word_set(const struct hd_signal_word *word);
 
 #endif

@@ -1,12 +1,17 @@
 /* Signals end processes: each case runs in a child that reports by its exit code. */
 #include "sys/signal.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sys/file.h"
 #include "tests/check.h"
 
 static const struct { int number; enum hd_wish wish; int exit; const char *name; } asks[] = {
@@ -96,6 +101,114 @@ static void a_wish_of_our_own_leaves_the_first_signal_harmless(void **state)
 	assert_int_equal(WEXITSTATUS(status), 75);
 }
 
+enum { SAYS = 1, TOOK_BACK = 2, ANOTHER = 4 };
+
+/* The exit code of a child that has a word ready in `path`, gets SIGTERM and then `second`. */
+static int last_word(const char *path, int second, int how)
+{
+	int status;
+
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		struct hd_fs fs;
+		struct hd_file file;
+		hd_fs_real(&fs);
+		if (hd_signal_install(NULL) || hd_file_open(&fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE | HD_OPEN_APPEND, &file, NULL))
+			_exit(1);
+		struct hd_signal_word one = { .to = &file }, two = { .to = &file };
+		one.line[HD_WISH_PREEMPT].at = two.line[HD_WISH_PREEMPT].at = "of 75\n";
+		one.line[HD_WISH_PREEMPT].len_bytes = two.line[HD_WISH_PREEMPT].len_bytes = 6;
+		two.line[HD_WISH_INTERRUPT].at = "of 130\n";
+		two.line[HD_WISH_INTERRUPT].len_bytes = 7;
+		hd_signal_word_set(&one);
+		if (how & ANOTHER)
+			hd_signal_word_set(&two);
+		if (how & TOOK_BACK)
+			hd_signal_word_set(NULL);
+		raise(SIGTERM);
+		raise(second);
+		_exit(WISH_WRONG);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+static void the_last_word_is_said_before_it_leaves(void **state)
+{
+	static const struct { int second, how, exit; const char *said; } cases[] = {
+		{ SIGTERM, SAYS, 75, "of 75\n" }, { SIGHUP, SAYS | ANOTHER, 75, "of 75\n" }, { SIGINT, SAYS | ANOTHER, 130, "of 130\n" },
+		{ SIGINT, SAYS, 130, "" }, { SIGTERM, SAYS | ANOTHER | TOOK_BACK, 75, "" },
+	};
+	char root[] = "/tmp/hd_signal_test.XXXXXX", path[64], text[64];
+	(void)state;
+
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof path, "%s/word", root);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(last_word(path, cases[i].second, cases[i].how), cases[i].exit);
+		FILE *file = fopen(path, "r");
+		assert_non_null(file);
+		text[fread(text, 1, sizeof text - 1, file)] = '\0';
+		fclose(file);
+		CHECK(!strcmp(text, cases[i].said), "case %zu: \"%s\"", i, text);
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(root), 0);
+}
+
+/* Two threads: what a signal has taken is not taken back; whoever tries waits for the end. */
+static void *take_back(void *user)
+{
+	(void)user;
+	hd_signal_word_set(NULL);
+	_exit(WISH_WRONG);
+}
+
+static int64_t slow_write(struct hd_fs *fs, int id, const void *bytes, size_t len, int64_t offset)
+{
+	pthread_t thread;
+
+	(void)fs;
+	(void)offset;
+	if (pthread_create(&thread, NULL, take_back, NULL))
+		_exit(1);
+	for (int i = 0; i < 100; i++)
+		poll(NULL, 0, 1);                 /* long enough for what would be wrong; nothing waits for it */
+	return write(id, bytes, len);
+}
+
+static void who_takes_it_back_too_late_does_not_go_on(void **state)
+{
+	int status, told[2];
+	char word[8];
+	(void)state;
+
+	assert_int_equal(pipe(told), 0);
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		struct hd_fs_ops ops = { .file.write = slow_write };
+		struct hd_fs fs = { &ops };
+		struct hd_file file = { .fs = &fs, .id = told[1] };
+		struct hd_signal_word one = { .to = &file };
+		one.line[HD_WISH_PREEMPT].at = "last";
+		one.line[HD_WISH_PREEMPT].len_bytes = 4;
+		if (hd_signal_install(NULL))
+			_exit(1);
+		hd_signal_word_set(&one);
+		raise(SIGTERM);
+		raise(SIGTERM);
+		_exit(WISH_WRONG);
+	}
+	close(told[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 75, "status %d", status);
+	assert_int_equal(read(told[0], word, sizeof word), 4);
+	close(told[0]);
+}
+
 static void names_and_codes_fit(void **state)
 {
 	(void)state;
@@ -114,6 +227,8 @@ int main(void)
 		cmocka_unit_test(the_second_signal_leaves_at_once),
 		cmocka_unit_test(an_end_of_the_terminal_that_is_ignored_stays_so),
 		cmocka_unit_test(a_wish_of_our_own_leaves_the_first_signal_harmless),
+		cmocka_unit_test(the_last_word_is_said_before_it_leaves),
+		cmocka_unit_test(who_takes_it_back_too_late_does_not_go_on),
 		cmocka_unit_test(names_and_codes_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
