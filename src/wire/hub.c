@@ -113,25 +113,38 @@ static uint32_t greeting_by(const struct hd_hub_impl *h, const struct hd_transpo
 	return n;
 }
 
-/* Whoever keeps silent keeps out nobody who comes from elsewhere, and who comes from there only while it says nothing either: of those of
- * one address, by a way that other machines can come by, the oldest goes. */
+static bool is_stranger(const struct hd_peer *peer) { return is_incoming_greeting(peer) && peer->conn.ops->powers & HD_WIRE_WORLD; }
+
+/* How much the address that `peer` comes from crowds the places, with the one who comes now counted to its own; of equals, its own more. */
+static uint32_t crowding(const struct hd_hub_impl *h, const struct hd_peer *peer, uint64_t now_from)
+{
+	uint64_t from = peer->conn.sock.from;
+	uint32_t n = from == now_from;
+
+	for (uint32_t i = 0; i < h->used; i++)
+		n += is_stranger(&h->places[i]) && h->places[i].conn.sock.from == from;
+	return 2 * n + (from == now_from);
+}
+
+/* All places of strangers are taken: the oldest of the address that has most goes. So whoever keeps silent keeps out nobody who comes from
+ * elsewhere, and who comes from there only while it says nothing either; no address pays for what another takes. */
 static void make_way(struct hd_hub_impl *h, const struct hd_transport *way, uint64_t from)
 {
-	struct hd_peer *oldest = NULL;
-	uint32_t n = 0;
+	struct hd_peer *goes = NULL;
+	uint32_t most = 0;
 
-	if (!(way->powers & HD_WIRE_WORLD))
+	if (!(way->powers & HD_WIRE_WORLD) || greeting_by(h, way) < HD_HUB_GREETING)
 		return;
 	for (uint32_t i = 0; i < h->used; i++) {
 		struct hd_peer *peer = &h->places[i];
-		if (!is_incoming_greeting(peer) || !(peer->conn.ops->powers & HD_WIRE_WORLD) || peer->conn.sock.from != from)
-			continue;
-		n++;
-		if (!oldest || peer->began_ns < oldest->began_ns)
-			oldest = peer;
+		uint32_t n = is_stranger(peer) ? crowding(h, peer, from) : 0;
+		if (n > most || (n && n == most && peer->began_ns < goes->began_ns)) {
+			most = n;
+			goes = peer;
+		}
 	}
-	if (n >= HD_HUB_GREETING_FROM)
-		hd_peer_close(oldest, HD_CLOSE_CROWDED, "", false);
+	assert(goes);
+	hd_peer_close(goes, HD_CLOSE_CROWDED, "", false);
 }
 
 static bool has_stream(const struct hd_peer *peer) { return peer->stream; }       /* a peer that is down has none */
@@ -435,9 +448,11 @@ static void accept_some(struct hd_hub_impl *h, struct listener *listener)
 		/* Out of descriptors is the machine's trouble, not this connection's: it waits in the queue, and the next event tries again. */
 		if (hd_sock_accept(&listener->sock, &sock, NULL))
 			return;
-		make_way(h, listener->transport, sock.from);
+		bool watched = sock.id < HD_LOOP_WATCHED;
+		if (watched)
+			make_way(h, listener->transport, sock.from);
 		struct hd_peer *place = free_place(h);
-		if (!place || sock.id >= HD_LOOP_WATCHED || greeting_by(h, listener->transport) >= HD_HUB_GREETING) {
+		if (!place || !watched || greeting_by(h, listener->transport) >= HD_HUB_GREETING) {
 			h->peers.closed[HD_CLOSE_CROWDED]++;
 			hd_sock_close(&sock);
 			continue;

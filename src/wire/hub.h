@@ -54,8 +54,8 @@ enum {
 	HD_TELL_FIRST_ID = 16,            /* control ids below are the room's own */
 	HD_TELL_ASKS = 64,                /* from here on: messages that ask for bulk (6) */
 	HD_HUB_PEERS = 64,                /* greatest peers_cap: members of larger jobs are told along a tree */
-	HD_HUB_GREETING = 64,             /* connections not greeted yet, of other machines, and as many of this one; the newest beyond is refused */
-	HD_HUB_GREETING_FROM = 16,        /* of them, of one address: the oldest beyond is closed, so who greets at once is heard */
+	HD_HUB_GREETING = 64,             /* connections not greeted yet, of other machines, and as many of this one. Beyond: of this machine
+	                                   * the newest is refused; of others the oldest of the address that has most is closed */
 	HD_HUB_LISTENERS = 4,
 	HD_SLOTS_MAX = 4,                 /* buffers posted for one transfer at a time */
 	HD_EXPECT_MAX = 64,               /* bulk answers expected of one peer at a time */

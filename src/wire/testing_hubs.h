@@ -143,6 +143,20 @@ static inline void meet(struct world *w, int a, int b)
 	run_until(w, &w->heard[b].n_ups, ups_b + 1, "up");
 }
 
+/* What worker says first; `crc`: by a way that is open to others. */
+static inline void put_hello(const struct world *w, uint32_t worker, bool crc, uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len])
+{
+	struct hd_greeting_payload hello = { 1, 1, worker, HD_ROLE_WORKER, T_MS, w->config[0].job, w->config[0].job_hash, w->config[0].kernels, { { 5 } } };
+
+	hd_greeting_put(&hello, bytes + HD_FRAME_HEADER);
+	struct hd_frame frame = { .type = HD_FRAME_HELLO, .len = hd_greeting_len };
+	if (crc) {
+		frame.flags = HD_FRAME_CRC;
+		frame.payload_crc = hd_crc32c(0, bytes + HD_FRAME_HEADER, hd_greeting_len);
+	}
+	hd_frame_put(&frame, bytes);
+}
+
 static inline uint64_t closed(struct world *w, int i, enum hd_close why)
 {
 	struct hd_hub_stats stats;
