@@ -206,11 +206,21 @@ void hd_stream_cancel(struct hd_stream *s, uint64_t token)
 	}
 }
 
+/* The job whose stream has this number and goes on; 0 is the number of none. */
+static uint32_t begun(const struct hd_stream *s, uint32_t stream)
+{
+	for (uint32_t i = 0; stream && i < s->fresh_job; i++)
+		if (s->jobs[i].state == JOB_READY && s->jobs[i].stream == stream)
+			return i;
+	return NONE32;
+}
+
 void out_cancelled_by_peer(struct hd_stream *s, uint32_t stream)
 {
-	for (uint32_t i = 0; i < s->fresh_job; i++)
-		if (s->jobs[i].state == JOB_READY && s->jobs[i].stream == stream)
-			stop(s, i, true);
+	uint32_t at = begun(s, stream);
+
+	if (at != NONE32)
+		stop(s, at, true);
 }
 
 void out_epoch(struct hd_stream *s)
@@ -304,12 +314,12 @@ enum hd_close out_credit(struct hd_stream *s, uint8_t class, uint64_t bytes, str
 
 void out_prio(struct hd_stream *s, uint32_t stream, int32_t priority)
 {
-	for (uint32_t i = 0; i < s->fresh_job; i++)
-		if (s->jobs[i].state == JOB_READY && s->jobs[i].stream == stream) {
-			s->jobs[i].priority = priority;
-			heap_sift(s, &s->heap[class_of(&s->jobs[i])], s->jobs[i].heap_at);
-			return;
-		}
+	uint32_t at = begun(s, stream);
+
+	if (at == NONE32)
+		return;
+	s->jobs[at].priority = priority;
+	heap_sift(s, &s->heap[class_of(&s->jobs[at])], s->jobs[at].heap_at);
 }
 
 bool out_note(struct hd_stream *s, struct note note)
