@@ -663,6 +663,17 @@ static uint32_t most_urgent(const struct hd_stream *s, const struct heap *h)
 	return best;
 }
 
+/* A message of no bytes needs no credit. */
+static bool may_tell(const struct hd_stream *s)
+{
+	struct told next;
+
+	if (!s->n_told)
+		return false;
+	memcpy(&next, s->ring + s->ring_next, sizeof next);
+	return s->credit[HD_CLASS_CONTROL] || !next.len;
+}
+
 static bool commit_next(struct hd_stream *s, int64_t now)
 {
 	uint64_t room = s->chunk - s->committed_bytes;
@@ -675,10 +686,7 @@ static bool commit_next(struct hd_stream *s, int64_t now)
 		s->doomed = HD_CLOSE_WORN;
 		return false;
 	}
-	struct told next;
-	if (s->n_told)
-		memcpy(&next, s->ring + s->ring_next, sizeof next);
-	if (s->n_told && (s->credit[HD_CLASS_CONTROL] || !next.len)) {
+	if (may_tell(s)) {
 		commit_told(s, room);
 		return true;
 	}
@@ -706,7 +714,7 @@ bool hd_stream_has_out(const struct hd_stream *s)
 {
 	return s->n_entries || (!s->bye_committed && (s->pong_due || s->ping_due || s->epoch_due || owes_credit(s, HD_CLASS_CONTROL) ||
 		owes_credit(s, HD_CLASS_BULK) || s->n_notes || (s->open && s->n_owing) || (s->bye_due && !s->n_told) ||
-		(s->n_told && s->credit[HD_CLASS_CONTROL]) || s->heap[HD_CLASS_PLANNED].n ||
+		may_tell(s) || s->heap[HD_CLASS_PLANNED].n ||
 		(s->heap[HD_CLASS_BULK].n && s->credit[HD_CLASS_BULK])));
 }
 
