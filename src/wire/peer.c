@@ -104,11 +104,7 @@ static enum hd_close reason_of(enum hd_err err)
 
 void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text)
 {
-	if (peer->state != HD_PEER_UP) {
-		if (peer->state != HD_PEER_CLOSING)
-			hd_peer_close(peer, why, text, true);
-		return;
-	}
+	assert(peer->state == HD_PEER_UP);
 	hd_stream_bye(peer->stream, why, text);
 	peer->bye = why;
 	set_state(peer, HD_PEER_CLOSING);
@@ -247,8 +243,8 @@ static void got_refusal(struct hd_peer *peer, const struct hd_frame *frame)
 	fail(peer, why, &diag);
 }
 
-/* Reads the one frame that may come, and not a byte more. False: not yet, or closed. */
-static bool read_greeting(struct hd_peer *peer)
+/* Reads the one frame that may come, and not a byte more. */
+static void read_greeting(struct hd_peer *peer)
 {
 	struct hd_diag diag = { "" };
 	struct hd_frame frame = { .len = 0 };
@@ -258,16 +254,16 @@ static bool read_greeting(struct hd_peer *peer)
 		if (peer->in_len >= HD_FRAME_HEADER) {
 			if (hd_frame_get(peer->in, &frame, &diag)) {
 				fail(peer, HD_CLOSE_FRAME, &diag);
-				return false;
+				return;
 			}
 			enum hd_frame_type due = peer->outgoing ? HD_FRAME_WELCOME : HD_FRAME_HELLO;
 			if (frame.type != due && !(peer->outgoing && frame.type == HD_FRAME_BYE)) {
 				fail(peer, HD_CLOSE_ORDER, NULL);
-				return false;
+				return;
 			}
 			if (is_open_path(peer) != !!(frame.flags & HD_FRAME_CRC)) {
 				fail(peer, HD_CLOSE_FRAME, NULL);
-				return false;
+				return;
 			}
 		}
 		size_t want = HD_FRAME_HEADER + frame.len;
@@ -275,10 +271,10 @@ static bool read_greeting(struct hd_peer *peer)
 			break;
 		enum hd_err err = peer->conn.ops->read(&peer->conn, &(struct hd_vec){ peer->in + peer->in_len, want - peer->in_len }, 1, &got, &diag);
 		if (err == HD_E_AGAIN)
-			return false;
+			return;
 		if (err || !got) {
 			fail(peer, reason_of(err), &diag);
-			return false;
+			return;
 		}
 		peer->in_len += got;
 	}
@@ -288,7 +284,6 @@ static bool read_greeting(struct hd_peer *peer)
 		got_refusal(peer, &frame);
 	else
 		got_greeting(peer, &diag);
-	return peer->state == HD_PEER_UP;
 }
 
 /* ---- bytes ---- */
@@ -347,11 +342,12 @@ static bool write_some(struct hd_peer *peer)
 	}
 	peer->sent_ns = now_ns(peer);
 	hd_stream_wrote(peer->stream, put, peer->sent_ns);
-	if (peer->state != HD_PEER_DOWN && hd_stream_chunk(peer->stream) != peer->chunk) {
+	assert(peer->state >= HD_PEER_UP);
+	if (hd_stream_chunk(peer->stream) != peer->chunk) {
 		peer->chunk = hd_stream_chunk(peer->stream);
 		peer->conn.ops->chunk(&peer->conn, peer->chunk);
 	}
-	return peer->state != HD_PEER_DOWN;
+	return true;
 }
 
 static void heard(struct hd_peer *peer)
@@ -383,10 +379,10 @@ static bool read_some(struct hd_peer *peer)
 	struct hd_diag diag = { "" };
 	size_t got;
 
-	if (peer->state == HD_PEER_CLOSING && (!peer->stream || hd_stream_said_bye(peer->stream)))
+	if (!peer->stream || hd_stream_said_bye(peer->stream)) {
+		assert(peer->state == HD_PEER_CLOSING);
 		return peer->out_at == peer->out_len && read_away(peer);
-	if (!peer->stream)
-		return false;
+	}
 	size_t n = hd_stream_in(peer->stream, vec);
 	if (!n)
 		return false;
@@ -399,13 +395,9 @@ static bool read_some(struct hd_peer *peer)
 		fail(peer, peer->state == HD_PEER_CLOSING ? peer->bye : reason_of(err), &diag);
 		return false;
 	}
-	uint32_t generation = peer->generation;
 	heard(peer);
-	if (peer->generation != generation)
-		return false;
 	enum hd_close why = hd_stream_read(peer->stream, got, peer->heard_ns, &diag);
-	if (peer->generation != generation)
-		return false;
+	assert(peer->state >= HD_PEER_UP);
 	if (why)
 		fail(peer, why, &diag);
 	return !why;
@@ -414,11 +406,9 @@ static bool read_some(struct hd_peer *peer)
 static bool turn(struct hd_peer *peer)
 {
 	struct hd_diag diag = { "" };
-	uint32_t generation = peer->generation;
 
 	enum hd_close why = hd_stream_turn(peer->stream, now_ns(peer), &diag);
-	if (peer->generation != generation)
-		return false;
+	assert(peer->state >= HD_PEER_UP);
 	if (why)
 		fail(peer, why, &diag);
 	return !why;
@@ -441,8 +431,8 @@ static void go_on(struct hd_peer *peer)
 		if (peer->outgoing)
 			put_greeting(peer, HD_FRAME_HELLO, VERSION_LEAST, VERSION_GREATEST);
 	}
-	if (peer->state == HD_PEER_GREETING && (!write_out(peer) || !read_greeting(peer)))
-		return;
+	if (peer->state == HD_PEER_GREETING && write_out(peer))
+		read_greeting(peer);
 }
 
 void hd_peer_move(struct hd_peer *peer)
@@ -453,7 +443,7 @@ void hd_peer_move(struct hd_peer *peer)
 	peer->blocked = peer->more = false;
 	peer->conn.ops->seen(&peer->conn);
 	go_on(peer);
-	if (peer->generation == generation && peer->state >= HD_PEER_UP && (!peer->stream || turn(peer)))
+	if (peer->state >= HD_PEER_UP && (!peer->stream || turn(peer)))
 		for (bool moved = true; moved && peer->generation == generation && moves < MOVES; moves++) {
 			moved = read_some(peer);
 			if (peer->generation == generation)
@@ -473,7 +463,7 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 {
 	struct hd_peers *peers = peer->peers;
 	int64_t t = hd_peer_t_ns(peer);
-	uint32_t epoch, generation = peer->generation;
+	uint32_t epoch;
 	enum hd_held held = hd_stream_held(peer->stream, &epoch);
 
 	if (now - peer->sent_ns >= HD_PATIENCE_NS(HEARTBEAT, t)) {
@@ -490,8 +480,7 @@ static void tick_up(struct hd_peer *peer, int64_t now)
 	if (held == HD_HELD_AHEAD && !peer->asked && now - peer->held_ns >= HD_PATIENCE_NS(HEARTBEAT, t)) {
 		peer->asked = true;
 		peers->events.ahead(peers->events.self, peer->worker, epoch);
-		if (peer->generation != generation)
-			return;
+		assert(peer->state >= HD_PEER_UP);
 	}
 	if (held == HD_HELD_AHEAD && now - peer->held_ns >= t + HD_PATIENCE_NS(HEARTBEAT, t))
 		fail(peer, HD_CLOSE_EPOCH, NULL);

@@ -8,6 +8,7 @@
  * 2. The connecting side says HELLO, the other WELCOME or, if it may know the reason, BYE.
  * 3. T is the larger of both ends' workers.detect, but four times our own at most. A PING goes when nothing else went for T/4.
  * 4. hd_peer_close() is the only way down; it counts and reports once.
+ * 5. No callback closes the connection that it comes from: it may say good-bye (hd_peer_bye), and the connection closes later.
  *
  * Ownership: the hub's array; conn and stream are the peer's. Threads: the hub's. */
 #ifndef HD_WIRE_PEER_H
@@ -75,7 +76,7 @@ void hd_peer_accept(struct hd_peer *peer, const struct hd_transport *transport, 
 void hd_peer_move(struct hd_peer *peer);          /* reads, writes and calls back until nothing moves, or enough has */
 void hd_peer_tick(struct hd_peer *peer);          /* deadlines and heartbeats that are due */
 int64_t hd_peer_due_ns(const struct hd_peer *peer);       /* when to tick next */
-void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text);
+void hd_peer_bye(struct hd_peer *peer, enum hd_close why, const char *text);      /* of one that is UP */
 void hd_peer_close(struct hd_peer *peer, enum hd_close why, const char *text, bool tell);        /* tell: call `lost` and `sent` */
 
 static inline int64_t hd_peer_t_ns(const struct hd_peer *peer) { return (int64_t)peer->detect_ms * HD_NS_PER_MS; }
