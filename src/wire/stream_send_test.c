@@ -189,6 +189,8 @@ static void a_cancelled_one_of_several_that_wait_leaves_the_others_in_order(void
 	hd_stream_cancel(p->stream[0], 3);
 	hd_stream_cancel(p->stream[0], 5);
 	assert_int_equal(send(p, 1, 0, 10, 6), HD_OK);
+	write_all(p);
+	assert_int_equal(count_out(HD_FRAME_OPEN), 0);    /* still without a grant */
 	assert_int_equal(hear_slot(p, 1, 4), HD_CLOSE_NONE);
 	write_all(p);
 	assert_int_equal(count_out(HD_FRAME_OPEN), 3);
