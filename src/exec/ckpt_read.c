@@ -30,8 +30,7 @@ static enum hd_err read_exactly(struct hd_fs *fs, const char *folder, const char
 		err = hd_fail(diag, HD_E_INTEGRITY, "%s/%s: %s %llu bytes, its manifest says %llu", folder, name, beyond ? "more than" : "only",
 			(unsigned long long)got, (unsigned long long)len);
 	enum hd_err closed = hd_file_close(&file, diag);
-	if (!err && !closed)
-		*out = bytes;
+	*out = bytes;                     /* of use to nobody after an error */
 	return err ? err : closed;
 }
 

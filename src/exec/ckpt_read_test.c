@@ -239,29 +239,34 @@ static void a_file_that_changes_while_it_is_read_is_refused(void **unused)
 		}
 }
 
+/* Also into a state that is there: an error of the disk is none of the checkpoint. */
 static void any_call_that_fails_is_told(void **unused)
 {
 	struct hd_diag diag;
 	struct forged f;
 	struct hd_state state;
+	struct hd_ckpt_info info;
 	uint64_t told = 0;
 
 	(void)unused;
-	for (int on = 0; on < 2; on++)
+	for (int way = 0; way < 4; way++)
 		for (uint64_t k = 1;; k++) {
+			struct tiny t;
 			forge(&f, NULL, 0);
+			tiny_init(&t, 9);
 			uint64_t from = f.sim.calls;
-			hd_fs_sim_fail(&f.sim, k, EIO, on);
-			enum hd_err err = load(&f, &state, &diag);
+			hd_fs_sim_fail(&f.sim, k, EIO, way & 1);
+			enum hd_err err = way & 2 ? hd_ckpt_read(&f.sim.fs, AT, &t.state, &info, &diag) : load(&f, &state, &diag);
 			bool beyond = f.sim.calls < from + k;
 			CHECK(beyond ? err == HD_OK : err != HD_OK && err != HD_E_NOTFOUND && err != HD_E_INTEGRITY, "call %d: %d %s", (int)k, (int)err,
 				diag.text);
 			told += !beyond;
+			tiny_finish(&t);
 			forged_finish(&f);
 			if (beyond)
 				break;
 		}
-	assert_true(told > 20);
+	assert_true(told > 40);
 }
 
 /* At each place in turn, and of a table whose memory is bounded. */
@@ -288,10 +293,26 @@ static void memory_that_ends_is_told(void **unused)
 	assert_int_equal(state.nentries, 5);
 	forged_finish(&f);
 
+	forge(&f, NULL, 0);                               /* also of a file without a byte */
+	spill(&f.sim.fs, AT "/model.safetensors", (const uint8_t *)"", 0);
+	seal(&f.sim.fs, &f.manifest, NULL);
+	hd_arena_finish(&f.arena);
+	hd_alloc_arm(0);
+	assert_int_equal(load(&f, &state, &diag), HD_E_INPUT);
+	uint64_t requests = hd_alloc_count();
+	for (uint64_t n = 1; n <= requests; n++) {
+		hd_arena_finish(&f.arena);
+		hd_alloc_arm(n);
+		CHECK(load(&f, &state, &diag) == HD_E_NOMEM, "request %d of %d: %s", (int)n, (int)requests, diag.text);
+	}
+	hd_alloc_arm(0);
+	forged_finish(&f);
+
 	static const float many[700];
 	forge(&f, &(struct hd_st_tensor){ "a.big", HD_ST_F32, 1, { 700 }, many, sizeof many }, 1);
 	struct hd_arena arena;
 	hd_arena_init(&arena, 1000);
+	diag = (struct hd_diag){ "" };
 	assert_int_equal(hd_ckpt_load(&f.sim.fs, AT, &arena, &state, &info, &diag), HD_E_NOMEM);
 	CHECK(strstr(diag.text, "no memory for tensor 'a.big' (2800 bytes)"), "%s", diag.text);
 	hd_arena_finish(&arena);
