@@ -152,10 +152,25 @@ enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag)
 	assert(!sum->round || hd_allreduce_done(sum));
 	sum->round++;
 	sum->nsums = sum->nadded = 0;
+	memset(sum->here, 0, sizeof sum->here);
 	for (uint32_t i = 0; i < sum->spec.n && !err; i++)
 		for (uint32_t b = first_of(sum, i); b < first_of(sum, i + 1) && i != sum->spec.me && !err; b++)
 			err = send(sum, i, HD_TRANSFER_ROOT, b, (int32_t)(b - first_of(sum, i)) + 1, diag);
 	return err;
+}
+
+/* Of this round, from the owner, for the first time. */
+static bool is_sum(const struct hd_allreduce *s, const struct hd_arrival *arrival, struct hd_transfer_name what)
+{
+	return what.kind == HD_TRANSFER_SUM && arrival->step == s->round && what.bucket >= first_of(s, arrival->worker) &&
+		what.bucket < first_of(s, arrival->worker + 1) && !(s->here[what.bucket / 64] >> what.bucket % 64 & 1);
+}
+
+/* Of an own bucket that there is room for, for the first time: what is added already has a lower number, which wraps. */
+static bool is_part(const struct hd_allreduce *s, const struct hd_arrival *arrival, struct hd_transfer_name what, uint64_t counted)
+{
+	return what.kind == HD_TRANSFER_ROOT && what.bucket >= s->first && what.bucket < s->end && counted - s->ncounted < HD_ALLREDUCE_AHEAD &&
+		!(s->part[place_of(counted)].here >> arrival->worker & 1);
 }
 
 enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arrival *arrival, struct hd_diag *diag)
@@ -165,17 +180,19 @@ enum hd_err hd_allreduce_arrived(struct hd_allreduce *sum, const struct hd_arriv
 	enum hd_err err = hd_transfer_name(arrival->transfer, sum->nbuckets, &what, diag);
 	if (err)
 		return err;
-	if (what.kind == HD_TRANSFER_SUM && arrival->step == sum->round) {
+	bool other = arrival->worker < sum->spec.n && arrival->worker != sum->spec.me && !what.ordinal;
+	if (other && is_sum(sum, arrival, what)) {
+		sum->here[what.bucket / 64] |= UINT64_C(1) << what.bucket % 64;
 		sum->nsums++;
 		return hd_hub_post(sum->spec.hub, arrival->worker, arrival->transfer, arrival->buffer, diag);
 	}
 	uint64_t counted = (arrival->step - 1) * own_count(sum) + what.bucket - sum->first;
-	if (what.kind != HD_TRANSFER_ROOT || arrival->step < 1 || counted < sum->ncounted || counted - sum->ncounted >= HD_ALLREDUCE_AHEAD)
+	if (!other || !is_part(sum, arrival, what, counted))
 		return hd_fail(diag, HD_E_PROTOCOL, "member %u sent transfer %08x of round %llu in round %llu", arrival->worker, arrival->transfer,
 			(unsigned long long)arrival->step, (unsigned long long)sum->round);
 	struct hd_allreduce_part *part = &sum->part[place_of(counted)];
 	part->at[arrival->worker] = arrival->buffer;
-	part->nhere++;
+	part->here |= 1u << arrival->worker;
 	return HD_OK;
 }
 
@@ -190,7 +207,7 @@ enum hd_err hd_allreduce_sent(struct hd_allreduce *sum, const struct hd_sent *se
 /* Is the next own bucket of this round all here? */
 static bool is_ready(const struct hd_allreduce *s)
 {
-	return s->nadded < own_count(s) && s->part[place_of(s->ncounted)].nhere == s->spec.n - 1;
+	return s->nadded < own_count(s) && s->part[place_of(s->ncounted)].here == ((1u << s->spec.n) - 1 - (1u << s->spec.me));
 }
 
 enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_diag *diag)
@@ -204,7 +221,7 @@ enum hd_err hd_allreduce_turn(struct hd_allreduce *sum, bool *more, struct hd_di
 	struct hd_allreduce_part *part = &sum->part[place_of(sum->ncounted)];
 	part->at[me] = bucket_at(sum, bucket);
 	add(part->at, sum->spec.n, me, bucket_at(sum, bucket), bucket_len(sum, bucket));
-	part->nhere = 0;
+	part->here = 0;
 	for (uint32_t i = 0; i < sum->spec.n && !err; i++)
 		if (i != me) {
 			err = send(sum, i, HD_TRANSFER_SUM, bucket, 0, diag);

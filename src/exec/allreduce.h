@@ -12,6 +12,8 @@
  *    are under way while another is added. Sums are received where they stay.
  * 4. Nothing is added in a callback: arrived() notes, turn() adds, one bucket a call.
  * 5. Members may be one round apart, not more: who is behind has not sent what the others wait for.
+ * 6. A part counts once: of the own bucket, the round and the member that it says; so does a sum, of this round and from the
+ *    bucket's owner. What comes again, or from another, is HD_E_PROTOCOL.
  *
  * The hub's channels of the epoch are this object's: transfers are named as those of exchange.h, with ordinal 0.
  *
@@ -41,13 +43,14 @@ struct hd_allreduce_spec {
 };
 
 /* An own bucket whose parts come in. */
-struct hd_allreduce_part { const float *at[HD_ALLREDUCE_MEMBERS]; uint32_t nhere; };
+struct hd_allreduce_part { const float *at[HD_ALLREDUCE_MEMBERS]; uint32_t here; };        /* here: bits of members */
 
 struct hd_allreduce {
 	struct hd_allreduce_spec spec;
 	uint32_t nbuckets, first, end;    /* first..end - 1 are this member's */
 	uint64_t round;                   /* 1, 2, ... */
 	uint32_t nsums, nadded, nunsent;  /* of this round: sums of others here, own added, sends not over */
+	uint64_t here[HD_ALLREDUCE_MOST / HD_ALLREDUCE_BUCKET / 64];      /* bits of buckets: sums of others that are here, of this round */
 	struct hd_memory block;           /* owned: the room for parts, [members][AHEAD] buckets */
 	struct hd_allreduce_part part[HD_ALLREDUCE_AHEAD];        /* of own bucket b, counted through all rounds: place b % AHEAD */
 	uint64_t ncounted;                /* own buckets added, of all rounds */

@@ -215,40 +215,176 @@ static void a_member_that_lags_a_round_behind_loses_nothing(void **state)
 	}
 }
 
+/* ---- one rule after the other: what arrives is said to have arrived, no bytes travel ---- */
+
+#define ROOT(bucket) ((uint32_t)(bucket))
+#define SUM(bucket) (1u << 30 | (uint32_t)(bucket))
+#define ORDINAL (1u << 20)
+
+static enum hd_err arrives(struct world *w, uint32_t at, uint32_t from, uint32_t transfer, uint64_t step, float *buffer)
+{
+	struct hd_arrival arrival = { .worker = from, .transfer = transfer, .step = step, .buffer = buffer };
+	return hd_allreduce_arrived(&w->one[at].sum, &arrival, &w->one[at].diag);
+}
+
+static bool adds(struct world *w, uint32_t at)
+{
+	bool more;
+	uint32_t before = w->one[at].sum.nadded;
+
+	CHECK(!hd_allreduce_turn(&w->one[at].sum, &more, &w->one[at].diag), "%s", w->one[at].diag.text);
+	return w->one[at].sum.nadded != before;
+}
+
+/* Of 3 members and 6 buckets each owns two: 0 has 0 and 1, 1 has 2 and 3, 2 has 4 and 5. */
 static void what_no_rule_allows_is_refused(void **state)
 {
-	struct world *w = enter(2, 4 * BUCKET);
-	struct hd_allreduce *sum = &w->one[0].sum;
-	static const struct { uint32_t transfer; uint64_t step; } bad[] = {
-		{ 0, 0 },                         /* no such round */
-		{ 0, 4 },                         /* rounds ahead */
-		{ 1u << 30 | 2, 2 },              /* a sum of a round that is not begun */
-		{ 9, 1 },                         /* no such bucket */
-		{ 2u << 30, 1 },                  /* another kind */
+	static const struct { const char *name; uint32_t from, transfer; uint64_t step; } bad[] = {
+		{ "no such round", 1, ROOT(0), 0 }, { "rounds ahead", 1, ROOT(0), 5 }, { "the round before", 1, ROOT(0), 1 },
+		{ "one more than there is room for", 1, ROOT(0), 4 }, { "a sum of a round that is not begun", 1, SUM(2), 3 },
+		{ "a sum of the round before", 1, SUM(2), 1 },
+		{ "no such bucket", 1, ROOT(9), 2 }, { "no such sum", 1, SUM(6), 2 }, { "another kind", 1, 2u << 30, 2 }, { "the last kind", 1, 3u << 30, 2 },
+		{ "a part of a bucket of others", 1, ROOT(2), 2 }, { "the same, as if of our last", 1, ROOT(5), 1 }, { "a part before our first", 1, ROOT(2), 1 },
+		{ "a sum of ours", 1, SUM(0), 2 }, { "a sum of whom it does not belong to", 1, SUM(4), 2 }, { "the same, from below", 2, SUM(3), 2 },
+		{ "a part of our own", 0, ROOT(0), 2 }, { "a sum of our own", 0, SUM(1), 2 },
+		{ "a member that there is not", 3, ROOT(0), 2 }, { "one beyond all members", 16, ROOT(0), 2 }, { "its sum", 3, SUM(5), 2 },
+		{ "an ordinal", 1, ROOT(0) | ORDINAL, 2 }, { "a part of a sum", 1, SUM(2) | ORDINAL, 2 },
 	};
-	(void)state;
+	struct world *w = enter(3, 6 * BUCKET);
 
+	(void)state;
 	rounds(w, 1);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		struct hd_arrival arrival = { .worker = 1, .transfer = bad[i].transfer, .step = bad[i].step };
-		CHECK(hd_allreduce_arrived(sum, &arrival, &(struct hd_diag){ "" }) == HD_E_PROTOCOL, "case %zu", i);
-	}
+	begin(w, 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CHECK(arrives(w, 0, bad[i].from, bad[i].transfer, bad[i].step, w->one[0].values) == HD_E_PROTOCOL, "%s is taken", bad[i].name);
 	leave(w);
-	static const struct hd_allreduce_spec specs[] = { { .n = 1, .len = 1 }, { .n = 17, .len = 1 }, { .me = 2, .n = 2, .len = 1 }, { .n = 2 },
-		{ .n = 2, .len = HD_ALLREDUCE_MOST } };
-	for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+	w = enter(3, 6 * BUCKET);         /* member 1's first bucket is 2: what is below is not its, in any round */
+	begin(w, 1);
+	for (uint64_t step = 1; step < 4; step++)
+		for (uint32_t bucket = 0; bucket < 6; bucket++) {
+			bool own = bucket == 2 || bucket == 3, room = step < 3;
+			CHECK(!arrives(w, 1, 0, ROOT(bucket), step, w->one[1].values) == (own && room), "bucket %u, round %u", bucket, (unsigned)step);
+		}
+	leave(w);
+}
+
+static void sizes_that_cannot_be_summed_are_refused(void **state)
+{
+	static const struct { struct hd_allreduce_spec spec; enum hd_err err; } cases[] = {
+		{ { .n = 1, .len = 1 }, HD_E_INVAL }, { { .n = 17, .len = 1 }, HD_E_INVAL }, { { .me = 2, .n = 2, .len = 1 }, HD_E_INVAL },
+		{ { .n = 2 }, HD_E_INVAL }, { { .n = 2, .len = HD_ALLREDUCE_MOST / 4 + 1 }, HD_E_INVAL },
+		{ { .me = 15, .n = 16, .len = HD_ALLREDUCE_MOST / 4 }, HD_OK }, { { .me = 1, .n = 2, .len = 1 }, HD_OK } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hd_allreduce made;
-		CHECK(hd_allreduce_init(&made, &specs[i], &(struct hd_diag){ "" }) == HD_E_INVAL, "case %zu", i);
+		CHECK(hd_allreduce_init(&made, &cases[i].spec, &(struct hd_diag){ "" }) == cases[i].err, "case %zu", i);
+		CHECK(cases[i].spec.len > 1 || !made.block.at, "case %zu: room for parts of no bucket", i);
 		hd_allreduce_finish(&made);
 	}
+}
+
+/* Member 0 owns two buckets of six: it adds the first when both others' parts are here, not when one came twice. */
+static void a_part_that_comes_again_does_not_stand_for_another(void **state)
+{
+	static float part[2][BUCKET];
+	struct world *w = enter(3, 6 * BUCKET);
+
+	(void)state;
+	begin(w, 0);
+	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_OK);
+	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_E_PROTOCOL);
+	assert_false(adds(w, 0));
+	assert_int_equal(arrives(w, 0, 1, ROOT(0), 2, part[0]), HD_OK);       /* of the next round, whose place is another */
+	assert_false(adds(w, 0));
+	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_OK);
+	assert_true(adds(w, 0));
+	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_E_PROTOCOL);       /* it is added */
+	leave(w);
+}
+
+static void sent(struct world *w, uint32_t at)
+{
+	CHECK(!hd_allreduce_sent(&w->one[at].sum, &(struct hd_sent){ .worker = 1 }, &w->one[at].diag), "%s", w->one[at].diag.text);
+}
+
+/* Done: all sums of others, once each, all own buckets added, and all that was lent is back. */
+static void a_round_is_done_when_nothing_of_it_is_left(void **state)
+{
+	static float part[BUCKET];
+
+	(void)state;
+	for (int missing = 0; missing < 4; missing++) {
+		struct world *w = enter(2, 4 * BUCKET);       /* 0 and 1 are of member 0, 2 and 3 of member 1 */
+		struct hd_allreduce *sum = &w->one[0].sum;
+		begin(w, 0);
+		for (uint32_t b = 0; b < 2 - (missing == 1); b++) {
+			assert_int_equal(arrives(w, 0, 1, ROOT(b), 1, part), HD_OK);
+			assert_true(adds(w, 0));
+		}
+		for (uint32_t b = 2; b < 4 - (missing == 2); b++)
+			assert_int_equal(arrives(w, 0, 1, SUM(b), 1, w->one[0].values + b * BUCKET), HD_OK);
+		for (uint32_t i = sum->nunsent; i > (missing == 3); i--)
+			sent(w, 0);
+		CHECK(hd_allreduce_done(sum) == !missing, "without %d", missing);
+		if (missing == 2) {               /* one that comes again is not the other */
+			assert_int_equal(arrives(w, 0, 1, SUM(2), 1, w->one[0].values + 2 * BUCKET), HD_E_PROTOCOL);
+			assert_false(hd_allreduce_done(sum));
+		}
+		leave(w);
+	}
+}
+
+static void a_send_that_fails_is_said_and_not_over(void **state)
+{
+	struct world *w = enter(2, 2 * BUCKET);
+	struct hd_allreduce *sum = &w->one[0].sum;
+
+	(void)state;
+	begin(w, 0);
+	uint32_t unsent = sum->nunsent;
+	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1, .err = HD_E_STALE }, &(struct hd_diag){ "" }), HD_E_STALE);
+	assert_int_equal(sum->nunsent, unsent);
+	assert_int_equal(hd_allreduce_sent(sum, &(struct hd_sent){ .worker = 1 }, &(struct hd_diag){ "" }), HD_OK);
+	assert_int_equal(sum->nunsent, unsent - 1);
+	leave(w);
+}
+
+/* Member 1 is gone, member 2 is there: what fails with the first is not forgotten over the second. */
+static void an_error_with_one_member_is_not_forgotten_over_the_next(void **state)
+{
+	static float part[BUCKET];
+	struct hd_diag diag = { "" };
+	struct world *w = enter(3, 3 * BUCKET);
+	struct hd_allreduce *sum = &w->one[0].sum;
+	bool more;
+
+	(void)state;
+	assert_int_equal(hd_allreduce_open(sum, &diag), HD_E_EXISTS);         /* once */
+	begin(w, 0);
+	hd_hub_drop(&w->one[0].hub, 1, HD_CLOSE_DONE, "for the test");
+	for (uint32_t m = 1; m < 3; m++)
+		assert_int_equal(arrives(w, 0, m, ROOT(0), 1, part), HD_OK);
+	assert_int_equal(hd_allreduce_turn(sum, &more, &diag), HD_E_PEERLOST);
+	leave(w);
+	w = enter(3, 3 * BUCKET);
+	hd_hub_drop(&w->one[0].hub, 1, HD_CLOSE_DONE, "for the test");
+	assert_int_equal(hd_allreduce_begin(&w->one[0].sum, &diag), HD_E_PEERLOST);
+	assert_int_equal(hd_allreduce_open(&w->one[0].sum, &diag), HD_E_PEERLOST);
+	leave(w);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_no_rule_allows_is_refused),
+		cmocka_unit_test(sizes_that_cannot_be_summed_are_refused),
+		cmocka_unit_test(a_part_that_comes_again_does_not_stand_for_another),
+		cmocka_unit_test(a_round_is_done_when_nothing_of_it_is_left),
+		cmocka_unit_test(a_send_that_fails_is_said_and_not_over),
+		cmocka_unit_test(an_error_with_one_member_is_not_forgotten_over_the_next),
 		cmocka_unit_test(all_members_have_the_sum_in_the_order_of_the_tree),
 		cmocka_unit_test(a_member_that_lags_a_round_behind_loses_nothing),
-		cmocka_unit_test(what_no_rule_allows_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
