@@ -40,7 +40,7 @@ stands_still()
 		tail -n 6 "$events" | cut -c 1-250
 		timeout 10 "$HEDDLE_BIN" status "${events%/*}" 2>&1
 	done
-	pgrep -a -f "$(basename "$HEDDLE_BIN") " | cut -c 1-200
+	pgrep -a -f "$(basename "$HEDDLE_BIN")[: ]" | cut -c 1-200
 }
 stands_still &
 watch=$!

@@ -125,6 +125,7 @@ enum hd_err hd_cmd_run(struct hd_cmd *cmd)
 	}
 	if (!err && cmd->args.has[HD_OPT_WORKERS])
 		return conduct(cmd, job, &dir, 0);
+	hd_title_set(&cmd->title, "heddle run", "heddle: run of %s", dir.path);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (err) {
@@ -177,6 +178,7 @@ enum hd_err hd_cmd_resume(struct hd_cmd *cmd)
 		hd_rundir_close(&dir);
 		return err;
 	}
+	hd_title_set(&cmd->title, "heddle run", "heddle: run of %s", dir.path);
 	if (!err)
 		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
 	if (!err && *info.folder)

@@ -116,10 +116,16 @@ static void say(void *user, const char *kind, uint64_t job, const char *text)
 		fprintf(stderr, ">> %s  %s\n", kind, text);
 }
 
+struct told { struct hd_cmd *cmd; const char *dir; };
+
 /* What listens is told, --quiet or not. */
 static void tell_port(void *user, const char *url)
 {
-	const char *dir = user;
+	const struct told *told = user;
+	const char *dir = told->dir, *port = strrchr(url, ':');
+
+	if (port)
+		hd_title_set(&told->cmd->title, "heddle sched", "heddle: scheduler of %s on port %s", dir, port + 1);
 	fprintf(stderr, ">> http  %s  to who has %s/token\n", url, dir);
 }
 
@@ -161,15 +167,17 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
+	struct told told = { cmd, dir };
 	http->dir = dir;
 	http->where = cmd->args.has[HD_OPT_HTTP] ? cmd->args.text[HD_OPT_HTTP] : NULL;
 	http->opened = tell_port;
-	http->user = dir;
+	http->user = &told;
 	const struct hd_front front = { &hd_http_front_ops, http };
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = cmd->args.has[HD_OPT_SCHED_POLICY] ? cmd->args.text[HD_OPT_SCHED_POLICY] : hd_policy_has_lp() ? "las" : "fifo", .round_s = round_s,
 		.move_s = costs.move_s,
 		.drain = cmd->args.has[HD_OPT_DRAIN], .front = &front, .nfronts = 1, .wish = wish, .user = cmd, .say = say };
+	hd_title_set(&cmd->title, "heddle sched", "heddle: scheduler of %s", dir);
 	if (!err)
 		say(cmd, "serve", 0, dir);
 	if (!err)

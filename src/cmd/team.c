@@ -290,6 +290,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	struct hd_ui ui;
 	struct team team = { .ui = &ui };
 
+	hd_title_set(&cmd->title, "heddle coord", "heddle: coordinator of %s", dir->path);
 	hd_ui_init(&ui, cmd);
 	hd_arena_init(&team.arena, 0);
 	team.watch = hd_ui_watch(&ui);

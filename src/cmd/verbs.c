@@ -40,6 +40,7 @@ const struct hd_verb hd_verbs[] = {
 	  "--join RUN: the folder of a run that was started with --workers; `heddle run` starts its own workers this way. A worker\n"
 	  "learns the state while the others go on, takes its part between two steps, and leaves at SIGTERM or SIGHUP after the step\n"
 	  "at hand (exit 75). If the others went on without it, it joins anew. If the coordinator is gone, it starts another.\n"
+	  "ps and top show it as `heddle: worker N of RUN`, N its number in `heddle status RUN`, and then its arguments.\n"
 	  "--join HOST:PORT --key FILE: a run of another machine, started with --listen HOST:PORT --key FILE. The job comes from there;\n"
 	  "the data must be here too, at the same path or where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT,\n"
 	  "by default at the address from which it calls the run. Without a way to the run for 30 times workers.detect: exit 75.\n"

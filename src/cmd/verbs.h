@@ -14,6 +14,7 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "sys/process.h"
+#include "sys/title.h"
 #include "cmd/args.h"
 
 /* What every verb is handed. */
@@ -23,6 +24,7 @@ struct hd_cmd {
 	struct hd_fs    fs;
 	struct hd_clock clock;
 	struct hd_diag  diag;
+	struct hd_title title;            /* of the process, once it has one */
 	bool rewrite, colour;             /* stderr is a terminal that may be rewritten, coloured */
 	struct hd_detached detached;      /* with --detach, the part that goes on */
 	bool leave_at_once;               /* a thread is still at work: the process ends without destructors */

@@ -91,6 +91,16 @@ static enum hd_err take_over(void *user, struct hd_diag *diag)
 	return err == HD_E_NOTFOUND ? HD_E_IO : err;      /* of another file: it may come back */
 }
 
+static void admitted(void *user, uint32_t worker)
+{
+	const struct post *p = user;
+	char brief[HD_TITLE_BRIEF + 1];
+
+	if (snprintf(brief, sizeof brief, "heddle worker %u", worker) > HD_TITLE_BRIEF)
+		(void)snprintf(brief, sizeof brief, "heddle w%u", worker);
+	hd_title_set(&p->cmd->title, brief, "heddle: worker %u of %s", worker, p->dir);
+}
+
 /* What was offered is what this machine has made of it: the job, and the data's content. */
 static enum hd_err compare(const struct post *p, const struct hd_task *task)
 {
@@ -155,7 +165,7 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock, .dir = p->where ? NULL : p->dir,
 		.coordinator = p->where ? p->net.coordinator : coordinator, .listen = { p->net.listens ? p->net.workers : own },
 		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL, .key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
-		.take_over = p->where ? NULL : take_over, .wish = wish, .user = p,
+		.take_over = p->where ? NULL : take_over, .admitted = admitted, .wish = wish, .user = p,
 		.stop_at = cmd->args.has[HD_OPT_STEPS] ? cmd->args.count[HD_OPT_STEPS] : 0 };
 	if (p->net.listens && !p->where)
 		spec.listen[1] = own;
@@ -260,6 +270,7 @@ enum hd_err hd_cmd_worker(struct hd_cmd *cmd)
 			"--join names what to join: the folder of a run that was started with --workers, or HOST:PORT of one started with --listen");
 	const char *where = cmd->args.text[HD_OPT_JOIN];
 	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where : NULL };
+	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
 	hd_host_real(&post->host);
 	enum hd_err err = find_run(post, &dir, job);
 	if (!err)

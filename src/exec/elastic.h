@@ -42,6 +42,7 @@ struct hd_elastic_spec {
 	bool plaintext;                   /* TCP without a key: the user was warned */
 	/* Starts a coordinator in place of one that is gone (it may find that there is one). NULL: this worker cannot. A remote one cannot. */
 	enum hd_err (*take_over)(void *user, struct hd_diag *diag);      /* HD_E_NOTFOUND: the run is gone, so this worker goes too; else it is tried again */
+	void (*admitted)(void *user, uint32_t worker);      /* as which worker; or NULL. The wire's thread */
 	enum hd_err (*wish)(void *user);  /* HD_OK; HD_E_PREEMPTED, HD_E_INTERRUPT: this worker shall go. Any thread */
 	void *user;
 };

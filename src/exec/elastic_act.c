@@ -119,6 +119,8 @@ ACT(take_over)
 ACT(admitted)
 {
 	e->readmit = a->worker;
+	if (e->spec->admitted)
+		e->spec->admitted(e->spec->user, a->worker);
 	hd_hub_drop(&e->hub, HD_COORDINATOR_LINK, HD_CLOSE_DONE, "calling again under my id");
 }
 
