@@ -13,31 +13,39 @@ enum { KINDS = 26, REPEAT = 3, MOST_REPEATS = 1000 };
 
 enum jobs { RIGID, PAIRS, ELASTIC, LEARNING };            /* learning: elastic, of a batch that may change */
 
-/* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its objective where shares are whole. */
-static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs; const char *against; } cases[] = {
-	{ "max-min",            "las",          2000,  3, RIGID,    NULL },
-	{ "max-min",            "las",          10000, 8, RIGID,    NULL },
-	{ "max-min, pairs",     "las-packed",   100,   3, PAIRS,    NULL },
-	{ "max-min, pairs",     "las-packed",   300,   3, PAIRS,    NULL },
-	{ "max-min, by kinds",  "las-kinds",    300,   3, PAIRS,    NULL },
-	{ "makespan",           "makespan",     2000,  3, RIGID,    NULL },
-	{ "throughput",         "sum",          2000,  3, RIGID,    NULL },
-	{ "cost",               "cost",         2000,  3, RIGID,    NULL },
-	{ "makespan",           "makespan",     10000, 8, RIGID,    NULL },
-	{ "throughput",         "sum",          10000, 8, RIGID,    NULL },
-	{ "finish times",       "ftf",          10000, 8, RIGID,    NULL },
-	{ "product",            "nash",         300,   3, RIGID,    NULL },
-	{ "product",            "nash",         300,   8, RIGID,    NULL },
-	{ "equal parts",        "isolated",     10000, 8, RIGID,    NULL },
-	{ "max-min in 4 parts", "pop:4:las",    1024,  3, RIGID,    "las" },
-	{ "plan",               "heddle",       800,   3, RIGID,    "pop:1:heddle" },
-	{ "plan, sizes",        "heddle",       500,   3, ELASTIC,  "pop:1:heddle" },
-	{ "plan, pairs",        "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed" },
-	{ "plan",               "heddle",       2000,  3, RIGID,    NULL },
-	{ "plan, sizes",        "heddle",       2000,  3, ELASTIC,  NULL },
-	{ "plan, pairs",        "heddle-packed", 2000, 3, PAIRS,    NULL },
-	{ "goodput",            "goodput",      200,   3, LEARNING, NULL },
-	{ "goodput",            "goodput",      2000,  3, LEARNING, NULL },
+/* A row a case; `against`: the row's policy again without POP, whose least share it is held against, or its objective where shares are whole.
+ * `large`: one job of so many is a gang of three fifths of a type. */
+static const struct bench_case { const char *name, *policy; uint32_t njobs, ntypes; enum jobs jobs; const char *against; uint32_t large; } cases[] = {
+	{ "max-min",            "las",          2000,  3, RIGID,    NULL, 0 },
+	{ "max-min",            "las",          10000, 8, RIGID,    NULL, 0 },
+	{ "max-min, pairs",     "las-packed",   100,   3, PAIRS,    NULL, 0 },
+	{ "max-min, pairs",     "las-packed",   300,   3, PAIRS,    NULL, 0 },
+	{ "max-min, by kinds",  "las-kinds",    300,   3, PAIRS,    NULL, 0 },
+	{ "makespan",           "makespan",     2000,  3, RIGID,    NULL, 0 },
+	{ "throughput",         "sum",          2000,  3, RIGID,    NULL, 0 },
+	{ "cost",               "cost",         2000,  3, RIGID,    NULL, 0 },
+	{ "makespan",           "makespan",     10000, 8, RIGID,    NULL, 0 },
+	{ "throughput",         "sum",          10000, 8, RIGID,    NULL, 0 },
+	{ "finish times",       "ftf",          10000, 8, RIGID,    NULL, 0 },
+	{ "product",            "nash",         300,   3, RIGID,    NULL, 0 },
+	{ "product",            "nash",         300,   8, RIGID,    NULL, 0 },
+	{ "equal parts",        "isolated",     10000, 8, RIGID,    NULL, 0 },
+	{ "max-min in 4 parts", "pop:4:las",    1024,  3, RIGID,    "las", 0 },
+	{ "plan",               "heddle",       800,   3, RIGID,    "pop:1:heddle", 0 },
+	{ "plan, sizes",        "heddle",       500,   3, ELASTIC,  "pop:1:heddle", 0 },
+	{ "plan, pairs",        "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed", 0 },
+	{ "plan, a gang",       "heddle",       800,   3, RIGID,    "pop:1:heddle", 800 },
+	{ "plan, gangs",        "heddle",       800,   3, RIGID,    "pop:1:heddle", 80 },
+	{ "sizes, gangs",       "heddle",       500,   3, ELASTIC,  "pop:1:heddle", 50 },
+	{ "pairs, gangs",       "heddle-packed", 400,  3, PAIRS,    "pop:1:heddle-packed", 40 },
+	{ "plan",               "heddle",       2000,  3, RIGID,    NULL, 0 },
+	{ "plan, sizes",        "heddle",       2000,  3, ELASTIC,  NULL, 0 },
+	{ "plan, pairs",        "heddle-packed", 2000, 3, PAIRS,    NULL, 0 },
+	{ "plan, gangs",        "heddle",       2000,  3, RIGID,    NULL, 100 },
+	{ "sizes, gangs",       "heddle",       2000,  3, ELASTIC,  NULL, 100 },
+	{ "pairs, gangs",       "heddle-packed", 2000, 3, PAIRS,    NULL, 100 },
+	{ "goodput",            "goodput",      200,   3, LEARNING, NULL, 0 },
+	{ "goodput",            "goodput",      2000,  3, LEARNING, NULL, 0 },
 };
 
 struct drawn { struct hd_sched_state state; struct hd_pair_table table; };
@@ -116,6 +124,8 @@ static enum hd_err draw_state(struct hd_cmd *cmd, const struct bench_case *c, ui
 		jobs[i] = (struct hd_sched_job){ .id = i, .kind = "", .ikind = kind, .scale = c->jobs == PAIRS || u < 0.7 ? 1 : u < 0.8 ? 2 : u < 0.95 ? 4 : 8,
 			.weight = 1 + floor(4 * draw(seed, JOB_WEIGHT, i)), .steps_left = 1e4 * exp(6 * draw(seed, JOB_STEPS, i)),
 			.deadline_s = INFINITY, .entity = HD_SCHED_NONE, .rate = own };
+		if (c->large && i % c->large == c->large - 1)
+			jobs[i].scale = 3 * types[0].n / 5;
 		enum hd_err err = c->jobs >= ELASTIC ? draw_elastic(cmd, seed, i, &jobs[i]) : HD_OK;
 		if (!err && c->jobs == LEARNING)
 			err = draw_model(cmd, seed, i, &jobs[i]);

@@ -26,7 +26,8 @@
  * they help, the best of each job and interval and the HD_PAIRS best pairs a turn. After HD_TURNS what is found is taken (`cut`).
  *
  * Many jobs are dealt into parts with their part of the devices (pop.c), and planned one after the other; the steps of all parts are then one list, and
- * devices are given as if it had been one plan. pop:1:heddle plans the whole whatever it takes. */
+ * devices are given as if it had been one plan. Gangs that are too large for a part have parts of their own: all devices for as much of each interval
+ * as a rough plan gives them, in which some jobs stand for all. pop:1:heddle plans the whole whatever it takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ enum { HD_TURNS = 40, HD_PAIRS = 200, HD_INTERVALS = 6 };
 #define HD_MU 3.0                                 /* against 2: the published traces end up to 4 % earlier, for 2 % more mean */
 #define HD_MOVE_S 20.0
 #define HD_FIRST_S 300.0                          /* interval 1 */
+#define HD_LAST_ROOM 0.1                          /* of the last interval, to large gangs and to the others at least */
 #define HD_HELPS 1e-7                             /* a reduced cost below minus this, of costs around 1 */
 
 struct column { struct hd_shape shape; uint32_t m; };      /* rates of the shape as measured */
@@ -51,6 +53,8 @@ struct plan {
 	double length[HD_INTERVALS], middle[HD_INTERVALS];      /* of the last: what is guessed, which is the unit of E */
 	double weight, total;                     /* sum of w; the guess of the makespan, unit of the objective */
 	double usd_unit;                          /* objective per money */
+	const struct hd_alike *alike;             /* [njobs] each job stands for some; NULL: for itself */
+	double room[HD_SCHED_TYPES][HD_INTERVALS];        /* the part of the devices that is there for the plan */
 	struct hd_lp *lp;                         /* owned */
 	uint32_t *time_row, *device_row, *work_row;
 	struct column *col;
@@ -142,6 +146,8 @@ static double work_of(const struct plan *p, const struct column *c, int member)
 	return c->shape.rate[member] * hd_way_risk(p->s, i, c->shape.need, c->shape.nneeds) * seconds / p->s->jobs[i].steps_left;
 }
 
+static double times(const struct plan *p, const struct column *c) { return p->alike ? p->alike[c->shape.member[0]].n : 1; }
+
 static double cost_of(const struct plan *p, const struct column *c)
 {
 	double cost = usd_s(p, &c->shape) * p->length[c->m] * p->usd_unit, unit = 1 / (p->total * p->weight);
@@ -151,7 +157,7 @@ static double cost_of(const struct plan *p, const struct column *c)
 		double tie = 1 - 1e-5 * i / p->s->njobs;  /* equal jobs: the older first */
 		cost += p->s->jobs[i].weight * unit * tie * (work_of(p, c, k) * p->middle[c->m] + 0.5 * p->length[c->m]);
 	}
-	return cost;
+	return cost * times(p, c);
 }
 
 struct entries { uint32_t row[2 * 2 + HD_SHAPE_NEEDS]; double val[2 * 2 + HD_SHAPE_NEEDS]; uint32_t n; };
@@ -168,7 +174,7 @@ static void entries_of(const struct plan *p, const struct column *c, struct entr
 	}
 	for (int d = 0; d < c->shape.nneeds; d++) {
 		e->row[e->n] = p->device_row[(size_t)c->shape.need[d].type * p->nintervals + c->m];
-		e->val[e->n++] = c->shape.need[d].n;
+		e->val[e->n++] = c->shape.need[d].n * times(p, c);
 	}
 }
 
@@ -222,11 +228,11 @@ static enum hd_err rows(struct plan *p)
 	for (uint32_t j = 0; j < s->ntypes; j++) {
 		for (uint32_t k = 0; k < m; k++) {
 			lo[n] = -INFINITY;
-			hi[n] = k + 1 < m ? s->types[j].n : 0;
+			hi[n] = k + 1 < m ? s->types[j].n * p->room[j][k] : 0;
 			p->device_row[(size_t)j * m + k] = n++;
 		}
 		idx[last] = n - 1;
-		val[last] = -(double)s->types[j].n;
+		val[last] = -(double)s->types[j].n * p->room[j][m - 1];
 		last += s->types[j].n > 0;
 	}
 	if (hd_lp_rows(p->lp, n, lo, hi, none, NULL, NULL))
@@ -313,6 +319,8 @@ static enum hd_err price_pairs(struct plan *p, uint32_t *added)
 	for (uint32_t a = 0; !err && a < s->njobs; a++)
 		for (uint32_t b = a + 1; b < s->njobs; b++)
 			for (uint32_t j = 0; s->jobs[a].scale == s->jobs[b].scale && j < s->ntypes; j++) {
+				if (p->alike && p->alike[a].n != p->alike[b].n)
+					break;
 				if (!hd_seen_pair(&p->seen, a, b, j, rate))
 					continue;
 				for (uint32_t m = 0; m < p->nintervals; m++) {
@@ -386,7 +394,8 @@ struct step { struct hd_shape shape; uint32_t number, m; bool part; double when,
 struct steps {
 	struct step *at;
 	uint32_t n, cap;
-	double objective, last_s;               /* of parts: without the end of all; the longest last interval, seconds */
+	double objective;                       /* of parts: without the end of all */
+	double last, used[HD_SCHED_TYPES];      /* of parts: how long somebody runs in the last interval, and devices of each type, in units of it */
 };
 
 static int by_plan(const void *a, const void *b)
@@ -445,6 +454,24 @@ static enum hd_err add_step(struct plan *p, struct steps *to, const struct step 
 	return HD_OK;
 }
 
+/* What the part needs of the last interval, for the end of all parts. */
+static void gather_last(const struct plan *p, double *runs, struct steps *to)
+{
+	for (uint32_t i = 0; i < p->s->njobs; i++)
+		runs[i] = 0;
+	for (uint32_t k = 1; k < p->nsolved; k++) {
+		const struct column *c = &p->col[k];
+		if (c->m != p->nintervals - 1)
+			continue;
+		for (int m = 0; m < c->shape.nmembers; m++) {
+			runs[c->shape.member[m]] += p->last.x[k];
+			to->last = fmax(to->last, runs[c->shape.member[m]]);
+		}
+		for (int d = 0; d < c->shape.nneeds; d++)
+			to->used[c->shape.need[d].type] += c->shape.need[d].n * p->last.x[k];
+	}
+}
+
 /* `job`: the number in the whole of each job of the part; NULL: it is the whole. */
 static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 {
@@ -453,6 +480,8 @@ static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 
 	if (err)
 		return err;
+	if (job)
+		gather_last(p, when, to);
 	mean_busy(p, when);
 	for (uint32_t k = 1; !err && k < p->nsolved; k++) {
 		struct hd_shape shape = p->col[k].shape;
@@ -464,7 +493,6 @@ static enum hd_err gather(struct plan *p, const uint32_t *job, struct steps *to)
 		err = add_step(p, to, &(struct step){ shape, to->n, p->col[k].m, p->last.x[k] < 0.99, first, p->last.x[k] });
 	}
 	to->objective += p->last.objective * p->total * p->weight - (job ? HD_MU * last_s * p->weight : 0);
-	to->last_s = fmax(to->last_s, last_s);
 	return err;
 }
 
@@ -497,7 +525,7 @@ static void set_units(struct plan *p, double total)
 	double mean = 0, devices = 0;
 
 	for (uint32_t i = 0; i < p->s->njobs; i++)
-		p->weight += p->seen.absent[i] ? 0 : p->s->jobs[i].weight;
+		p->weight += p->seen.absent[i] ? 0 : p->s->jobs[i].weight * (p->alike ? p->alike[i].n : 1);
 	for (uint32_t j = 0; j < p->s->ntypes; j++) {
 		mean += p->s->types[j].n * p->s->types[j].price_usd_h / 3600;
 		devices += p->s->types[j].n;
@@ -515,7 +543,8 @@ static void set_units(struct plan *p, double total)
 enum { PLAIN, SIZES, PAIRS };
 static const struct { uint32_t whole, part; } in_parts[] = { [PLAIN] = { 600, 250 }, [SIZES] = { 400, 100 }, [PAIRS] = { 150, 50 } };
 
-static uint32_t parts_of(const struct plan *p)
+/* Parts, and jobs of each. */
+static uint32_t parts_of(const struct plan *p, uint32_t *size)
 {
 	uint32_t n = 0;
 	bool sizes = false;
@@ -525,53 +554,161 @@ static uint32_t parts_of(const struct plan *p)
 		sizes |= !p->seen.absent[i] && p->s->jobs[i].elastic;
 	}
 	int kind = p->policy->set.variant == HD_VARIANT_PACKED ? PAIRS : sizes ? SIZES : PLAIN;
-	return p->policy->set.npops == 1 || n <= in_parts[kind].whole ? 1 : (n + in_parts[kind].part - 1) / in_parts[kind].part;
+	*size = in_parts[kind].part;
+	return p->policy->set.npops == 1 || n <= in_parts[kind].whole ? 1 : (n + *size - 1) / *size;
+}
+
+static enum hd_err find(struct plan *p)
+{
+	p->lp = hd_lp_new(false);
+	enum hd_err err = p->lp ? rows(p) : no_memory(p);
+	return err ? err : solve(p);
+}
+
+static void forget(struct plan *p)
+{
+	hd_lp_free(p->lp);
+	p->lp = NULL;
 }
 
 static enum hd_err make(struct plan *p, const uint32_t *job, struct steps *steps)
 {
-	p->lp = hd_lp_new(false);
-	enum hd_err err = p->lp ? rows(p) : no_memory(p);
-	if (!err)
-		err = solve(p);
+	enum hd_err err = find(p);
+
 	if (!err)
 		err = gather(p, job, steps);
-	hd_lp_free(p->lp);
-	p->lp = NULL;
+	forget(p);
 	return err;
 }
 
-/* One after the other over the same intervals: side by side they are a plan of the whole, so that its objective is that of the joined plan. */
-static enum hd_err make_parts(struct plan *whole, uint32_t k, struct steps *steps)
+static struct plan part_plan(const struct plan *whole, const struct hd_sched_state *state)
 {
-	uint32_t njobs = whole->s->njobs, *part_of = hd_arena_take(whole->arena, njobs + 1, sizeof *part_of);
-	uint32_t *job = hd_arena_take(whole->arena, njobs + 1, sizeof *job);
-	enum hd_err err = part_of && job ? hd_pop_deal(whole->s, &k, true, part_of, whole->arena) : HD_E_NOMEM;
+	struct plan p = { .policy = whole->policy, .s = state, .arena = whole->arena, .diag = whole->diag, .nintervals = whole->nintervals };
 
-	if (!err && k == 1)                       /* a job needs all devices there are */
-		return make(whole, NULL, steps);
-	for (uint32_t part = 0; !err && part < k; part++) {
+	memcpy(p.length, whole->length, sizeof p.length);
+	memcpy(p.middle, whole->middle, sizeof p.middle);
+	memcpy(p.room, whole->room, sizeof p.room);
+	return p;
+}
+
+static void count(struct plan *whole, const struct plan *p)
+{
+	whole->nlps += p->nlps;
+	whole->iterations += p->iterations;
+	whole->gap = fmax(whole->gap, p->gap);
+	whole->cut |= p->cut;
+}
+
+/* Of each type and interval the part that jobs of large gangs' parts run on. Of the last interval nobody gets all or nothing: it must end whatever is left. */
+static void measure_large(const struct plan *p, const struct hd_dealt *dealt, const uint32_t *job, double room[HD_SCHED_TYPES][HD_INTERVALS])
+{
+	uint32_t last = p->nintervals - 1;
+
+	memset(room, 0, HD_SCHED_TYPES * sizeof *room);
+	for (uint32_t k = 1; k < p->nsolved; k++) {
+		const struct column *c = &p->col[k];
+		bool large = dealt->part_of[job[c->shape.member[0]]] >= dealt->nparts - dealt->nlarge;
+		for (int d = 0; large && d < c->shape.nneeds; d++)
+			room[c->shape.need[d].type][c->m] += c->shape.need[d].n * times(p, c) * p->last.x[k] / p->s->types[c->shape.need[d].type].n;
+	}
+	for (uint32_t j = 0; j < p->s->ntypes; j++) {
+		for (uint32_t m = 0; m < last; m++)
+			room[j][m] = fmin(1, fmax(0, room[j][m]));
+		room[j][last] = p->last.x[0] > 0 ? room[j][last] / p->last.x[0] : 0.5;
+		room[j][last] = fmin(1 - HD_LAST_ROOM, fmax(HD_LAST_ROOM, room[j][last]));
+	}
+}
+
+/* A plan of the jobs that stand for others says when the large gangs run, and on how many devices: that is the room of their parts,
+ * and what is left is that of the others. */
+static enum hd_err plan_rough(struct plan *whole, const struct hd_dealt *dealt, uint32_t *job, double room[HD_SCHED_TYPES][HD_INTERVALS])
+{
+	uint32_t njobs = whole->s->njobs, *stands = hd_arena_take(whole->arena, njobs + 1, sizeof *stands);
+	struct hd_alike *alike = hd_arena_take(whole->arena, njobs + 1, sizeof *alike);
+	struct hd_sched_job *jobs = hd_arena_take(whole->arena, njobs + 1, sizeof *jobs);
+	struct hd_sched_state state;
+
+	if (!stands || !alike || !jobs)
+		return no_memory(whole);
+	for (uint32_t i = 0; i < njobs; i++)
+		stands[i] = dealt->alike[i].n ? 0 : HD_SCHED_NONE;
+	if (hd_pop_part(whole->s, 0, 1, stands, whole->arena, &state, job))
+		return no_memory(whole);
+	for (uint32_t i = 0; i < state.njobs; i++) {
+		jobs[i] = state.jobs[i];
+		alike[i] = dealt->alike[job[i]];
+		jobs[i].weight = alike[i].weight;
+		jobs[i].steps_left *= alike[i].work;
+	}
+	state.jobs = jobs;
+	struct plan p = part_plan(whole, &state);
+	p.alike = alike;
+	enum hd_err err = hd_see(&p.seen, p.policy, &state, HD_FLAT_ONE, p.arena, p.diag);
+	if (err)
+		return err;
+	set_units(&p, whole->total);
+	err = find(&p);
+	if (!err)
+		measure_large(&p, dealt, job, room);
+	count(whole, &p);
+	forget(&p);
+	return err;
+}
+
+/* A k-th of the devices of each type: one more of them for some of the time where k does not divide them. */
+static enum hd_err narrow(struct plan *p, struct hd_sched_state *state, uint32_t k)
+{
+	struct hd_sched_type *types = hd_arena_take(p->arena, state->ntypes, sizeof *types);
+
+	if (!types)
+		return HD_E_NOMEM;
+	memcpy(types, state->types, state->ntypes * sizeof *types);
+	for (uint32_t j = 0; j < state->ntypes; j++) {
+		types[j].n = (types[j].n + k - 1) / k;
+		for (uint32_t m = 0; m < p->nintervals && types[j].n; m++)
+			p->room[j][m] = state->types[j].n / ((double)k * types[j].n);
+	}
+	state->types = types;
+	return HD_OK;
+}
+
+/* One after the other over the same intervals: side by side they are a plan of the whole, so that its objective is that of the joined plan. */
+static enum hd_err make_parts(struct plan *whole, uint32_t k, uint32_t size, struct steps *steps)
+{
+	uint32_t *job = hd_arena_take(whole->arena, whole->s->njobs + 1, sizeof *job), nsmall;
+	double room[HD_SCHED_TYPES][HD_INTERVALS];
+	struct hd_dealt dealt;
+	enum hd_err err = HD_OK;
+
+	if (!job || hd_pop_deal(whole->s, k, size, whole->arena, &dealt))
+		return no_memory(whole);
+	nsmall = dealt.nparts - dealt.nlarge;
+	if (nsmall && dealt.nlarge && (err = plan_rough(whole, &dealt, job, room)))
+		return err;
+	for (uint32_t part = 0; part < dealt.nparts; part++) {
+		bool large = part >= nsmall;
 		struct hd_sched_state state;
-		struct plan p = { .policy = whole->policy, .s = &state, .arena = whole->arena, .diag = whole->diag, .nintervals = whole->nintervals };
-		memcpy(p.length, whole->length, sizeof p.length);
-		memcpy(p.middle, whole->middle, sizeof p.middle);
-		err = hd_pop_part(whole->s, part, k, part_of, whole->arena, &state, job);
-		if (!err && !state.njobs)
+		struct plan p = part_plan(whole, &state);
+		if (hd_pop_part(whole->s, part, 1, dealt.part_of, whole->arena, &state, job))
+			return no_memory(whole);
+		if (!state.njobs)
 			continue;
-		if (!err && (err = hd_see(&p.seen, whole->policy, &state, HD_FLAT_ONE, whole->arena, whole->diag)))
+		if (narrow(&p, &state, large ? 1 : nsmall))
+			return no_memory(whole);
+		for (uint32_t j = 0; j < state.ntypes; j++)
+			for (uint32_t m = 0; m < p.nintervals && dealt.nlarge; m++)
+				p.room[j][m] *= !large ? 1 - room[j][m] : (nsmall ? room[j][m] : 1) / dealt.nlarge;
+		if ((err = hd_see(&p.seen, whole->policy, &state, HD_FLAT_ONE, whole->arena, whole->diag)))
 			return err;
-		if (err)
-			break;
 		set_units(&p, whole->total);
 		if ((err = make(&p, job, steps)))
 			return err;
-		whole->nlps += p.nlps;
-		whole->iterations += p.iterations;
-		whole->gap = fmax(whole->gap, p.gap);
-		whole->cut |= p.cut;
+		count(whole, &p);
 	}
-	steps->objective += HD_MU * steps->last_s * whole->weight;
-	return err ? no_memory(whole) : HD_OK;
+	for (uint32_t j = 0; j < whole->s->ntypes; j++)
+		steps->last = whole->s->types[j].n ? fmax(steps->last, steps->used[j] / whole->s->types[j].n) : steps->last;
+	steps->objective += HD_MU * steps->last * whole->length[whole->nintervals - 1] * whole->weight;
+	return HD_OK;
 }
 
 enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
@@ -579,13 +716,17 @@ enum hd_err hd_heddle_allocate(struct hd_policy *policy, const struct hd_sched_s
 {
 	struct plan p = { .policy = policy, .s = state, .arena = arena, .diag = diag };
 	struct steps steps = { .n = 0 };
+	uint32_t size;
 	enum hd_err err = hd_see(&p.seen, policy, state, HD_FLAT_ONE, arena, diag);
 
 	if (err)
 		return err;
+	for (uint32_t j = 0; j < HD_SCHED_TYPES; j++)
+		for (uint32_t m = 0; m < HD_INTERVALS; m++)
+			p.room[j][m] = 1;
 	set_units(&p, guess(&p));
 	cut_time(&p);
-	uint32_t k = parts_of(&p);
-	err = k == 1 ? make(&p, NULL, &steps) : make_parts(&p, k, &steps);
+	uint32_t k = parts_of(&p, &size);
+	err = k == 1 ? make(&p, NULL, &steps) : make_parts(&p, k, size, &steps);
 	return err ? err : answer(&p, &steps, out);
 }

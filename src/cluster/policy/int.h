@@ -173,8 +173,16 @@ HD_MUST_USE enum hd_err hd_kinds_shares(const struct hd_kinds *kinds, struct hd_
 HD_MUST_USE enum hd_err hd_pop_allocate(struct hd_policy *policy, const struct hd_sched_state *state, struct hd_arena *arena, struct hd_shares *out,
 	struct hd_diag *diag);
 void hd_pop_finish(struct hd_policy *policy);
-/* part_of[job] of at most k parts, HD_SCHED_NONE of absent ones; the k that it came to. `work`: what is left to do is dealt evenly too. HD_E_NOMEM. */
-HD_MUST_USE enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t *k, bool work, uint32_t *part_of, struct hd_arena *arena);
+/* A job that stands for others like it: n with itself, 0 of those it stands for; what they weigh in the mean, and their mean work over its own. */
+struct hd_alike { uint32_t n; double weight, work; };
+struct hd_dealt {
+	uint32_t *part_of;                        /* [njobs] below nparts; HD_SCHED_NONE of absent jobs */
+	uint32_t nparts, nlarge;                  /* the last nlarge are of gangs that are too large for a part of the devices */
+	struct hd_alike *alike;                   /* [njobs] where nlarge > 0: some `size` jobs of each sort stand for all */
+};
+/* Into at most k parts. `size` 0: as few as each can run all of its jobs. Above: by the work that is left too; some size jobs a part, and if it
+ * took fewer than half of k for all to fit, large gangs have parts of their own. HD_E_NOMEM. */
+HD_MUST_USE enum hd_err hd_pop_deal(const struct hd_sched_state *s, uint32_t k, uint32_t size, struct hd_arena *arena, struct hd_dealt *to);
 /* The state of one part, with its devices; job[i] (room for all) is the number in the whole of its job i. HD_E_NOMEM. */
 HD_MUST_USE enum hd_err hd_pop_part(const struct hd_sched_state *s, uint32_t part, uint32_t k, const uint32_t *part_of, struct hd_arena *arena,
 	struct hd_sched_state *to, uint32_t *job);
