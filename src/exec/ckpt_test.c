@@ -487,6 +487,28 @@ static void what_was_saved_after_a_step_is_dropped(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
+/* Another job's, whose steps are beyond it too, are not its to drop. */
+static void what_another_job_saved_is_not_dropped(void **unused)
+{
+	struct hd_ckpt_info info = info_of(3);
+	struct hd_fs_sim sim;
+	struct tiny t;
+	uint32_t removed = 7;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	tiny_init(&t, 3);
+	info.job_hash.byte[0] ^= 1;
+	assert_int_equal(hd_ckpt_write(&sim.fs, PARENT, &t.state, &info, 0, false, NULL), HD_OK);
+	tiny_finish(&t);
+	must_put(&sim.fs, 2, 0);
+	must_put(&sim.fs, 4, 0);
+	assert_int_equal(hd_ckpt_drop_after(&sim.fs, "/run", 1, &removed, NULL), HD_OK);
+	assert_int_equal(removed, 2);
+	assert_true(holds(&sim.fs, PARENT "/step-000000003", 3) && !holds(&sim.fs, PARENT "/step-000000002", 2));
+	hd_fs_sim_finish(&sim);
+}
+
 /* Every place named for checkpoints: the write fails (or the removal is put off), the old one stays. */
 static void every_failpoint_leaves_a_whole_one(void **unused)
 {
@@ -662,6 +684,9 @@ static void a_path_names_the_folders_of_its_checkpoints(void **unused)
 	uint32_t n;
 	hd_arena_init(&arena, 0);
 	assert_int_equal(hd_ckpt_list(&sim.fs, "/nowhere", &arena, &list, &n, NULL), HD_E_NOTFOUND);
+	struct hd_diag diag = { "" };
+	assert_int_equal(hd_ckpt_find(&sim.fs, "/empty", UINT64_MAX, &info, NULL, NULL, &diag), HD_E_NOTFOUND);
+	assert_string_equal(diag.text, "/empty holds no checkpoint");     /* of no step: none was asked for */
 	assert_int_equal(hd_ckpt_find(&sim.fs, "/nowhere", UINT64_MAX, &info, NULL, NULL, NULL), HD_E_NOTFOUND);
 	hd_arena_finish(&arena);
 	hd_fs_sim_finish(&sim);
@@ -705,6 +730,28 @@ static void a_disk_that_fails_is_not_taken_for_an_empty_one(void **unused)
 	hd_fs_sim_finish(&sim);
 }
 
+/* The disk fails where it is asked for the folder, and goes on after that: this is no folder without checkpoints. */
+static void one_failure_is_not_taken_for_an_empty_folder(void **unused)
+{
+	struct hd_diag diag = { "" };
+	const char **folders;
+	struct hd_arena arena;
+	struct hd_fs_sim sim;
+	uint32_t n;
+
+	(void)unused;
+	hd_fs_sim_init(&sim);
+	hd_arena_init(&arena, 0);
+	must_put(&sim.fs, 1, 0);
+	hd_fs_sim_fail(&sim, 2, EIO, false);              /* after the look for a manifest in it */
+	enum hd_err err = hd_ckpt_folders(&sim.fs, PARENT, &arena, &folders, &n, &diag);
+	CHECK(err && err != HD_E_NOTFOUND && err != HD_E_NOMEM, "%d: %s", (int)err, diag.text);
+	hd_fs_sim_fail(&sim, 0, 0, false);
+	assert_int_equal(hd_ckpt_folders(&sim.fs, PARENT, &arena, &folders, &n, NULL), HD_OK);
+	hd_arena_finish(&arena);
+	hd_fs_sim_finish(&sim);
+}
+
 /* By checkpoint.dir of the job, if that can be read; else ckpt; else the folder itself. */
 static void the_job_says_where_its_checkpoints_lie(void **unused)
 {
@@ -740,6 +787,7 @@ int main(void)
 		cmocka_unit_test(a_path_names_the_folders_of_its_checkpoints),
 		cmocka_unit_test(the_job_says_where_its_checkpoints_lie),
 		cmocka_unit_test(a_disk_that_fails_is_not_taken_for_an_empty_one),
+		cmocka_unit_test(one_failure_is_not_taken_for_an_empty_folder),
 		cmocka_unit_test(every_flipped_bit_is_refused),
 		cmocka_unit_test(every_cut_and_every_added_byte_is_refused),
 		cmocka_unit_test(a_bad_one_is_told_and_the_next_older_is_taken),
@@ -753,6 +801,7 @@ int main(void)
 		cmocka_unit_test(removal_spares_the_one_that_is_known),
 		cmocka_unit_test(a_removal_that_fails_is_told),
 		cmocka_unit_test(what_was_saved_after_a_step_is_dropped),
+		cmocka_unit_test(what_another_job_saved_is_not_dropped),
 		cmocka_unit_test(every_failpoint_leaves_a_whole_one),
 		cmocka_unit_test(read_back_refuses_what_the_disk_spoiled),
 		cmocka_unit_test(another_digest_than_the_manifest_s_is_refused),

@@ -507,6 +507,31 @@ static void without_room_for_a_probe_it_is_said(void **state)
 	}
 }
 
+/* Nor where memory ends in the very moment. */
+static void without_memory_for_a_probe_it_is_said(void **state)
+{
+	struct school s;
+	struct hd_diag diag = { "" };
+	size_t len, at = 0;
+
+	(void)state;
+	open_school(&s, two_buckets, adamw);
+	uint8_t *all = whole_stream(&s, &len);
+	while (at < len) {
+		size_t record = HD_TEACH_HEAD + (size_t)hd_get64(all + at + 16);
+		bool even, probe = hd_get32(all + at) == PROBE;
+		hd_alloc_arm(probe);
+		enum hd_err err = hd_pupil_learn(&s.pupil, all + at, record, &even, &diag);
+		CHECK(err == HD_OK && (!probe || (hd_alloc_count() > 0 && s.pupil.unprobed)), "%s", diag.text);
+		hd_alloc_arm(0);
+		at += record;
+	}
+	assert_true(s.pupil.asked && s.pupil.unprobed);
+	assert_true(hd_hash_same(hd_worker_digest(s.a.worker), hd_worker_digest(s.b.worker)));
+	free(all);
+	close_school(&s);
+}
+
 static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [900, 900]}}\ndata: {kind: synthetic, count: 61}\n";
 
 /* The pupil is in the middle of a record when it is told. */
@@ -615,6 +640,7 @@ int main(void)
 		cmocka_unit_test(a_teacher_that_stands_hands_over_the_rest),
 		cmocka_unit_test(a_pupil_of_other_bits_is_refused),
 		cmocka_unit_test(without_room_for_a_probe_it_is_said),
+		cmocka_unit_test(without_memory_for_a_probe_it_is_said),
 		cmocka_unit_test(a_teacher_that_nobody_hears_gives_up),
 		cmocka_unit_test(a_teacher_waits_for_who_lags),
 		cmocka_unit_test(nobody_waits_for_who_is_gone),
