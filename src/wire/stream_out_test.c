@@ -313,6 +313,25 @@ static void what_is_handed_out_at_once_is_filled_up_to_a_chunk(void **state)
 	}
 }
 
+/* Told while a chunk is on its way: it goes after that, and begins once. */
+static void what_is_told_meanwhile_goes_after_the_chunk(void **state)
+{
+	struct pair *p = alone(NULL, 0);
+
+	(void)state;
+	assert_int_equal(answer(p, 1, LONG, 1), HD_OK);
+	write_some(p, 1);
+	assert_int_equal(tell(p, 20, 10), HD_OK);
+	write_some(p, 1);
+	write_all(p);
+	assert_int_equal(count_out(HD_FRAME_OPEN), 2);
+	assert_int_equal(n_out, 5);
+	assert_int_equal(out[2].frame.class, HD_CLASS_CONTROL);   /* before the rest of the answer */
+	assert_int_equal(out[3].frame.class, HD_CLASS_CONTROL);
+	assert_int_equal(end_of(p, 1), HD_OK);
+	pair_free(p);
+}
+
 /* Chunks of transfers that went before the first of an answer. */
 static uint32_t planned_before_bulk(void)
 {
@@ -458,6 +477,7 @@ int main(void)
 		cmocka_unit_test(it_says_that_something_goes_if_and_only_if_it_does),
 		cmocka_unit_test(a_good_bye_is_something_that_goes),
 		cmocka_unit_test(what_is_handed_out_at_once_is_filled_up_to_a_chunk),
+		cmocka_unit_test(what_is_told_meanwhile_goes_after_the_chunk),
 		cmocka_unit_test(an_answer_waits_for_nineteen_chunks_and_owes_for_none_of_its_own),
 		cmocka_unit_test(a_chunk_beside_its_own_stream_alone_is_a_preemption),
 		cmocka_unit_test(a_connection_whose_numbers_are_used_up_is_closed),

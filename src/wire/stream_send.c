@@ -93,11 +93,14 @@ void out_init(struct hd_stream *s)
 	s->chunk = HD_CHUNK_FIRST;
 }
 
+/* Nothing more is taken. */
+static bool says_bye(const struct hd_stream *s) { return s->bye_due || s->bye_committed; }
+
 static enum hd_err job_new(struct hd_stream *s, struct job made, int64_t now, uint32_t *at, struct hd_diag *diag)
 {
 	if (s->free_job == NONE32 && s->fresh_job == s->config.streams_cap)
 		return HD_E_AGAIN;
-	if (s->bye_due || s->bye_committed)
+	if (says_bye(s))
 		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed", s->config.peer);
 	if (s->free_job != NONE32) {
 		*at = s->free_job;
@@ -381,7 +384,7 @@ enum hd_err hd_stream_tell(struct hd_stream *s, uint32_t id, uint64_t step, cons
 	if (id < HD_TELL_FIRST_ID || len > HD_TELL_MAX)
 		return hd_fail(diag, HD_E_INVAL, "message %u of %zu bytes to worker %u; ids begin at %d and %d bytes are the most", id, len, s->config.peer,
 			HD_TELL_FIRST_ID, HD_TELL_MAX);
-	if (s->bye_due || s->bye_committed)
+	if (says_bye(s))
 		return hd_fail(diag, HD_E_PEERLOST, "the connection to worker %u is being closed", s->config.peer);
 	return out_tell(s, id, step, bytes, len);
 }
@@ -390,7 +393,7 @@ void hd_stream_ping(struct hd_stream *s) { s->ping_due = true; }
 
 void hd_stream_bye(struct hd_stream *s, enum hd_close why, const char *text)
 {
-	if (s->bye_due || s->bye_committed)
+	if (says_bye(s))
 		return;
 	s->bye_due = true;
 	s->bye_why = why;
@@ -639,8 +642,10 @@ static void commit_job(struct hd_stream *s, uint32_t at, uint64_t room, int64_t 
 	s->committed_bytes += piece;
 	if (class == HD_CLASS_BULK)
 		s->credit[class] -= piece;
-	if (s->last_chunk_of != NONE32 && s->last_chunk_of != at && s->jobs[s->last_chunk_of].state == JOB_READY)
+	if (s->last_chunk_of != NONE32 && s->last_chunk_of != at) {
+		assert(s->jobs[s->last_chunk_of].state == JOB_READY);     /* whoever ends it forgets it here */
 		s->jobs[s->last_chunk_of].sent.preempted++;
+	}
 	s->last_chunk_of = at;
 	if (last) {
 		heap_drop(s, &s->heap[class], at);

@@ -108,6 +108,44 @@ static void what_has_not_begun_goes_by_priority_and_arrival(void **state)
 	}
 }
 
+/* Rule 7. As many have begun as may be; one that has not is the most urgent, and of the others the most urgent goes. */
+static void at_the_limit_the_most_urgent_that_has_begun_goes(void **state)
+{
+	enum { N = HD_STREAMS_OPEN + 40, CHUNK = 4096, LEN = 5000 };
+	static struct hd_transfer rows[N];
+	static struct waiting w[N];
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++)
+		rows[i] = (struct hd_transfer){ i, 1, LEN };
+	struct pair *p = alone(rows, N);
+	p->stream[0]->chunk = CHUNK;
+	for (uint32_t i = 0; i < HD_STREAMS_OPEN - 1; i++) {      /* a place is kept for messages */
+		w[i] = (struct waiting){ -(int32_t)i, i + 1, false };
+		assert_int_equal(send(p, i, -(int32_t)i, LEN, i), HD_OK);
+		write_some(p, SIZE_MAX);
+	}
+	assert_int_equal(count_out(HD_FRAME_OPEN), HD_STREAMS_OPEN - 1);
+	for (uint32_t i = HD_STREAMS_OPEN - 1; i < N; i++) {
+		for (uint32_t k = 0; k < i; k++)
+			if (!w[k].over) {
+				w[k].priority = (int32_t)(pair_random(p) % 1000);
+				hear_prio(p, w[k].stream, w[k].priority);
+			}
+		assert_int_equal(send(p, i, -1, LEN, i), HD_OK);
+		uint32_t best = least_of(w, i);
+		forget_out();
+		write_some(p, SIZE_MAX);
+		CHECK(n_out == 1 && out[0].frame.stream == w[best].stream, "stream %u of priority %d, not %u", out[0].frame.stream, w[best].priority,
+			w[best].stream);
+		w[best].over = true;
+		write_some(p, SIZE_MAX);                  /* its place is the new one's */
+		assert_true(n_out == 3 && out[1].frame.type == HD_FRAME_OPEN && hd_get32(out[1].payload) == i);
+		w[i] = (struct waiting){ -1, i + 1, false };
+	}
+	pair_free(p);
+}
+
 /* ---- ends ---- */
 
 static void an_answer_without_a_byte_is_refused(void **state)
@@ -452,6 +490,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_most_urgent_goes_first_whatever_changed_meanwhile),
 		cmocka_unit_test(what_has_not_begun_goes_by_priority_and_arrival),
+		cmocka_unit_test(at_the_limit_the_most_urgent_that_has_begun_goes),
 		cmocka_unit_test(an_answer_without_a_byte_is_refused),
 		cmocka_unit_test(the_last_place_is_taken_and_given_again),
 		cmocka_unit_test(cancel_reaches_what_waits_or_is_ready_alone),
