@@ -59,10 +59,13 @@ static enum hd_err recognise(struct hd_db *db, struct hd_diag *diag)
 {
 	const char *path = sqlite3_db_filename(db->at, "main");
 	int64_t id = 0, version = 0, tables = 0;
-	enum hd_err err = hd_db_number(db, "SELECT count(*) FROM sqlite_master", &tables, diag);
+	const struct { const char *sql; int64_t *n; } row[] = {
+		{ "SELECT count(*) FROM sqlite_master", &tables }, { "PRAGMA application_id", &id }, { "PRAGMA user_version", &version },
+	};
+	enum hd_err err = HD_OK;
 
-	err = err ? err : hd_db_number(db, "PRAGMA application_id", &id, diag);
-	err = err ? err : hd_db_number(db, "PRAGMA user_version", &version, diag);
+	for (size_t i = 0; i < sizeof row / sizeof *row && !err; i++)
+		err = hd_db_number(db, row[i].sql, row[i].n, diag);
 	if (err)
 		return err;
 	if (tables == 0 && id == 0)

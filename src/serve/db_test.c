@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "serve/testing_memory.h"
 #include "tests/check.h"
 
 static char path[128];
@@ -150,13 +151,73 @@ static void codes_become_errors(void **state)
 	}
 }
 
+/* Rule 1 again, and what is said: one request of SQLite fails, each in turn. Such a file is opened or it is not, for want of memory; one of
+ * another program is left as it is. */
+static void memory_that_ends_once_opens_nothing_by_mistake(void **state)
+{
+	static const struct { const char *sql; enum hd_err err; } cases[] = {
+		{ "CREATE TABLE thing (n INTEGER, t TEXT); PRAGMA application_id = 4711; PRAGMA user_version = 1", HD_OK },
+		{ "CREATE TABLE other (n INTEGER); PRAGMA application_id = 4712; PRAGMA user_version = 1", HD_E_INTEGRITY },
+		{ "CREATE TABLE thing (n INTEGER, t TEXT); PRAGMA application_id = 4711; PRAGMA user_version = 3", HD_E_INTEGRITY },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		static char before[1 << 16], after[1 << 16];
+		bool failed = true;
+		write_with(cases[i].sql);
+		size_t len = read_all(before, sizeof before);
+		for (uint64_t n = 1; failed; n++) {
+			struct hd_diag diag = { "" };
+			struct hd_db db;
+			hd_sqlite_fail(n);
+			enum hd_err err = hd_db_open(&db, path, &kind, &diag);
+			failed = hd_sqlite_failed();
+			hd_sqlite_fail(0);
+			hd_db_close(&db);
+			CHECK(err == cases[i].err || (failed && err == HD_E_NOMEM), "case %zu, request %llu: %d, %s", i, (unsigned long long)n, err, diag.text);
+			CHECK(!err || diag.text[0], "case %zu, request %llu: nothing is said", i, (unsigned long long)n);
+			CHECK(!cases[i].err || (read_all(after, sizeof after) == len && !memcmp(before, after, len)),
+				"case %zu, request %llu: the file was written to", i, (unsigned long long)n);
+		}
+		clean(state);
+	}
+}
+
+/* Of a full disk that is said which has no room, whether SQLite says so or calls it an I/O error. /proc has no room, whatever is asked of it. */
+static void a_full_disk_is_named(void **state)
+{
+	static const struct { const char *path; int code; enum hd_err err; bool full; } cases[] = {
+		{ "/proc/version", SQLITE_FULL, HD_E_REFUSED, true }, { "/proc/version", SQLITE_IOERR_WRITE, HD_E_REFUSED, true },
+		{ "/proc/version", SQLITE_CANTOPEN, HD_E_REFUSED, false }, { "/proc/version", SQLITE_CORRUPT, HD_E_INTEGRITY, false },
+		{ "/proc/version", SQLITE_BUSY, HD_E_AGAIN, false }, { "/proc/version", SQLITE_ERROR, HD_E_IO, false },
+		{ "/tmp", SQLITE_IOERR_WRITE, HD_E_IO, false },
+		/* whose room nobody knows: as long as no path may be */
+		{ path, SQLITE_IOERR_WRITE, HD_E_IO, false },
+	};
+
+	(void)state;
+	static char endless[5000];
+	memset(endless, 'x', sizeof endless - 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		const struct hd_db db = { .kind = &kind, .opening = cases[i].path == path ? endless : cases[i].path };
+		CHECK(hd_db_fail(&db, cases[i].code, "trying", &diag) == cases[i].err, "case %zu: %s", i, diag.text);
+		CHECK(!strstr(diag.text, "its disk is full") == !cases[i].full, "case %zu: %s", i, diag.text);
+		CHECK(!cases[i].full || strstr(diag.text, "/proc has 0 KiB left; free space there"), "case %zu: %s", i, diag.text);
+	}
+}
+
 int main(void)
 {
+	if (!hd_sqlite_memory())
+		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(only_a_file_of_its_kind_is_opened, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused, fresh, clean),
 		cmocka_unit_test_setup_teardown(what_cannot_be_opened_or_made_is_said, fresh, clean),
 		cmocka_unit_test_setup_teardown(codes_become_errors, fresh, clean),
+		cmocka_unit_test_setup_teardown(memory_that_ends_once_opens_nothing_by_mistake, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_full_disk_is_named, fresh, clean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

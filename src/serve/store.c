@@ -14,9 +14,17 @@ static const struct hd_db_kind file = {
 		"INSERT INTO term DEFAULT VALUES",
 };
 
+enum { PUT, NEWEST, ALL, NSTATEMENTS };
+
+static const char *const sql[NSTATEMENTS] = {
+	[PUT] = "INSERT INTO record (kind, body) VALUES (?, ?)",
+	[NEWEST] = "SELECT body FROM record WHERE kind = ? ORDER BY number DESC LIMIT 1",
+	[ALL] = "SELECT number, kind, body FROM record ORDER BY number",
+};
+
 struct hd_store {
 	struct hd_db db;
-	sqlite3_stmt *put, *newest, *all;
+	sqlite3_stmt *run[NSTATEMENTS];
 	uint64_t term;
 };
 
@@ -24,16 +32,10 @@ uint64_t hd_store_term(const struct hd_store *store) { return store->term; }
 
 static enum hd_err prepare(struct hd_store *s, struct hd_diag *diag)
 {
-	const struct { sqlite3_stmt **at; const char *sql; } row[] = {
-		{ &s->put,    "INSERT INTO record (kind, body) VALUES (?, ?)" },
-		{ &s->newest, "SELECT body FROM record WHERE kind = ? ORDER BY number DESC LIMIT 1" },
-		{ &s->all,    "SELECT number, kind, body FROM record ORDER BY number" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		int code = sqlite3_prepare_v3(s->db.at, row[i].sql, -1, SQLITE_PREPARE_PERSISTENT, row[i].at, NULL);
+	for (size_t i = 0; i < NSTATEMENTS; i++) {
+		int code = sqlite3_prepare_v3(s->db.at, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->run[i], NULL);
 		if (code)
-			return hd_db_fail(&s->db, code, row[i].sql, diag);
+			return hd_db_fail(&s->db, code, sql[i], diag);
 	}
 	return HD_OK;
 }
@@ -63,9 +65,8 @@ void hd_store_close(struct hd_store *s)
 {
 	if (!s)
 		return;
-	sqlite3_finalize(s->put);
-	sqlite3_finalize(s->newest);
-	sqlite3_finalize(s->all);
+	for (size_t i = 0; i < NSTATEMENTS; i++)
+		sqlite3_finalize(s->run[i]);
 	hd_db_close(&s->db);
 	hd_free(s);
 }
@@ -74,11 +75,11 @@ enum hd_err hd_store_put(struct hd_store *s, uint32_t kind, const void *bytes, s
 {
 	if (kind >= HD_STORE_KINDS || len > HD_STORE_RECORD_BYTES)
 		return hd_fail(diag, HD_E_INVAL, "a record of kind %u with %zu bytes", kind, len);
-	sqlite3_bind_int64(s->put, 1, kind);
-	sqlite3_bind_blob(s->put, 2, len ? bytes : "", (int)len, SQLITE_STATIC);
-	int code = sqlite3_step(s->put);
-	sqlite3_reset(s->put);
-	sqlite3_clear_bindings(s->put);
+	sqlite3_bind_int64(s->run[PUT], 1, kind);
+	sqlite3_bind_blob(s->run[PUT], 2, len ? bytes : "", (int)len, SQLITE_STATIC);
+	int code = sqlite3_step(s->run[PUT]);
+	sqlite3_reset(s->run[PUT]);
+	sqlite3_clear_bindings(s->run[PUT]);
 	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write a record", diag);
 }
 
@@ -86,20 +87,20 @@ enum hd_err hd_store_get(struct hd_store *s, uint32_t kind, void *bytes, size_t 
 {
 	enum hd_err err = HD_OK;
 
-	sqlite3_bind_int64(s->newest, 1, kind);
-	int code = sqlite3_step(s->newest);
+	sqlite3_bind_int64(s->run[NEWEST], 1, kind);
+	int code = sqlite3_step(s->run[NEWEST]);
 	if (code == SQLITE_DONE)
 		err = HD_E_NOTFOUND;
 	else if (code != SQLITE_ROW)
 		err = hd_db_fail(&s->db, code, "read a record", diag);
-	else if ((size_t)sqlite3_column_bytes(s->newest, 0) > cap)
-		err = hd_fail(diag, HD_E_NOSPACE, "a record of kind %u with %d bytes", kind, sqlite3_column_bytes(s->newest, 0));
+	else if ((size_t)sqlite3_column_bytes(s->run[NEWEST], 0) > cap)
+		err = hd_fail(diag, HD_E_NOSPACE, "a record of kind %u with %d bytes", kind, sqlite3_column_bytes(s->run[NEWEST], 0));
 	else {
-		*len = (size_t)sqlite3_column_bytes(s->newest, 0);
+		*len = (size_t)sqlite3_column_bytes(s->run[NEWEST], 0);
 		if (*len)
-			memcpy(bytes, sqlite3_column_blob(s->newest, 0), *len);
+			memcpy(bytes, sqlite3_column_blob(s->run[NEWEST], 0), *len);
 	}
-	sqlite3_reset(s->newest);
+	sqlite3_reset(s->run[NEWEST]);
 	return err;
 }
 
@@ -109,11 +110,11 @@ enum hd_err hd_store_replay(struct hd_store *s, void *user,
 	enum hd_err err = HD_OK;
 	int code = SQLITE_DONE;
 
-	while (!err && (code = sqlite3_step(s->all)) == SQLITE_ROW)
-		err = each(user, (uint64_t)sqlite3_column_int64(s->all, 0), (uint32_t)sqlite3_column_int64(s->all, 1), sqlite3_column_blob(s->all, 2),
-			(size_t)sqlite3_column_bytes(s->all, 2), diag);
+	while (!err && (code = sqlite3_step(s->run[ALL])) == SQLITE_ROW)
+		err = each(user, (uint64_t)sqlite3_column_int64(s->run[ALL], 0), (uint32_t)sqlite3_column_int64(s->run[ALL], 1),
+			sqlite3_column_blob(s->run[ALL], 2), (size_t)sqlite3_column_bytes(s->run[ALL], 2), diag);
 	if (!err && code != SQLITE_DONE)
 		err = hd_db_fail(&s->db, code, "read the records", diag);
-	sqlite3_reset(s->all);
+	sqlite3_reset(s->run[ALL]);
 	return err;
 }

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "serve/db.h"
+#include "serve/testing_memory.h"
 #include "tests/check.h"
 
 static char path[128];
@@ -18,6 +19,14 @@ static int fresh(void **state)
 {
 	(void)state;
 	snprintf(path, sizeof path, "/tmp/hd_store_test.%d.sqlite", (int)getpid());
+	return 0;
+}
+
+/* Where an fsync costs nothing, if there is such a place: for hundreds of openings. */
+static int fresh_in_memory(void **state)
+{
+	(void)state;
+	snprintf(path, sizeof path, "%s/hd_store_test.%d.sqlite", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
 	return 0;
 }
 
@@ -225,14 +234,53 @@ static void a_file_that_is_not_ours_is_refused_and_left_alone(void **state)
 	fclose(f);
 }
 
+/* Rule 1: one request of SQLite for memory fails, each in turn. What was said to be stored is there, and nothing else. */
+static void memory_that_ends_once_loses_no_record(void **state)
+{
+	bool failed = true;
+
+	for (uint64_t n = 1; failed; n++) {
+		struct hd_store *s = NULL;
+		char text[64] = "", want[64] = "1first ", bytes[16];
+		size_t len = 0;
+		assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+		assert_int_equal(hd_store_put(s, 1, "first", 5, NULL), HD_OK);
+		hd_store_close(s);
+		s = NULL;
+		hd_sqlite_fail(n);
+		enum hd_err err = hd_store_open(&s, path, NULL), put = err ? err : hd_store_put(s, 1, "second", 6, NULL);
+		enum hd_err got = err ? err : hd_store_get(s, 1, bytes, sizeof bytes, &len, NULL);
+		enum hd_err replayed = err ? err : hd_store_replay(s, text, collect, NULL);
+		failed = hd_sqlite_failed();
+		hd_sqlite_fail(0);
+		hd_store_close(s);
+		const enum hd_err all[] = { err, put, got, replayed };
+		for (size_t i = 0; i < 4; i++)
+			CHECK(!all[i] || (failed && all[i] == HD_E_NOMEM), "request %llu: %zu is %d", (unsigned long long)n, i, all[i]);
+		if (!put)
+			strcat(want, "1second ");
+		CHECK(got || !memcmp(bytes, put ? "first" : "second", put ? 5 : 6), "request %llu: %.*s", (unsigned long long)n, (int)len, bytes);
+		CHECK(replayed || !strcmp(text, want), "request %llu: %s", (unsigned long long)n, text);
+		text[0] = 0;
+		assert_int_equal(hd_store_open(&s, path, NULL), HD_OK);
+		assert_int_equal(hd_store_replay(s, text, collect, NULL), HD_OK);
+		CHECK(!strcmp(text, want), "request %llu: %s is there", (unsigned long long)n, text);
+		hd_store_close(s);
+		clean(state);
+	}
+}
+
 int main(void)
 {
+	if (!hd_sqlite_memory())
+		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_newest_record_of_a_kind_is_found_again, fresh, clean),
 		cmocka_unit_test_setup_teardown(records_are_told_in_the_order_they_came_and_may_be_refused, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_record_too_long_or_of_no_kind_is_refused, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_the_disk_is_not_there, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_store_without_its_tables_is_refused, fresh, clean),
+		cmocka_unit_test_setup_teardown(memory_that_ends_once_loses_no_record, fresh_in_memory, clean),
 		cmocka_unit_test_setup_teardown(each_opener_has_a_higher_term, fresh, clean),
 		cmocka_unit_test_setup_teardown(one_process_holds_it_until_it_dies, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_is_refused_and_left_alone, fresh, clean),
