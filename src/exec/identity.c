@@ -89,7 +89,7 @@ static enum hd_err parse_file(const struct hd_json *item, struct hd_data_file *f
 
 static enum hd_err parse_data(const struct hd_json *data, struct hd_identity *identity, struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct hd_json *files;
+	const struct hd_json *files = NULL;
 	struct hd_data_file *file = NULL;
 	enum hd_err err = members(data, NDATA_MEMBERS, diag);
 
@@ -119,7 +119,7 @@ enum hd_err hd_identity_parse(struct hd_identity *out, struct hd_arena *arena, c
 {
 	struct hd_identity identity = { 0 };
 	const struct hd_json *root, *data;
-	int64_t version;
+	int64_t version = 0;
 	enum hd_err err = hd_json_parse(arena, name, text, len, &root, diag);
 
 	if (!err)
@@ -199,13 +199,13 @@ static enum hd_err put(struct hd_rundir *dir, const struct hd_identity *identity
 
 enum hd_err hd_identity_keep(struct hd_rundir *dir, const struct hd_task *task, struct hd_diag *diag)
 {
-	struct hd_identity was, is = hd_identity_of(task);
+	struct hd_identity was = { 0 }, is = hd_identity_of(task);
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_identity_read(&was, &arena, dir->fs, dir->path, &why);
-	bool absent = err == HD_E_NOTFOUND, other = !err && !hd_hash_same(was.job, is.job);
+	bool absent = err == HD_E_NOTFOUND, other = !hd_hash_same(was.job, is.job);
 	if (err && !absent)
 		err = hd_fail(diag, err, "%s", why.text);
 	else if (!err && !(other && !was.nfiles && !is.nfiles))          /* what is made up follows the job: who reads the checkpoint judges that */
@@ -229,6 +229,12 @@ static enum hd_err check_job(const struct hd_identity *was, const struct hd_task
 		weights->is_none ? "" : "; model.weights must be the file that it was, ", weights->is_none ? "" : weights->text);
 }
 
+/* A run of before identities were kept has nothing to prove. */
+static enum hd_err proved(enum hd_err err, const struct hd_diag *why, struct hd_diag *diag)
+{
+	return err && err != HD_E_NOTFOUND ? hd_fail(diag, err, "%s", why->text) : HD_OK;
+}
+
 enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd_task *task, struct hd_diag *diag)
 {
 	struct hd_identity was, is = hd_identity_of(task);
@@ -242,7 +248,7 @@ enum hd_err hd_identity_join(struct hd_fs *fs, const char *path, const struct hd
 	if (!err)
 		err = hd_identity_data(&was, &is, &why);
 	hd_arena_finish(&arena);
-	return err && err != HD_E_NOTFOUND ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+	return proved(err, &why, diag);
 }
 
 enum hd_err hd_identity_take(struct hd_fs *fs, const char *path, struct hd_task *task, struct hd_diag *other, struct hd_diag *diag)
@@ -261,5 +267,5 @@ enum hd_err hd_identity_take(struct hd_fs *fs, const char *path, struct hd_task 
 		task->data->hash = was.data;
 	}
 	hd_arena_finish(&arena);
-	return err && err != HD_E_NOTFOUND ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+	return proved(err, &why, diag);
 }

@@ -48,24 +48,27 @@ static int leave(void **state)
 	return 0;
 }
 
-static struct hd_task *task_of(struct place *p, uint64_t seed, const char *more)
+/* `data`: NULL for rows.csv. */
+static struct hd_task *task_of_data(struct place *p, uint64_t seed, const char *data)
 {
 	struct hd_job *job = hd_arena_take(&p->arena, 1, sizeof *job);
 	struct hd_diag diag = { "" };
 	struct hd_task *task;
-	char yaml[512];
+	char yaml[512], rows[200];
 
+	snprintf(rows, sizeof rows, "kind: csv, path: %s/rows.csv, split: {train: 1, valid: 0}", p->root);
 	snprintf(yaml, sizeof yaml, "job: {seed: %llu, steps: 9}\nmodel: {use: \"builtin:mlp\", args: {input: [2], hidden: [3], classes: 3}}\n"
-		"data: {kind: csv, path: %s/rows.csv, split: {train: 1, valid: 0}}\nbatch: {global: 2, virtual_nodes: 2}\n%s", (unsigned long long)seed,
-		p->root, more);
+		"data: {%s}\nbatch: {global: 2, virtual_nodes: 2}\n", (unsigned long long)seed, data ? data : rows);
 	CHECK(hd_job_parse(job, "test.yaml", yaml, strlen(yaml), NULL, 0, &p->arena, &diag, NULL) == HD_OK, "%s", diag.text);
 	CHECK(hd_task_create(&task, job, &p->fs, &diag) == HD_OK, "%s", diag.text);
 	return task;
 }
 
+static struct hd_task *task_of(struct place *p, uint64_t seed) { return task_of_data(p, seed, NULL); }
+
 static enum hd_err join(struct place *p, uint64_t seed, struct hd_diag *diag)
 {
-	struct hd_task *task = task_of(p, seed, "");
+	struct hd_task *task = task_of(p, seed);
 
 	*diag = (struct hd_diag){ "" };
 	enum hd_err err = hd_identity_join(&p->fs, p->dir.path, task, diag);
@@ -75,10 +78,10 @@ static enum hd_err join(struct place *p, uint64_t seed, struct hd_diag *diag)
 
 static void begin(struct place *p)
 {
-	struct hd_task *task = task_of(p, 1, "");
+	struct hd_task *task = task_of(p, 1);
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_identity_keep(&p->dir, task, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_identity_keep(&p->dir, task, &diag) == HD_OK && !diag.text[0], "%s", diag.text);
 	hd_task_destroy(task);
 }
 
@@ -96,6 +99,7 @@ static void what_is_printed_is_parsed(void **state)
 	hd_text_init(&second, &p->arena);
 	CHECK(!hd_identity_print(&one, &first, &diag) && !hd_identity_parse(&back, &p->arena, "x", first.at, first.len, &diag), "%s", diag.text);
 	CHECK(!hd_identity_print(&back, &second, &diag) && second.len == first.len && !memcmp(first.at, second.at, first.len), "%s\n%s", first.at, second.at);
+	CHECK(first.len > 2 && !strcmp(first.at + first.len - 2, "}\n"), "%s", first.at);
 	assert_int_equal(back.nfiles, 2);
 	assert_string_equal(back.file[0].name, file[0].name);
 	assert_true(back.file[0].inode == UINT64_MAX && back.file[0].changed_wall_ns == -5);
@@ -213,6 +217,7 @@ static void what_differs_is_named(void **state)
 		{ { a, a, a }, 3, 5, 1, "5 samples in 3 files instead of 4 in 3, or other content" },
 		{ { a, a, a }, 3, 4, 2, "4 samples in 3 files instead of 4 in 3, or other content" },
 		{ { a, a, longer }, 2, 4, 2, "4 samples in 2 files instead of 4 in 3, or other content" },
+		{ { longer, sampled, a }, 2, 4, 2, "4 samples in 2 files instead of 4 in 3, or other content" },
 		{ { a, sampled, longer }, 3, 4, 2, "longer has 6 bytes instead of 5" },
 		{ { later, moved, sampled }, 3, 4, 2, "sampled has as many bytes and other content" },
 		{ { a, later, moved }, 3, 4, 2, "later has as many bytes and other content" },
@@ -236,7 +241,7 @@ static void what_lies_there_stays(void **state)
 	static const char broken[] = "{\"v\":1}";
 	struct place *p = *state;
 	struct hd_diag diag = { "" };
-	struct hd_task *task = task_of(p, 1, "");
+	struct hd_task *task = task_of(p, 1);
 	uint8_t *bytes;
 	size_t len;
 
@@ -258,7 +263,7 @@ static void what_lies_there_stays(void **state)
 	assert_int_equal(hd_identity_take(&p->fs, "/tmp/no run of that name", task, &other, &diag), HD_OK);
 	assert_string_equal(other.text, "");
 	hd_task_destroy(task);
-	task = task_of(p, 2, "");
+	task = task_of(p, 2);
 	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &other, &diag), HD_E_INVAL);
 	hd_task_destroy(task);
 }
@@ -294,16 +299,54 @@ static void who_goes_on_keeps_the_data_and_may_have_another_job(void **state)
 	struct hd_diag diag = { "" };
 
 	begin(p);
-	struct hd_task *other = task_of(p, 2, "");
+	struct hd_task *other = task_of(p, 2);
 	assert_int_equal(hd_identity_keep(&p->dir, other, &diag), HD_OK);        /* another lineage */
 	hd_task_destroy(other);
 	assert_int_equal(join(p, 2, &diag), HD_OK);
 	assert_int_equal(join(p, 1, &diag), HD_E_INVAL);
 	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n");
-	other = task_of(p, 2, "");
+	other = task_of(p, 2);
 	diag.text[0] = '\0';
 	assert_int_equal(hd_identity_keep(&p->dir, other, &diag), HD_E_INTEGRITY);
 	hd_task_destroy(other);
+}
+
+static struct hd_identity kept(struct place *p)
+{
+	struct hd_identity at;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_identity_read(&at, &p->arena, &p->fs, p->dir.path, &diag) == HD_OK, "%s", diag.text);
+	return at;
+}
+
+/* Data that are made up follow the job, and go on with another one as what that makes of them. Where there are files on either side, or the job is
+ * the same, other data are refused and what is kept stays. */
+static void data_made_up_follow_their_job(void **state)
+{
+	static const char made[] = "kind: synthetic, count: 60";
+	static const struct { const char *was; bool same_job; const char *is; enum hd_err err; } cases[] = {
+		{ made, false, made, HD_OK }, { made, true, made, HD_E_INTEGRITY }, { NULL, false, made, HD_E_INTEGRITY },
+		{ made, false, NULL, HD_E_INTEGRITY },
+	};
+	struct place *p = *state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_task *was = task_of_data(p, 1, cases[i].was), *is = task_of_data(p, cases[i].same_job ? 1 : 2, cases[i].is);
+		struct hd_identity first = hd_identity_of(was);
+		struct hd_text text;
+		struct hd_diag diag = { "" };
+		hd_text_init(&text, &p->arena);
+		first.data.byte[0] ^= 1;                          /* in each case other data */
+		assert_int_equal(hd_identity_print(&first, &text, NULL), HD_OK);
+		assert_int_equal(hd_rundir_put(&p->dir, HD_IDENTITY_NAME, text.at, text.len, NULL), HD_OK);
+		CHECK(hd_identity_keep(&p->dir, is, &diag) == cases[i].err, "case %zu: %s", i, diag.text);
+		CHECK(!diag.text[0] == !cases[i].err, "case %zu: %s", i, diag.text);
+		const struct hd_identity now = hd_identity_of(is), at = kept(p), *want = cases[i].err ? &first : &now;
+		CHECK(hd_hash_same(at.job, want->job) && hd_hash_same(at.data, want->data), "case %zu: another one is kept", i);
+		hd_task_destroy(was);
+		hd_task_destroy(is);
+	}
 }
 
 static void who_takes_over_speaks_for_the_old_data(void **state)
@@ -312,19 +355,19 @@ static void who_takes_over_speaks_for_the_old_data(void **state)
 	struct hd_diag diag = { "" }, says = { "" };
 
 	begin(p);
-	struct hd_task *task = task_of(p, 1, "");
+	struct hd_task *task = task_of(p, 1);
 	struct hd_hash was = task->data->hash;
 	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_OK);
 	assert_string_equal(says.text, "");
 	hd_task_destroy(task);
 	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n0.25,1,0\n0.75,0.5,1\n");
-	task = task_of(p, 1, "");
+	task = task_of(p, 1);
 	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_OK);
-	CHECK(strstr(says.text, "rows.csv has "), "%s", says.text);
+	CHECK(strstr(says.text, "rows.csv has ") && !diag.text[0], "%s, %s", says.text, diag.text);
 	assert_true(hd_hash_same(task->data->hash, was));
 	hd_task_destroy(task);
 	put(p, "rows.csv", "a,b,y\n1,1,0\n0.5,0.25,1\n1,0.5,2\n");          /* fewer: the steps of an epoch are others */
-	task = task_of(p, 1, "");
+	task = task_of(p, 1);
 	assert_int_equal(hd_identity_take(&p->fs, p->dir.path, task, &says, &diag), HD_E_INTEGRITY);
 	hd_task_destroy(task);
 }
@@ -340,6 +383,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_lies_there_stays, enter, leave),
 		cmocka_unit_test_setup_teardown(who_joins_proves_its_data, enter, leave),
 		cmocka_unit_test_setup_teardown(who_goes_on_keeps_the_data_and_may_have_another_job, enter, leave),
+		cmocka_unit_test_setup_teardown(data_made_up_follow_their_job, enter, leave),
 		cmocka_unit_test_setup_teardown(who_takes_over_speaks_for_the_old_data, enter, leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
