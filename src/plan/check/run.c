@@ -192,9 +192,10 @@ static uint32_t meet(struct run *x, uint32_t r, const struct hd_ins *ins, uint32
 {
 	assert(!ended(x, ins->peer));             /* whose other half is still to come (K10) */
 	const struct hd_ins *other = now(x, ins->peer);
-	if (!hd_is_transfer(other->op) || is_send(other->op) == is_send(ins->op) || is_grad(other->op) != is_grad(ins->op) ||
-	    other->peer != r || moved(x, other) != moved(x, ins))
+	if (!hd_is_transfer(other->op) || moved(x, other) != moved(x, ins))
 		return ins->peer;
+	/* A tensor has one send and one receive, on the ranks that K10 names; and who stood at its gradient first would never end (K7). */
+	assert(is_send(other->op) != is_send(ins->op) && is_grad(other->op) == is_grad(ins->op) && other->peer == r);
 	x->seen[moved(x, ins)] |= is_grad(ins->op) ? HD_SENT_G | HD_GOT_G : HD_SENT_A | HD_GOT_A;
 	x->rank[ins->peer].at++;
 	*moves = 1;
@@ -359,8 +360,8 @@ static enum hd_err execute(struct run *x, uint32_t *stuck, struct hd_diag *diag)
 	}
 	while (x->nready) {
 		uint32_t r = x->ready[--x->nready];
-		if (!ended(x, r) && x->rank[r].waits_for == NOBODY)
-			advance(x, r);
+		assert(x->rank[r].waits_for == NOBODY);           /* who waits stands in one list, and here only when it was taken out of that */
+		advance(x, r);
 	}
 	*stuck = NOBODY;
 	for (uint32_t r = x->l->s->nranks; r-- > 0;)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plan/check/int.h"
 #include "plan/passes.h"
 #include "plan/testing.h"
 #include "tests/check.h"
@@ -356,6 +357,72 @@ static void a_buffer_is_free_when_it_was_used(void **state)
 	}
 }
 
+/* Every buffer there may be of one rank, full at once: none is taken for another; filled again, each is named. */
+static void buffers_are_told_apart(void **state)
+{
+	enum { N = 512 };
+	static const struct { uint32_t n, apart; } slots[] = { { 16, 1 }, { 2, 1 }, { 128, 1 }, { 128, 64 }, { 256, 256 } };     /* of a way of a channel */
+	static struct hd_ins at[2 * N];
+	static struct hd_done done[3 * N];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * N; i++)
+		done[i].f.at = done[i].b.at = 2 * N;
+	for (size_t k = 0; k < sizeof slots / sizeof *slots; k++) {
+		struct hd_ilist list = { .at = at, .len = N };
+		const struct hd_schedule s = { .nranks = 1, .nvns = N, .nstages = 3, .list = &list };
+		struct hd_report report = { 0 };
+		const struct hd_lists l = { .s = &s, .done = done, .report = &report, .arena = &arena };
+		for (uint32_t i = 0; i < 2 * N; i++)
+			at[i] = (struct hd_ins){ .op = i % 2 ? HD_INS_RA : HD_INS_RG, .stage = 1, .vn = i % N,
+				.peer = (uint16_t)(1 + i % N / 2 / slots[k].n), .slot = (uint16_t)(1 + i / 2 % slots[k].n * slots[k].apart % 65535) };
+		assert_int_equal(hd_lists_slots(&l, NULL), HD_OK);
+		CHECK(report.total == 0, "case %zu: %s", k, report.at[0].text);
+		list.len = 2 * N;
+		assert_int_equal(hd_lists_slots(&l, NULL), HD_OK);
+		CHECK(report.total == N && !strcmp(report.at[0].rule, "K11"), "case %zu: %llu", k, (unsigned long long)report.total);
+	}
+}
+
+/* Only what is received into a buffer fills one: a bucket, a send, a receive that names none do not. All are needed to the end. */
+static void only_receives_fill_buffers(void **state)
+{
+	enum { RA = HD_INS_RA, SA = HD_INS_SA, RED = HD_INS_RED };
+	static const struct { struct hd_ins at[4]; uint32_t slots, findings; const char *rule; } cases[] = {
+		{ { { .op = RA, .slot = 1 }, { .op = RED, .slot = 9 }, { .op = SA, .slot = 9 }, { .op = RA, .slot = 2 } }, 2, 0, "" },
+		{ { { .op = RA, .slot = 1 }, { .op = SA, .slot = 2 }, { .op = SA, .slot = 2 }, { .op = RED, .slot = 2 } }, 0, 0, "" },
+		{ { { .op = RA, .slot = 1 }, { .op = RA }, { .op = RA }, { .op = RA } }, 0, 0, "" },
+		{ { { .op = RA }, { .op = RED, .slot = 1 }, { .op = SA, .slot = 1 }, { .op = RA } }, 0, 0, "" },        /* no buffer is named at all */
+		{ { { .op = RA, .slot = 1 }, { .op = RA, .slot = 1 }, { .op = SA }, { .op = RA, .slot = 1 } }, 0, 2, "K11" },
+		{ { { .op = RA, .slot = 3 }, { .op = RA, .slot = 3 }, { .op = RA, .slot = 1 }, { .op = RA, .slot = 1 } }, 2, 2, "K4" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_ins at[4];
+		struct hd_done done[8] = { { .f = { .at = 9 } } };
+		struct hd_ilist list = { .at = at, .len = 4 };
+		const struct hd_schedule s = { .nranks = 1, .nvns = 4, .nstages = 2, .list = &list };
+		const struct hd_schedule_job job = { .slots = cases[i].slots };
+		struct hd_report report = { 0 };
+		struct hd_arena little;
+		const struct hd_lists l = { .s = &s, .done = done, .report = &report, .arena = &little, .job = &job };
+		hd_arena_init(&little, 0);
+		for (uint32_t k = 0; k < 4; k++) {
+			at[k] = cases[i].at[k];
+			at[k].stage = 1;
+			at[k].vn = k;
+			done[4 + k].f.at = 9;
+		}
+		assert_int_equal(hd_lists_slots(&l, NULL), HD_OK);
+		CHECK(report.total == cases[i].findings, "case %zu: %llu findings, %s", i, (unsigned long long)report.total, report.at[0].text);
+		for (uint32_t k = 0; k < report.len; k++)
+			CHECK(!strcmp(report.at[k].rule, cases[i].rule), "case %zu: %s", i, report.at[k].text);
+		CHECK(i != 3 || little.used_bytes == 0, "memory for no buffer");
+		hd_arena_finish(&little);
+	}
+}
+
 /* Five on each side of both instructions, the one that is meant in brackets. */
 static void a_finding_draws_where_it_is(void **state)
 {
@@ -392,6 +459,8 @@ int main(void)
 		cmocka_unit_test(edges_of_layers_are_held_against_the_nodes),
 		cmocka_unit_test(costs_of_other_stages_are_refused),
 		cmocka_unit_test(a_buffer_is_free_when_it_was_used),
+		cmocka_unit_test(buffers_are_told_apart),
+		cmocka_unit_test(only_receives_fill_buffers),
 		cmocka_unit_test(a_finding_draws_where_it_is),
 	};
 	return cmocka_run_group_tests(tests, make_arena, drop_arena);

@@ -19,6 +19,8 @@ static struct buffer *find(const struct table *t, uint32_t rank, uint32_t peer, 
 	}
 }
 
+static bool receives_into_one(const struct hd_ins *x) { return (x->op == HD_INS_RA || x->op == HD_INS_RG) && x->slot; }
+
 static void receive(const struct hd_lists *l, const struct table *t, uint32_t rank, uint32_t at)
 {
 	const struct hd_ins *x = &l->s->list[rank].at[at];
@@ -41,9 +43,10 @@ enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag)
 		uint32_t n = 0;
 		for (uint32_t i = 0; i < l->s->list[r].len; i++) {
 			const struct hd_ins *x = &l->s->list[r].at[i];
-			bool receives = x->op == HD_INS_RA || x->op == HD_INS_RG;
-			n += receives && x->slot;
-			if (receives && slots && x->slot > slots)
+			if (!receives_into_one(x))
+				continue;
+			n++;
+			if (slots && x->slot > slots)
 				hd_lists_say(l, "K4", r, i, "slot %u does not exist (there are %u, from 1)", x->slot, slots);
 		}
 		most = n > most ? n : most;
@@ -55,10 +58,8 @@ enum hd_err hd_lists_slots(const struct hd_lists *l, struct hd_diag *diag)
 	if (!(t.at = hd_arena_take(l->arena, (size_t)t.mask + 1, sizeof *t.at)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory to check a schedule");
 	for (uint32_t r = 0; r < l->s->nranks; r++)
-		for (uint32_t i = 0; i < l->s->list[r].len; i++) {
-			const struct hd_ins *x = &l->s->list[r].at[i];
-			if ((x->op == HD_INS_RA || x->op == HD_INS_RG) && x->slot)
+		for (uint32_t i = 0; i < l->s->list[r].len; i++)
+			if (receives_into_one(&l->s->list[r].at[i]))
 				receive(l, &t, r, i);
-		}
 	return HD_OK;
 }
