@@ -47,6 +47,41 @@ for verb in 'stop left' 'scale left +1'; do
 done
 passed "where nobody is left they end with that"
 
+# ---- its folder is shared with another machine ----
+
+elsewhere=00112233445566778899aabbccddeeff      # the boot of a machine that is none here
+mkdir -m 700 far
+cp left/job.* left/*.ndjson far
+echo "conducts 4711 12 node7 $elsewhere" >far/lock
+if command -v flock >/dev/null; then
+	exec 9<>far/lock
+	flock -n -x 9 || failed "far/lock cannot be locked"
+	for verb in 'stop far' 'scale far +1'; do
+		expect 3 heddle $verb
+		says 'its coordinator is on node7: ask for far there'
+	done
+	expect 0 heddle status far
+	says 'mlp  running  step '
+	says 'its coordinator is on node7'
+	expect 0 heddle status far --json
+	grep -q '"state":"running"' out || failed "status of a run of another machine: $(cat out)"
+	expect 2 heddle resume far --devices 1
+	says 'another process is running it on node7; wait for it or stop it there'
+	exec 9>&-
+else
+	echo "skip: no flock(1): a lock of another machine is not shown"
+fi
+expect 3 heddle stop far
+says 'its last coordinator was on node7: ask there'
+expect 0 heddle status far
+says 'mlp  unknown  step '
+says 'its last coordinator was on node7'
+says 'whether it goes on there cannot be seen from this machine'
+echo "conducts 4711 12 $(uname -n) $elsewhere" >far/lock       # this machine, before it was started anew
+expect 0 heddle status far
+says 'mlp  died  step '
+passed "of a run of another machine it is said where that is"
+
 # ---- runs that ended, and one without workers ----
 
 expect 3 heddle status nowhere
@@ -126,7 +161,9 @@ dead=$(workers_of swept | tail -n 1)
 kill -9 "$dead"
 replaced() { [ "$(workers_of swept | grep -cv "^$dead\$")" -ge 2 ]; }
 await replaced || failed "nobody came for the one that died: $(workers_of swept)"
-await test ! -e "swept/w$dead.sock" || failed "the socket of a dead worker stays: $(ls swept)"
+gone_is() { [ -z "$(ls swept | grep "^w$1-.*sock\$")" ]; }
+ls swept | grep -q "^w$(workers_of swept | head -n 1)-[0-9a-f]*\.sock\$" || failed "a worker's socket has another name: $(ls swept)"
+await gone_is "$dead" || failed "the socket of a dead worker stays: $(ls swept)"
 kill -9 $(workers_of swept | tail -n 1)
 expect 0 heddle stop swept
 wait $run

@@ -21,10 +21,26 @@ static bool again(enum hd_err err, const char *ask, int64_t took_ns)
 	return err == HD_E_NOTFOUND || (err == HD_E_PEERLOST && took_ns < HD_LIVE_WAIT_NS && !strstr(ask, "\"by\":"));
 }
 
+/* Somebody of this machine is there who answers soon, or starts one who does. */
+static bool may_come(const struct hd_standing *s)
+{
+	return s->workers || (s->held.hold != HD_HOLD_NONE && !is_alone(s->held.hold) && !s->held.host[0]);
+}
+
 static enum hd_err nobody(struct hd_cmd *cmd, const char *run, const struct hd_standing *s)
 {
+	const char *host = s->held.host;
+
 	cmd->diag.text[0] = '\0';
-	if (is_alone(s->hold))
+	if (*host && is_alone(s->held.hold))
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s: it was started without --workers and goes on in one process on %s",
+			run, host);
+	if (*host && s->held.hold != HD_HOLD_NONE)
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "its coordinator is on %s: ask for %s there", host, run);
+	if (*host)
+		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s on this machine, and no worker of it is left here; its last "
+			"coordinator was on %s: ask there; if it has ended, `heddle resume %s` goes on with it", run, host, run);
+	if (is_alone(s->held.hold))
 		return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s: it was started without --workers and goes on in one process", run);
 	return hd_fail(&cmd->diag, HD_E_NOTFOUND, "nobody coordinates %s, and no worker of it is left on this machine: it has ended; `heddle resume %s` goes "
 		"on with it", run, run);
@@ -36,7 +52,7 @@ static void tell_wait(const char *run, const struct hd_standing *s, int64_t wait
 	if (s->workers)
 		fprintf(stderr, ", %u of its workers are there\n", s->workers);
 	else
-		fprintf(stderr, ", %s\n", s->hold == HD_HOLD_CONDUCTS ? "the last one is going" : "one is beginning");
+		fprintf(stderr, ", %s\n", s->held.hold == HD_HOLD_CONDUCTS ? "the last one is going" : "one is beginning");
 }
 
 enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer)
@@ -61,13 +77,13 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 			return err;
 		if (hd_signal_wish())
 			return hd_fail(&cmd->diag, hd_wish_err(hd_signal_wish()), "nobody has answered yet");
-		if ((!standing.workers && standing.hold == HD_HOLD_NONE) || is_alone(standing.hold))
+		if (!may_come(&standing))
 			return nobody(cmd, run, &standing);
 		cmd->diag.text[0] = '\0';
 		if (now_ns - began_ns >= HD_LIVE_NEXT_NS)
 			return hd_fail(&cmd->diag, HD_E_PEERLOST, "no coordinator of %s has answered for %d s, although %u of its workers are there%s: "
 				"look into %s/log, and ask again", run, (int)(HD_LIVE_NEXT_NS / HD_NS_PER_S), standing.workers,
-				standing.hold == HD_HOLD_NONE ? "" : " and one is beginning or going", run);
+				standing.held.hold == HD_HOLD_NONE ? "" : " and one is beginning or going", run);
 		if (now_ns - told_ns >= HD_LIVE_TELL_NS && !cmd->args.has[HD_OPT_QUIET]) {
 			tell_wait(run, &standing, now_ns - began_ns);
 			told_ns = now_ns;
@@ -136,7 +152,7 @@ int hd_live_alone(struct hd_cmd *cmd, const char *run)
 {
 	struct hd_standing s;
 
-	return !hd_standing_look(&cmd->fs, run, &s, NULL) && is_alone(s.hold) ? s.pid : 0;
+	return !hd_standing_look(&cmd->fs, run, &s, NULL) && is_alone(s.held.hold) ? s.held.pid : 0;
 }
 
 static const char *state_of(const struct hd_ending *e)
@@ -153,11 +169,30 @@ static const char *kept(struct hd_cmd *cmd, const char *text)
 	return copy ? copy : "";
 }
 
+enum { WHY = HD_HOST_CAP + 60 };
+
+/* What is known of it beside its state; of another machine less. */
+static const char *why_of(const struct hd_standing *s, const struct hd_ending *e, char room[WHY])
+{
+	const char *host = s->held.host;
+
+	if (is_alone(s->held.hold))
+		snprintf(room, WHY, "in one process, without workers%s%s", *host ? ", on " : "", host);
+	else if (*host && s->held.hold != HD_HOLD_NONE)
+		snprintf(room, WHY, "its coordinator is on %s", host);
+	else if (*host && e->began && !e->ended)
+		snprintf(room, WHY, "its last coordinator was on %s", host);
+	else
+		return e->text;
+	return room;
+}
+
 enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live)
 {
 	const struct hd_json *answer;
-	struct hd_standing s = { .hold = HD_HOLD_NONE };
+	struct hd_standing s = { .held.hold = HD_HOLD_NONE };
 	struct hd_ending e;
+	char room[WHY];
 	enum hd_err err = hd_live_ask(cmd, run, "{\"do\":\"status\"}", &answer);
 
 	if (err != HD_E_NOTFOUND)
@@ -166,12 +201,12 @@ enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *li
 		return err;
 	cmd->diag.text[0] = '\0';
 	if (hd_standing_look(&cmd->fs, run, &s, NULL))
-		s.hold = HD_HOLD_NONE;
-	bool goes_on = is_alone(s.hold);
-	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.pid, .exit = goes_on || !e.ended ? -1 : e.exit, .step = (int64_t)e.step,
-		.steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name),
-		.state = s.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : state_of(&e),
-		.why = goes_on ? "in one process, without workers" : kept(cmd, e.text), .plan_why = "", .autoscale = "off", .autoscale_why = "" };
+		s = (struct hd_standing){ .held.hold = HD_HOLD_NONE };
+	bool away = s.held.host[0], goes_on = is_alone(s.held.hold) || (away && s.held.hold != HD_HOLD_NONE);
+	*live = (struct hd_live){ .goes_on = goes_on, .alone = s.held.pid, .away = away && goes_on, .exit = goes_on || !e.ended ? -1 : e.exit,
+		.step = (int64_t)e.step, .steps = (int64_t)e.steps, .loss = e.has_loss ? e.loss : NAN, .name = kept(cmd, e.name),
+		.state = s.held.hold == HD_HOLD_EVALUATES ? "evaluating" : goes_on ? "running" : away && e.began && !e.ended ? "unknown" : state_of(&e),
+		.why = kept(cmd, why_of(&s, &e, room)), .plan_why = "", .autoscale = "off", .autoscale_why = "" };
 	return HD_OK;
 }
 
@@ -187,6 +222,8 @@ static void print_alone(const struct hd_live *l, const char *loss, FILE *to)
 	if (l->alone)
 		fprintf(to, "  process %lld", (long long)l->alone);
 	fprintf(to, "%s%s\n", *l->why ? "  " : "", l->why);
+	if (!strcmp(l->state, "unknown"))
+		fprintf(to, "whether it goes on there cannot be seen from this machine: ask there; if it has ended, `heddle resume` goes on with it\n");
 	if (!strcmp(l->state, "died"))
 		fprintf(to, "its processes are gone, and did not say why: what they said last is in its log folder; `heddle resume` goes on with it\n");
 }
@@ -197,7 +234,7 @@ void hd_live_print(const struct hd_live *l, FILE *to)
 
 	if (isfinite(l->loss))
 		snprintf(loss, sizeof loss, "%.4f", l->loss);
-	if (!l->goes_on || l->alone) {
+	if (!l->goes_on || l->alone || l->away) {
 		print_alone(l, loss, to);
 		return;
 	}

@@ -25,7 +25,9 @@ struct hd_live {
 	                                                 /* state: starting, running, evaluating, waiting, stopping */
 	int64_t step, steps, epoch, term, plan, members, virtual_nodes, unrecorded, copies, given_up;
 	int64_t asked, target;                           /* local workers; with those of other machines */
-	bool goes_on;                                    /* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new */
+	bool goes_on;                                    /* false: nobody is there, `state` says how it ended: done, stopped, failed, died, new; */
+	                                                 /* unknown: on a machine whose locks are not seen here */
+	bool away;                                       /* on another machine: only its folder was read */
 	int64_t exit, alone;                             /* exit code of one that ended, -1: not known; process of one without workers, 0: none */
 	double loss, step_ms, wait_ms, detect_ms, predicted_ms;     /* predicted: 0, the map was not made by a prediction */
 	uint32_t nworkers;

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "sys/failpoint.h"
-#include "sys/process.h"
 
-enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 80 };
+enum { HD_LINE_CAP = 4096, HD_MAX_SAME_NAME = 10000, HD_HOLD_TEXT = 200 };
 #define HD_LOCK_WAIT_NS INT64_C(500000000)    /* who looks holds a lock for an instant */
 #define HD_LOCK_LOOK_NS INT64_C(5000000)
 
@@ -25,6 +25,15 @@ static enum hd_err open_lines(struct hd_rundir *dir, const char *name, struct hd
 	return hd_lines_open(lines, dir->fs, path, diag);
 }
 
+static enum hd_err held_by_another(const struct hd_rundir *dir, struct hd_diag *diag)
+{
+	struct hd_held held = { .hold = HD_HOLD_NONE };
+
+	if (hd_rundir_held(dir->fs, dir->path, &held, NULL) || !held.host[0])
+		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
+	return hd_fail(diag, HD_E_INVAL, "%s: another process is running it on %s; wait for it or stop it there", dir->path, held.host);
+}
+
 static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
@@ -37,7 +46,7 @@ static enum hd_err take_lock(struct hd_rundir *dir, struct hd_diag *diag)
 	while ((err = hd_file_lock(&dir->lock, NULL)) == HD_E_AGAIN && hd_clock_now_ns(dir->clock) < until_ns)
 		hd_clock_wait_until(dir->clock, hd_clock_now_ns(dir->clock) + HD_LOCK_LOOK_NS);
 	if (err)
-		return hd_fail(diag, HD_E_INVAL, "%s: another process is running it; wait for it or stop it", dir->path);
+		return held_by_another(dir, diag);
 	hd_rundir_hold_as(dir, HD_HOLD_BEGINS);
 	return HD_OK;
 }
@@ -46,47 +55,66 @@ static const char *const hold_word[] = { [HD_HOLD_NONE] = "nobody", [HD_HOLD_BEG
 	[HD_HOLD_EVALUATES] = "evaluates",
 	[HD_HOLD_CONDUCTS] = "conducts" };
 
-/* "alone 1234 567890": the word, the process, and when that began. It helps who looks on; a run does without. */
+/* "alone 1234 567890 node7 <boot>": the word, the process, when that began, where. It helps who looks on; a run does without. */
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold)
 {
-	char text[HD_HOLD_TEXT];
+	char text[HD_HOLD_TEXT], boot[HD_HASH_HEX];
 	struct hd_proc_self self;
+	struct hd_hash id;
 
 	if (!dir->lock.fs)
 		return;
 	hd_proc_self(&self);
-	int n = snprintf(text, sizeof text, "%s %u %llu\n", hold_word[hold], self.pid, (unsigned long long)hd_pid_began((int)self.pid));
+	memcpy(id.byte, self.boot, sizeof id.byte);
+	hd_hash_hex(id, boot);
+	int n = snprintf(text, sizeof text, "%s %u %llu %s %s\n", hold_word[hold], self.pid, (unsigned long long)hd_pid_began((int)self.pid), self.host,
+		boot);
 	if (!hd_file_truncate(&dir->lock, 0, NULL))
 		(void)!hd_file_pwrite(&dir->lock, text, (size_t)n, 0, NULL);
 }
 
-enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, enum hd_hold *hold, int *pid, struct hd_diag *diag)
+/* A process of this boot is known by its number and beginning; of another one neither means anything. Machines are told apart by their names: this
+ * one may have begun anew. `locked` false: of this boot nobody is left, whatever the name; a lock of another machine may not be seen here. */
+static void read_holder(const char *text, bool locked, struct hd_held *held)
 {
-	char name[HD_PATH_CAP], text[HD_HOLD_TEXT] = "", word[16];
+	char word[16], host[HD_HOST_CAP] = "", boot[HD_HASH_HEX] = "";
+	struct hd_proc_self self;
+	struct hd_hash id;
 	unsigned long long began;
+	unsigned of;
+	int n = sscanf(text, "%15s %u %llu %64s %32s", word, &of, &began, host, boot);
+
+	held->hold = locked ? HD_HOLD_BEGINS : HD_HOLD_NONE;
+	if (n < 3)
+		return;
+	hd_proc_self(&self);
+	bool told = n == 5 && hd_hash_parse(boot, &id), same_boot = told && !memcmp(id.byte, self.boot, sizeof id.byte);
+	bool here = locked && (!told || same_boot) && began && hd_pid_began((int)of) == began;
+	bool elsewhere = told && !here && strcmp(host, self.host) != 0 && (locked || !same_boot);
+	if (here)
+		held->pid = (int)of;
+	if (elsewhere)
+		snprintf(held->host, sizeof held->host, "%s", host);
+	for (size_t i = HD_HOLD_BEGINS; i < sizeof hold_word / sizeof *hold_word && locked && (here || elsewhere); i++)
+		held->hold = !strcmp(word, hold_word[i]) ? (enum hd_hold)i : held->hold;
+}
+
+/* The lock, not the text, says whether anybody holds it: a run that ends leaves the text as it is. */
+enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held, struct hd_diag *diag)
+{
+	char name[HD_PATH_CAP], text[HD_HOLD_TEXT] = "";
 	struct hd_file file;
 	size_t got = 0;
-	unsigned of;
 
+	*held = (struct hd_held){ .hold = HD_HOLD_NONE };
 	snprintf(name, sizeof name, "%s/lock", path);
 	enum hd_err err = hd_file_open(fs, name, HD_OPEN_READ, &file, NULL);
-	if (err && err != HD_E_NOTFOUND)
-		return hd_fail(diag, err, "%s cannot be opened", name);
-	*hold = HD_HOLD_NONE;
-	*pid = 0;
 	if (err)
-		return HD_OK;
-	err = hd_file_lock(&file, NULL);
-	if (err == HD_E_AGAIN) {
-		*hold = HD_HOLD_BEGINS;
-		err = hd_file_pread(&file, text, sizeof text - 1, 0, &got, diag);
-		if (!err && sscanf(text, "%15s %u %llu", word, &of, &began) == 3 && began && hd_pid_began((int)of) == began) {
-			*pid = (int)of;
-			for (size_t i = HD_HOLD_BEGINS; i < sizeof hold_word / sizeof *hold_word; i++)
-				*hold = !strcmp(word, hold_word[i]) ? (enum hd_hold)i : *hold;
-		}
-	} else if (err)
-		err = hd_fail(diag, err, "%s cannot be locked", name);
+		return err == HD_E_NOTFOUND ? HD_OK : hd_fail(diag, err, "%s cannot be opened", name);
+	enum hd_err lock = hd_file_lock_shared(&file, NULL);
+	err = lock && lock != HD_E_AGAIN ? hd_fail(diag, lock, "%s cannot be locked", name) : hd_file_pread(&file, text, sizeof text - 1, 0, &got, diag);
+	if (!err)
+		read_holder(text, lock == HD_E_AGAIN, held);
 	(void)!hd_file_close(&file, NULL);
 	return err;
 }

@@ -4,7 +4,8 @@
  * metrics.ndjson (one object per step), events.ndjson, ckpt/, plan/, flight/, log/, report.html, lock; with trace.samples also
  * samples/ (samples.h).
  *
- * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which process, and as what.
+ * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which process, as what, and on which
+ *    machine: the folder may be shared by several, and a process of another one is no number here.
  * 2. Lines are appended whole; after a restart the last record of a step counts.
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
@@ -18,6 +19,7 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "sys/lines.h"
+#include "sys/process.h"
 #include "exec/forward.h"
 #include "exec/worker.h"
 
@@ -53,8 +55,13 @@ enum hd_hold {
 	HD_HOLD_CONDUCTS,                 /* it coordinates workers */
 };
 void hd_rundir_hold_as(struct hd_rundir *dir, enum hd_hold hold);  /* `dir` is held, by this process */
-/* Of the run in the folder `path`, held or not; looking holds it for an instant. *pid: of the holder, 0: not known on this machine. */
-HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, enum hd_hold *hold, int *pid, struct hd_diag *diag);
+/* Of the run in the folder `path`, held or not. Any number may look at once; nobody who looks is taken for a holder. */
+struct hd_held {
+	enum hd_hold hold;
+	int pid;                          /* of the holder; 0: not known on this machine */
+	char host[HD_HOST_CAP];           /* the machine of the holder, or of the last one if there is none; "": this one, or not known */
+};
+HD_MUST_USE enum hd_err hd_rundir_held(struct hd_fs *fs, const char *path, struct hd_held *held, struct hd_diag *diag);
 
 /* Closes, and removes what hd_rundir_create() made: for a job that was refused before its first step. */
 void hd_rundir_discard(struct hd_rundir *dir);

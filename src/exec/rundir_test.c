@@ -262,8 +262,7 @@ static void who_holds_a_run_is_seen(void **state)
 	struct hd_clock clock;
 	struct hd_rundir dir, second;
 	struct hd_diag diag = { "" };
-	enum hd_hold hold = HD_HOLD_ALONE;
-	int pid = -1;
+	struct hd_held held = { HD_HOLD_ALONE, -1, "x" };
 
 	(void)state;
 	hd_fs_real(&fs);
@@ -271,48 +270,49 @@ static void who_holds_a_run_is_seen(void **state)
 	assert_non_null(mkdtemp(root));
 	snprintf(path, sizeof path, "%s/run", root);
 	snprintf(lock, sizeof lock, "%s/lock", path);
-	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);          /* no lock: nobody's */
-	assert_true(hold == HD_HOLD_NONE && pid == 0);
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);          /* no lock: nobody's */
+	assert_true(held.hold == HD_HOLD_NONE && held.pid == 0);
 	assert_int_equal(hd_rundir_create(&dir, &fs, &clock, root, path, "n", "{}", 2, NULL), HD_OK);
-	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
-	assert_true(hold == HD_HOLD_BEGINS && pid == (int)getpid());
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
+	assert_true(held.hold == HD_HOLD_BEGINS && held.pid == (int)getpid());
 	hd_rundir_hold_as(&dir, HD_HOLD_CONDUCTS);
 	hd_rundir_hold_as(&dir, HD_HOLD_ALONE);
-	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
-	assert_true(hold == HD_HOLD_ALONE && pid == (int)getpid());
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
+	assert_true(held.hold == HD_HOLD_ALONE && held.pid == (int)getpid());
 	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, &diag), HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "another process is running it"));
 	assert_int_equal(hd_rundir_visit(&second, &fs, &clock, path, NULL), HD_OK);
 	hd_rundir_hold_as(&second, HD_HOLD_CONDUCTS);             /* who looks on holds nothing */
-	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
-	assert_int_equal(hold, HD_HOLD_ALONE);
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
+	assert_int_equal(held.hold, HD_HOLD_ALONE);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		char text[100];
 		snprintf(text, sizeof text, texts[i].text, (int)getpid(), (unsigned long long)hd_pid_began((int)getpid()));
 		assert_int_equal(hd_file_truncate(&dir.lock, 0, NULL), HD_OK);
 		assert_int_equal(hd_file_pwrite(&dir.lock, text, strlen(text), 0, NULL), HD_OK);
-		assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
-		CHECK(hold == texts[i].hold && pid == (texts[i].pid ? (int)getpid() : 0), "case %zu: %d, process %d", i, (int)hold, pid);
+		assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
+		CHECK(held.hold == texts[i].hold && held.pid == (texts[i].pid ? (int)getpid() : 0), "case %zu: %d, process %d", i, (int)held.hold, held.pid);
 	}
 	hd_rundir_close(&dir);
-	assert_int_equal(hd_rundir_held(&fs, path, &hold, &pid, NULL), HD_OK);
-	assert_true(hold == HD_HOLD_NONE && pid == 0);
+	assert_int_equal(hd_rundir_held(&fs, path, &held, NULL), HD_OK);
+	assert_true(held.hold == HD_HOLD_NONE && held.pid == 0);
 	assert_int_equal(hd_rundir_open(&second, &fs, &clock, path, NULL), HD_OK);      /* looking held it for an instant only */
 	hd_rundir_close(&second);
 	assert_int_equal(hd_fs_remove_tree(&fs, root, NULL), HD_OK);
 }
+
+enum { CALLS = 5 };               /* open, lock, read, its end, close */
 
 /* Looking at it fails at each call in turn; of a run that is held, and of one that is not. */
 static void what_cannot_be_looked_at_is_said(void **state)
 {
 	(void)state;
 	for (int held = 0; held < 2; held++)
-		for (uint64_t n = 1; n <= 3 + 2 * (uint64_t)held; n++) {
+		for (uint64_t n = 1; n <= CALLS; n++) {
 			struct hd_fs_sim sim;
 			struct hd_clock_sim clock;
 			struct hd_rundir dir;
-			enum hd_hold hold = HD_HOLD_ALONE;
-			int pid = -1;
+			struct hd_held is = { HD_HOLD_ALONE, -1, "x" };
 			hd_fs_sim_init(&sim);
 			hd_clock_sim(&clock, 0, 0);
 			assert_int_equal(hd_rundir_create(&dir, &sim.fs, &clock.clock, "/", "/run", "n", "{}", 2, NULL), HD_OK);
@@ -320,10 +320,10 @@ static void what_cannot_be_looked_at_is_said(void **state)
 				hd_rundir_close(&dir);
 			hd_fs_sim_fail(&sim, n, EIO, false);
 			struct hd_diag diag = { "" };
-			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &hold, &pid, &diag);
+			enum hd_err err = hd_rundir_held(&sim.fs, "/run", &is, &diag);
 			hd_fs_sim_fail(&sim, 0, 0, false);
 			CHECK(!err == !diag.text[0], "call %d: %s", (int)n, diag.text);
-			CHECK((err == HD_OK) == (n == 3 + 2 * (uint64_t)held), "call %d: %d", (int)n, err);     /* the last one closes it */
+			CHECK((err == HD_OK) == (n == CALLS), "call %d: %d", (int)n, err);     /* the last one closes it */
 			if (held)
 				hd_rundir_close(&dir);
 			hd_fs_sim_finish(&sim);

@@ -9,7 +9,7 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 
-enum { HD_UNIX_PATH = 100,                /* the kernel's limit is 108 with the final 0; some room for a suffix */
+enum { HD_UNIX_PATH = 105,                /* the kernel's limit is 108 with the final 0 */
        HD_CONTROL_LOOK_NS = 20000000 };   /* readable wakes at once; a connection under way is looked at so often */
 
 enum hd_err hd_control_path(const char *dir, const char *name, char addr[HD_ADDR_CAP], struct hd_diag *diag)

@@ -44,12 +44,12 @@ enum hd_err hd_seat_look(struct hd_fs *fs, const char *path, struct hd_seat_hold
 	struct hd_file file;
 	size_t n = 0;
 
-	enum hd_err err = hd_file_open(fs, path, HD_OPEN_WRITE, &file, NULL);
+	enum hd_err err = hd_file_open(fs, path, HD_OPEN_READ, &file, NULL);
 	if (err == HD_E_NOTFOUND)
 		return err;
 	if (err)
 		return hd_fail(diag, err, "%s cannot be opened", path);
-	err = hd_file_lock(&file, NULL);
+	err = hd_file_lock_shared(&file, NULL);           /* two that look at once do not see each other */
 	if (err != HD_E_AGAIN) {
 		(void)!hd_file_close(&file, NULL);
 		return err ? hd_fail(diag, err, "%s cannot be locked", path) : HD_E_NOTFOUND;

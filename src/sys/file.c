@@ -201,17 +201,20 @@ enum hd_err hd_file_truncate(const struct hd_file *file, int64_t size_bytes, str
 	return r ? hd_fail_errno(diag, -r, "cut", file->name) : HD_OK;
 }
 
-enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag)
+static enum hd_err take_lock(const struct hd_file *file, bool shared, struct hd_diag *diag)
 {
 	int r;
 
 	do {
-		r = ops_of(file)->lock(file->fs, file->id);
+		r = ops_of(file)->lock(file->fs, file->id, shared);
 	} while (r == -EINTR);
 	if (r == -EWOULDBLOCK)
 		return hd_fail(diag, HD_E_AGAIN, "%s is in use by another process", file->name);
 	return r ? hd_fail_errno(diag, -r, "lock", file->name) : HD_OK;
 }
+
+enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag) { return take_lock(file, false, diag); }
+enum hd_err hd_file_lock_shared(const struct hd_file *file, struct hd_diag *diag) { return take_lock(file, true, diag); }
 
 enum hd_err hd_file_close(struct hd_file *file, struct hd_diag *diag)
 {

@@ -74,7 +74,7 @@ struct hd_file_ops {
 	int64_t (*write)(struct hd_fs *fs, int id, const void *bytes, size_t len, int64_t offset);
 	int (*sync)(struct hd_fs *fs, int id);
 	int (*truncate)(struct hd_fs *fs, int id, int64_t size_bytes);
-	int (*lock)(struct hd_fs *fs, int id);                              /* never blocks; -EWOULDBLOCK: another holds it */
+	int (*lock)(struct hd_fs *fs, int id, bool shared);                 /* never blocks; -EWOULDBLOCK: another holds it */
 	int (*close)(struct hd_fs *fs, int id);                             /* the id is gone whatever it answers; never repeated */
 	int (*map)(struct hd_fs *fs, int id, struct hd_map *map);
 	void (*unmap)(struct hd_fs *fs, const struct hd_map *map);
@@ -109,7 +109,10 @@ HD_MUST_USE enum hd_err hd_file_write(struct hd_file *file, const void *bytes, s
 HD_MUST_USE enum hd_err hd_file_pwrite(const struct hd_file *file, const void *bytes, size_t len, int64_t offset, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_file_sync(const struct hd_file *file, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_file_truncate(const struct hd_file *file, int64_t size_bytes, struct hd_diag *diag);
-HD_MUST_USE enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag);      /* until close; HD_E_AGAIN: another open file holds it */
+/* Until close; HD_E_AGAIN: another open file holds it. On shared file systems (NFS) the file must be open for writing. */
+HD_MUST_USE enum hd_err hd_file_lock(const struct hd_file *file, struct hd_diag *diag);
+/* The same, but any number may hold it so: for looking whether somebody has the one above. Open for reading is enough. */
+HD_MUST_USE enum hd_err hd_file_lock_shared(const struct hd_file *file, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_file_close(struct hd_file *file, struct hd_diag *diag);           /* takes zeroed and closed ones */
 HD_MUST_USE enum hd_err hd_file_map(const struct hd_file *file, struct hd_map *map, struct hd_diag *diag);       /* the whole file */
 void hd_file_unmap(struct hd_fs *fs, struct hd_map *map);                                     /* takes zeroed ones */

@@ -138,7 +138,13 @@ static int64_t real_write(struct hd_fs *fs, int id, const void *bytes, size_t le
 
 static int real_sync(struct hd_fs *fs, int id) { (void)fs; return fsync(id) ? -errno : 0; }
 static int real_truncate(struct hd_fs *fs, int id, int64_t size_bytes) { (void)fs; return ftruncate(id, size_bytes) ? -errno : 0; }
-static int real_lock(struct hd_fs *fs, int id) { (void)fs; return flock(id, LOCK_EX | LOCK_NB) ? -errno : 0; }
+
+static int real_lock(struct hd_fs *fs, int id, bool shared)
+{
+	(void)fs;
+	return flock(id, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) ? -errno : 0;
+}
+
 static int real_close(struct hd_fs *fs, int id) { (void)fs; return close(id) ? -errno : 0; }
 
 static int real_map(struct hd_fs *fs, int id, struct hd_map *map)

@@ -371,23 +371,25 @@ static int sim_truncate(struct hd_fs *fs, int id, int64_t size_bytes)
 	return (int)call_ends(sim, r);
 }
 
-static int do_lock(struct hd_fs_sim *sim, struct hd_fs_handle *handle)
+static int do_lock(struct hd_fs_sim *sim, struct hd_fs_handle *handle, bool shared)
 {
 	if (!handle)
 		return -EBADF;
 	for (size_t i = 0; i < sim->n_handles; i++)
-		if (&sim->handles[i] != handle && sim->handles[i].open && sim->handles[i].locked && sim->handles[i].node == handle->node)
+		if (&sim->handles[i] != handle && sim->handles[i].open && sim->handles[i].locked && sim->handles[i].node == handle->node &&
+			!(shared && sim->handles[i].shared))
 			return -EWOULDBLOCK;
 	handle->locked = true;
+	handle->shared = shared;
 	return 0;
 }
 
-static int sim_lock(struct hd_fs *fs, int id)
+static int sim_lock(struct hd_fs *fs, int id, bool shared)
 {
 	struct hd_fs_sim *sim = sim_of(fs);
 
 	int r = call_begins(sim, HD_FS_LOCK, "", 0, 0);
-	return (int)call_ends(sim, r ? r : do_lock(sim, handle_of(sim, id)));
+	return (int)call_ends(sim, r ? r : do_lock(sim, handle_of(sim, id), shared));
 }
 
 static int sim_close(struct hd_fs *fs, int id)

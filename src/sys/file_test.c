@@ -218,6 +218,27 @@ static void a_lock_is_held_by_one(struct place *at)
 	assert_int_equal(hd_file_close(&b, NULL), HD_OK);
 }
 
+static void a_shared_lock_is_held_by_many_and_by_none_beside_an_owner(struct place *at)
+{
+	struct hd_file owner = { 0 }, a = { 0 }, b = { 0 };
+
+	put(at, "lock", "");
+	assert_int_equal(hd_file_open(at->fs, in(at, "lock"), HD_OPEN_WRITE, &owner, &at->diag), HD_OK);
+	assert_int_equal(hd_file_open(at->fs, in(at, "lock"), HD_OPEN_READ, &a, &at->diag), HD_OK);
+	assert_int_equal(hd_file_open(at->fs, in(at, "lock"), HD_OPEN_READ, &b, &at->diag), HD_OK);
+	assert_int_equal(hd_file_lock_shared(&a, &at->diag), HD_OK);
+	assert_int_equal(hd_file_lock_shared(&b, &at->diag), HD_OK);
+	assert_int_equal(hd_file_lock(&owner, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_file_close(&a, NULL), HD_OK);
+	assert_int_equal(hd_file_lock(&owner, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_file_close(&b, NULL), HD_OK);
+	assert_int_equal(hd_file_lock(&owner, NULL), HD_OK);
+	assert_int_equal(hd_file_open(at->fs, in(at, "lock"), HD_OPEN_READ, &a, &at->diag), HD_OK);
+	assert_int_equal(hd_file_lock_shared(&a, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_file_close(&a, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&owner, NULL), HD_OK);
+}
+
 static void names_from_data_stay_in_their_folder(struct place *at)
 {
 	static const char *const wild[] = { "", "/etc/passwd", "..", "../x", "a/../../x", "./x", "a//b", "a/", ".", "a/.." };
@@ -253,6 +274,7 @@ static void offsets_that_cannot_be_are_refused(struct place *at)
 static void (*const suite[])(struct place *) = {
 	what_is_written_is_read, appending_goes_to_the_end, codes_and_words_fit_what_happened, folders_are_made_listed_and_removed,
 	an_atomic_write_replaces_and_leaves_nothing_else, a_map_outlives_its_file_and_empty_ones_are_empty, a_lock_is_held_by_one,
+	a_shared_lock_is_held_by_many_and_by_none_beside_an_owner,
 	names_from_data_stay_in_their_folder, offsets_that_cannot_be_are_refused, what_lies_under_a_path_is_known_by_its_inode_and_its_time,
 };
 

@@ -2,6 +2,7 @@
 #include "sys/process.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -387,4 +388,8 @@ void hd_proc_self(struct hd_proc_self *self)
 	*self = (struct hd_proc_self){ .pid = (uint32_t)getpid() };
 	if (!hd_proc_text("/proc/sys/kernel/random/boot_id", text, sizeof text) || !take_uuid(text, self->boot))
 		memset(self->boot, 0, sizeof self->boot);
+	if (gethostname(self->host, sizeof self->host - 1) || !*self->host)
+		self->host[0] = '_';
+	for (char *at = self->host; *at; at++)
+		*at = (char)(isalnum((unsigned char)*at) || strchr(".-_", *at) ? *at : '_');
 }

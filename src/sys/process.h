@@ -21,8 +21,13 @@
 
 #include "base/err.h"
 
-/* Who we are, for files that other processes read. */
-struct hd_proc_self { uint32_t pid; uint8_t boot[16]; };      /* boot: the kernel's id of this boot; zeros where it has none */
+/* Who we are, for files that other processes read, those of other machines among them. */
+enum { HD_HOST_CAP = 65 };
+struct hd_proc_self {
+	uint32_t pid;
+	uint8_t boot[16];                 /* the kernel's id of this boot; zeros where it has none */
+	char host[HD_HOST_CAP];           /* the machine's name, of letters, digits, '.', '-', '_' (others become '_'); never "" */
+};
 void hd_proc_self(struct hd_proc_self *self);
 HD_MUST_USE enum hd_err hd_proc_folder(char *at, size_t cap, struct hd_diag *diag);      /* where relative paths begin */
 char *const *hd_proc_environment(void);   /* "NAME=value", ends with NULL; borrowed from the process, which does not change it */

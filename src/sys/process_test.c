@@ -233,6 +233,9 @@ static void we_know_our_number_and_boot(void **state)
 	hd_proc_self(&self);
 	hd_proc_self(&again);
 	assert_int_equal(self.pid, getpid());
+	assert_string_equal(self.host, again.host);
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+	CHECK(self.host[0] && strspn(self.host, letters) == strlen(self.host), "on \"%s\"", self.host);
 	assert_memory_equal(self.boot, again.boot, sizeof self.boot);
 	if (access("/proc/sys/kernel/random/boot_id", R_OK) == 0)
 		assert_memory_not_equal(self.boot, zeros, sizeof zeros);
