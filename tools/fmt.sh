@@ -61,7 +61,7 @@ awk -v own_limit=160 -v tab=8 '
 		}
 		return length(line)
 	}
-	function floor_of(header) { sub(/\/.*/, "", header); return header == "tests" ? 99 : floor[header] + 0 }
+	function floor_of(header) { sub(/\/.*/, "", header); return header == "tests" ? 9999 : floor[header] + 0 }
 	FILENAME == "tools/floors" { if ($1 == "floor") { n++; for (i = 2; i <= NF; i++) floor[$i] = 10 * n + i }; if (!listed) next }
 	FNR == 1 { source = FILENAME ~ /\.[ch]$/; last = 0; before = "" }
 	/\r$/ { bad("line ends with CR") }
