@@ -131,6 +131,16 @@ if grep -qE '8 fast|more devices than their type has' out err; then failed "a sh
 expect 0 heddle sched solve --state gang.json --policy las --faithful
 says '1                8 fast'
 says 'of these shares are of more devices than their type has'
+# Each way out asks the policy again: of 120 jobs for three that wait (400 / 120), however many do; a queue solves nothing.
+python3 - <<'END' >many.json
+import json
+print(json.dumps({"jobs": [{"id": i, "priority": 1 if i else 9, "steps_remaining": 9000 + i, "throughput": {"v100": 4}} for i in range(120)], "cluster": {"v100": 1}}))
+END
+expect 0 heddle sched solve --state many.json --policy sum
+says 'ways out are sought for 3 of these'
+[ "$(grep -c 'waits: v100' out)" = 20 ] && [ "$(grep -c 'waits: v100.*; at priority' out)" = 3 ] || failed "not 20 reasons, or not 3 ways out"
+expect 0 heddle sched solve --state many.json --policy fifo
+if grep -q 'ways out' out; then failed "a queue is not asked"; fi
 passed "objectives, prices and reasons"
 
 # One device, weights 1 and 0.5: two thirds and one; with weight 1 for both, halves.

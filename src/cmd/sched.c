@@ -6,7 +6,9 @@
 #include "cluster/sched_why.h"
 #include "cmd/json_line.h"
 
-enum { HD_WHY_MOST = 20 };                        /* each may ask the policy a dozen times again */
+/* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves programs, of so many jobs that the
+ * states asked about have HD_WAYS_OUT jobs together. */
+enum { HD_WHY_MOST = 20, HD_WAYS_OUT = 400 };
 
 static const char *const variants[] = {
 #define X(id, name) name,
@@ -224,29 +226,47 @@ static void put_array(struct hd_json_writer *w, const char *key, const double *v
 	hd_json_close(w);
 }
 
-/* Sentences about jobs that wait, at most HD_WHY_MOST; `w` NULL: as text. */
+static uint32_t most_ways_out(const struct solved *to)
+{
+	if (!(to->set.policy->powers & HD_POLICY_LP) || !to->state.njobs || HD_WAYS_OUT / to->state.njobs > HD_WHY_MOST)
+		return HD_WHY_MOST;
+	return HD_WAYS_OUT / to->state.njobs;
+}
+
+static void print_why(const struct hd_why *why, uint64_t id, struct hd_json_writer *w)
+{
+	if (!w) {
+		printf("%s%s%s\n", why->text, *why->help ? "; " : "", why->help);
+		return;
+	}
+	hd_json_open_object(w, NULL);
+	hd_json_put_u64(w, "job", id);
+	hd_json_put_text(w, "code", hd_why_name(why->code));
+	hd_json_put_text(w, "why", why->text);
+	hd_json_put_text(w, "help", why->help);
+	hd_json_close(w);
+}
+
+/* At most HD_WHY_MOST; `w` NULL: as text. */
 static enum hd_err tell_why(struct hd_cmd *cmd, const struct solved *to, struct hd_json_writer *w)
 {
-	struct hd_why why;
-	uint32_t told = 0;
+	uint32_t told = 0, most = most_ways_out(to);
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; !err && i < to->state.njobs && told < HD_WHY_MOST; i++) {
-		err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why, &cmd->diag);
-		if (err || why.code == HD_WHY_RUNS)
+		struct hd_why why;
+		hd_sched_why_code(&to->set, &to->state, &to->shares, i, &why);
+		if (why.code == HD_WHY_RUNS)
 			continue;
-		told++;
-		if (!w) {
-			printf("%s%s%s\n", why.text, *why.help ? "; " : "", why.help);
-			continue;
-		}
-		hd_json_open_object(w, NULL);
-		hd_json_put_u64(w, "job", to->state.jobs[i].id);
-		hd_json_put_text(w, "code", hd_why_name(why.code));
-		hd_json_put_text(w, "why", why.text);
-		hd_json_put_text(w, "help", why.help);
-		hd_json_close(w);
+		if (told++ < most)
+			err = hd_sched_why(&to->set, &to->state, &to->shares, i, &cmd->arena, &why, &cmd->diag);
+		if (!err)
+			print_why(&why, to->state.jobs[i].id, w);
 	}
+	if (!err && !w && told > most)
+		printf("ways out are sought for %u of these: each asks the policy again, up to 25 times, about %u jobs. One change at a time: heddle sched "
+			"whatif JOB --state %s --policy %s --weight X (or --scale, --add, --price)\n", most, to->state.njobs,
+			cmd->args.text[HD_OPT_STATE], cmd->args.text[HD_OPT_SCHED_POLICY]);
 	return err;
 }
 
