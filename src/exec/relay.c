@@ -148,7 +148,7 @@ static uint32_t roots_under(const struct hd_relay *r, const struct hd_vrange *ra
 	struct hd_tnode root[HD_VIEW_ROOTS];
 	uint32_t n = 0;
 
-	return nranges && !hd_ranges_roots(r->nvns, range, nranges, root, HD_VIEW_ROOTS, &n) ? n : 0;
+	return hd_ranges_roots(r->nvns, range, nranges, root, HD_VIEW_ROOTS, &n) ? 0 : n;
 }
 
 /* The most roots that a worker sends in a step of this epoch: of the step at hand, or of its share of the view. */
@@ -190,7 +190,7 @@ static bool part_goes(const struct hd_relay *r, enum hd_sum_part part, uint32_t 
 	uint64_t line = hd_bucket_chain(b, r->nbuckets, n, copies) | r->x->chain[b] | r->x->have[b] | UINT64_C(1) << owner;
 
 	if (!copies)
-		return part == HD_PART_SUM && (owner == from || hd_exchange_source(r->x, b) == from);
+		return owner == from || hd_exchange_source(r->x, b) == from;        /* there is no other part */
 	if (part == HD_PART_SUM)
 		return line >> from & 1 && line >> to & 1;
 	if (part == HD_PART_NORM)
@@ -357,9 +357,7 @@ static enum hd_err post_from(struct hd_relay *r, uint32_t member, struct hd_diag
 
 static bool is_open(const struct hd_relay *r, uint32_t member)
 {
-	uint32_t worker = r->view.member[member];
-
-	return worker != r->self && r->open_epoch[member] == (uint64_t)r->view.epoch + 1 && hd_hub_is_up(r->hub, worker);
+	return r->open_epoch[member] == (uint64_t)r->view.epoch + 1 && hd_hub_is_up(r->hub, r->view.member[member]);
 }
 
 /* Once for each step and channel: a transfer posted twice would be filled twice, the second time by the next step. */
@@ -380,7 +378,7 @@ static enum hd_err serve(struct hd_relay *r, uint32_t member, struct hd_diag *di
 /* What was posted for the step before has come: its places are free for this one. */
 static enum hd_err check_filled(const struct hd_relay *r, uint64_t step, struct hd_diag *diag)
 {
-	for (uint32_t m = 0; m < r->view.nmembers && r->opened && r->step != step; m++)
+	for (uint32_t m = 0; m < r->view.nmembers; m++)
 		if (is_open(r, m) && r->awaited[m])
 			return hd_fail(diag, HD_E_INTEGRITY, "step %llu is begun while %u transfers of step %llu are awaited from worker %u",
 				(unsigned long long)step, r->awaited[m], (unsigned long long)r->step, r->view.member[m]);
@@ -400,7 +398,6 @@ static enum hd_err name_all(struct hd_relay *r, const struct hd_exchange *x, str
 	if (!x->table)
 		memset(r->leaf_here, 0, r->nvns);
 	memset(r->parts, 0, r->nbuckets);         /* in another view all parts come again */
-	r->opened = true;
 	r->step = x->step;
 	r->x = x;
 	err = name_roots(r, diag);
@@ -449,17 +446,6 @@ enum hd_err hd_relay_roots(struct hd_relay *r, uint32_t pass, uint32_t bucket, u
 	return err;
 }
 
-enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
-{
-	enum hd_err err = HD_OK;
-
-	for (uint32_t m = 0; m < r->view.nmembers && !err; m++)
-		if (members >> m & 1 && r->view.member[m] != r->self)
-			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, 0, bucket), (int32_t)bucket, hd_share_sum_at(r->worker, bucket),
-				bucket_bytes(r, bucket), diag);
-	return err;
-}
-
 static enum hd_err send_part(struct hd_relay *r, enum hd_sum_part part, uint32_t bucket, uint64_t members, int32_t priority, const void *bytes,
 	struct hd_diag *diag)
 {
@@ -469,6 +455,11 @@ static enum hd_err send_part(struct hd_relay *r, enum hd_sum_part part, uint32_t
 		if (members >> m & 1 && r->view.member[m] != r->self)
 			err = send(r, r->view.member[m], id_of(HD_TRANSFER_SUM, part, bucket), priority, bytes, part_bytes(r, part, bucket), diag);
 	return err;
+}
+
+enum hd_err hd_relay_sum(struct hd_relay *r, uint32_t bucket, uint64_t members, struct hd_diag *diag)
+{
+	return send_part(r, HD_PART_SUM, bucket, members, (int32_t)bucket, hd_share_sum_at(r->worker, bucket), diag);
 }
 
 /* All wait for them. */

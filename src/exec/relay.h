@@ -43,11 +43,11 @@ struct hd_relay {
 	uint8_t *leaf_here;               /* owned: [nvns] that came from others in this step */
 	double *norm;                     /* owned, of sharded state: [nsegments] sums of squares as they came */
 	uint8_t *digest, *parts;          /* owned: digests of slots, bucket by bucket; [nbuckets] bits of parts that came in this step */
-	bool has_view, opened;
-	uint64_t step;                    /* opened last */
+	bool has_view;
+	uint64_t step;                    /* opened last, where `x` is set */
 	struct hd_view view;              /* in force */
 	uint32_t epoch;                   /* the hub's: that of the view, or a later one whose view is to come */
-	const struct hd_exchange *x;      /* of the step at hand */
+	const struct hd_exchange *x;      /* of the step at hand; NULL: none is opened in this view */
 	uint32_t first_owned, nowned;     /* buckets that this worker joins */
 	uint32_t nroots;                  /* of all passes of the step */
 	struct hd_tnode root[HD_VIEW_ROOTS];

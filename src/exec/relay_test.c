@@ -104,7 +104,7 @@ static void refuse_the_rest(struct r_world *w)
 		for (uint32_t m = 0; m < r->view.nmembers; m++)
 			awaits |= r->view.member[m] != r->self && r->awaited[m] && r->open_epoch[m] == (uint64_t)r->view.epoch + 1 &&
 				hd_hub_is_up(r->hub, r->view.member[m]);
-		if (r->x && r->epoch == r->view.epoch && awaits && r->opened && r->step == r->x->step) {
+		if (r->x && r->epoch == r->view.epoch && awaits && r->step == r->x->step) {
 			other = *r->x;
 			other.step++;
 			CHECK(hd_relay_open(r, &other, &diag) == HD_E_INTEGRITY, "%s, turn %u: a step began over places that are awaited", w->what, w->turn);
@@ -136,7 +136,7 @@ static void count_the_rooms(struct r_world *w)
 	for (uint32_t i = 0; i < w->nworkers; i++) {
 		const struct hd_relay *r = &w->node[i]->e.relay;
 		uint64_t n = 0;
-		if (!w->node[i]->alive || !r->has_view || !r->x || !r->opened)
+		if (!w->node[i]->alive || !r->has_view || !r->x)
 			continue;
 		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, R_BUCKETS, &n), HD_OK);
 		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu", w->what, w->turn, r->self,
