@@ -471,8 +471,10 @@ static void step_event(struct hd_hub_impl *h, struct hd_loop_event event)
 		return;
 	}
 	struct hd_peer *peer = &h->places[index];
-	if (peer->state != HD_PEER_DOWN && peer->generation == (event.tag >> 16 & 0xffffff))
-		hd_peer_move(peer);
+	if (peer->generation != (event.tag >> 16 & 0xffffff))
+		return;                   /* closed by what was told of before, in this same batch */
+	assert(peer->state != HD_PEER_DOWN);
+	hd_peer_move(peer);
 }
 
 /* Whether there is something to do that no event will tell of. */

@@ -1,4 +1,6 @@
 /* What a hub refuses before anything goes over a wire, and what it does for those who are not connected: nothing, and no harm. */
+#include <sys/resource.h>
+
 #include "wire/testing_hubs.h"
 
 static void a_hub_out_of_range_is_not_made(void **state)
@@ -74,21 +76,47 @@ static void a_row_that_is_open_to_others_needs_a_word(void **state)
 	leave(w);
 }
 
-/* Who spins hears what others hear, and stops in time. */
+/* Who spins hears what others hear, and stops in time; where time stands still until the next event it does not spin. */
 static void a_hub_that_spins_hears_the_same(void **state)
 {
-	struct world *w = enter("unix", 0);
-
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		w->config[i].spin = true;
-		start_hub(w, i);
+	for (int simulated = 0; simulated < 2; simulated++) {
+		struct world *w = enter(simulated ? "sim" : "unix", 0);
+		for (int i = 0; i < 2; i++) {
+			w->config[i].spin = true;
+			start_hub(w, i);
+		}
+		meet(w, 0, 1);
+		assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 20, 5, "x", 1, NULL), HD_OK);
+		run_until(w, &w->heard[1].n_messages, 1, "message");
+		run_for(w, 5);                                    /* nothing comes */
+		hd_hub_wake(&w->hubs[0]);                         /* said once */
+		struct hd_loop_event other[4];
+		size_t n = 0;
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4, &n, &w->diag), HD_OK);
+		assert_true(n == 1 && other[0].what == HD_LOOP_WAKE);
+		leave(w);
 	}
-	meet(w, 0, 1);
-	assert_int_equal(hd_hub_tell(&w->hubs[0], 1, 20, 5, "x", 1, NULL), HD_OK);
-	run_until(w, &w->heard[1].n_messages, 1, "message");
-	run_for(w, 5);                                            /* nothing comes */
-	leave(w);
+}
+
+static void a_loop_that_fails_is_told(void **state)
+{
+	(void)state;
+	for (int spins = 0; spins < 2; spins++) {
+		struct world *w = enter("unix", 0);
+		struct hd_loop_event other[4];
+		size_t n = 7;
+		w->config[0].spin = spins;
+		start_hub(w, 0);
+		int epoll = dup(w->loops[0].epoll_fd);
+		assert_true(epoll >= 0 && dup2(0, w->loops[0].epoll_fd) >= 0);       /* no loop any more */
+		assert_int_not_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4, &n, NULL), HD_OK);
+		assert_int_equal(n, 7);
+		assert_true(dup2(epoll, w->loops[0].epoll_fd) >= 0);
+		close(epoll);
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock), other, 4, &n, NULL), HD_OK);
+		leave(w);
+	}
 }
 
 static void who_cannot_be_called_is_refused(void **state)
@@ -170,6 +198,88 @@ static void a_hub_may_be_closed_twice(void **state)
 	leave(w);
 }
 
+/* As many calls as there are places, to one that takes none of them; then another call, and a stranger. */
+static void when_all_places_are_taken_nobody_is_called_or_let_in(void **state)
+{
+	enum { PLACES = HD_HUB_PEERS + 2 * HD_HUB_GREETING };
+	struct world *w = enter("tcp", 1);
+	struct hd_sock far, stranger;
+	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
+	struct hd_hub_stats stats;
+
+	(void)state;
+	assert_int_equal(hd_sock_listen(&w->real, addr, &far, &w->diag), HD_OK);
+	memcpy(addr, far.addr, sizeof addr);
+	for (uint32_t i = 1; i <= PLACES; i++)
+		CHECK(hd_hub_connect(&w->hubs[0], i, "tcp", addr, &w->diag) == HD_OK, "%u: %s", i, w->diag.text);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], PLACES + 1, "tcp", addr, NULL), HD_E_AGAIN);
+	assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &stranger, &w->diag), HD_OK);
+	do
+		hd_hub_stats(&w->hubs[0], &stats);
+	while (!stats.closed[HD_CLOSE_CROWDED] && turn(w, INT64_MAX));
+	assert_int_equal(stats.greeting, PLACES);
+	hd_sock_close(&stranger);
+	hd_sock_close(&far);
+	leave(w);
+}
+
+static int next_descriptor(void)
+{
+	int fd = dup(0);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+/* All places of strangers are taken, and all descriptors that the loop can watch. Who comes then can be watched by nobody: no one gives way to it. */
+static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
+{
+	struct world *w = enter("tcp", 1);
+	struct hd_sock socks[HD_HUB_GREETING + 1];
+	struct hd_hub_stats stats;
+	struct rlimit was, more;
+	int filled[HD_LOOP_WATCHED], n = 0;
+	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	more = was;
+	if (more.rlim_cur < 2 * HD_LOOP_WATCHED)
+		more.rlim_cur = more.rlim_max < 2 * HD_LOOP_WATCHED ? more.rlim_max : 2 * HD_LOOP_WATCHED;
+	if (more.rlim_cur < HD_LOOP_WATCHED + 8 || setrlimit(RLIMIT_NOFILE, &more)) {
+		leave(w);
+		SKIP("this machine allows no more descriptors than a loop watches");
+	}
+	for (int i = 0; i <= HD_HUB_GREETING; i++) {
+		if (i == HD_HUB_GREETING)
+			while (next_descriptor() < HD_LOOP_WATCHED)
+				filled[n++] = dup(0);
+		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &socks[i], &w->diag), HD_OK);
+		do
+			hd_hub_stats(&w->hubs[0], &stats);
+		while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] < (uint32_t)i + 1 && turn(w, INT64_MAX));
+	}
+	assert_int_equal(stats.greeting, HD_HUB_GREETING);
+	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 1);
+	int next = next_descriptor();
+	for (int i = 0; i < 2 * HD_HUB_LISTENERS; i++)
+		assert_int_equal(hd_hub_listen(&w->hubs[0], "tcp", addr, NULL), HD_E_NOSPACE);
+	assert_int_equal(hd_hub_connect(&w->hubs[0], 1, "tcp", w->addr[0], NULL), HD_E_NOSPACE);
+	assert_int_equal(next_descriptor(), next);
+	while (n)
+		close(filled[--n]);
+	for (int i = 0; i <= HD_HUB_GREETING; i++) {
+		uint8_t byte;
+		size_t got = 1;
+		enum hd_err err = hd_sock_read(&socks[i], &byte, 1, &got, NULL);
+		CHECK(i == HD_HUB_GREETING || err == HD_E_AGAIN, "number %d gave way", i);
+		hd_sock_close(&socks[i]);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	leave(w);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -177,9 +287,12 @@ int main(void)
 		cmocka_unit_test(a_hub_listens_at_four_places_and_needs_a_key_where_one_proves),
 		cmocka_unit_test(a_row_that_is_open_to_others_needs_a_word),
 		cmocka_unit_test(a_hub_that_spins_hears_the_same),
+		cmocka_unit_test(a_loop_that_fails_is_told),
 		cmocka_unit_test(who_cannot_be_called_is_refused),
 		cmocka_unit_test(nothing_is_done_for_who_is_not_connected),
 		cmocka_unit_test(a_hub_may_be_closed_twice),
+		cmocka_unit_test(when_all_places_are_taken_nobody_is_called_or_let_in),
+		cmocka_unit_test(what_the_loop_cannot_watch_is_refused_and_given_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,6 +175,22 @@ static void who_comes_by_a_way_of_this_machine_neither_counts_nor_gives_way(void
 	scatter(c);
 }
 
+/* Who has no id is nobody's peer, by whatever way it comes. */
+static void a_stranger_is_not_found_by_any_id(void **state)
+{
+	struct crowd *c = gather();
+
+	(void)state;
+	come(c, 1, 0, 1);
+	assert_false(hd_hub_is_up(&c->w->hubs[0], HD_WORKER_NONE));
+	hd_hub_drop(&c->w->hubs[0], HD_WORKER_NONE, HD_CLOSE_DROPPED, "go");
+	run_for(c->w, 1);
+	assert_false(is_closed(c, 0));
+	greet(c, 0, 5);
+	assert_int_equal(c->w->heard[0].n_ups, 1);
+	scatter(c);
+}
+
 /* Whom this end calls are not strangers. */
 static void who_is_called_neither_counts_nor_gives_way(void **state)
 {
@@ -192,8 +208,35 @@ static void who_is_called_neither_counts_nor_gives_way(void **state)
 	for (uint32_t i = 0; i < c->n; i++)
 		CHECK(is_closed(c, i) == (i == 0), "number %u", i);
 	assert_int_equal(c->w->heard[0].n_losts, 0);
+	assert_false(hd_hub_is_up(&c->w->hubs[0], 500) || hd_hub_is_away(&c->w->hubs[0], 500));    /* not yet */
 	hd_hub_finish(&c->w->hubs[0]);
 	hd_sock_close(&c->far);
+	scatter(c);
+}
+
+/* Two events at one instant: who comes closes the oldest, and the oldest has spoken. What is told of it then is of a connection that is gone. */
+static void what_is_told_of_one_that_gave_way_is_nothing(void **state)
+{
+	struct crowd *c = gather();
+	struct hd_loop_event other[8];
+	char addr[HD_ADDR_CAP] = "tcp:proving:1";
+	size_t put, n;
+
+	(void)state;
+	assert_int_equal(hd_hub_listen(&c->w->hubs[0], "tls", addr, NULL), HD_OK);
+	start_hub(c->w, 1);
+	meet(c->w, 1, 0);                         /* it has the first place, which is free in the end */
+	memcpy(c->addr[1], addr, sizeof addr);
+	come(c, 1, 1, HD_HUB_GREETING);
+	hd_hub_finish(&c->w->hubs[1]);
+	run_for(c->w, 1);
+	assert_int_equal(hd_sock_connect(&c->host[2].net, addr, &c->sock[c->n++], NULL), HD_OK);
+	assert_int_equal(hd_sock_write(&c->sock[0], "x", 1, &put, NULL), HD_OK);
+	assert_int_equal(hd_hub_poll(&c->w->hubs[0], hd_clock_now_ns(c->w->clock), other, 8, &n, NULL), HD_OK);
+	assert_int_equal(closed(c->w, 0, HD_CLOSE_CROWDED), 1);
+	run_for(c->w, 1);
+	for (uint32_t i = 0; i < c->n; i++)
+		CHECK(is_closed(c, i) == (i == 0), "number %u", i);
 	scatter(c);
 }
 
@@ -204,7 +247,9 @@ int main(void)
 		cmocka_unit_test(of_equals_the_oldest_gives_way),
 		cmocka_unit_test(forty_workers_of_one_address_greet_at_once),
 		cmocka_unit_test(who_comes_by_a_way_of_this_machine_neither_counts_nor_gives_way),
+		cmocka_unit_test(a_stranger_is_not_found_by_any_id),
 		cmocka_unit_test(who_is_called_neither_counts_nor_gives_way),
+		cmocka_unit_test(what_is_told_of_one_that_gave_way_is_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

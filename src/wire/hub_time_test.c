@@ -97,6 +97,77 @@ static void who_calls_again_takes_the_place_of_a_suspected_connection(void **sta
 	leave(w);
 }
 
+/* Hub 1 vanishes without a word, and hub 0 comes to suspect it. */
+static void vanish(struct world *w)
+{
+	struct { int64_t from_ns, to_ns; bool lost; uint32_t mute; } s = { hd_clock_now_ns(w->clock), INT64_MAX, true, 9 };
+
+	w->sim.fate = script;
+	w->sim.user = &s;
+	hd_hub_probe(&w->hubs[1], 0);
+	run_for(w, 5);
+	hd_hub_finish(&w->hubs[1]);
+	run_until(w, &w->heard[0].n_suspects, 1, "suspicion");
+	w->sim.fate = NULL;
+	start_hub(w, 1);
+}
+
+/* Who is told to go has until T, suspected or not: one connection per worker until then. */
+static void a_suspected_connection_that_is_closing_gives_no_way(void **state)
+{
+	struct world *w = enter("sim", 2);
+
+	(void)state;
+	meet(w, 1, 0);
+	vanish(w);
+	hd_hub_drop(&w->hubs[0], 1, HD_CLOSE_DROPPED, "go");
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], &w->diag), HD_OK);
+	run_until(w, &w->heard[1].n_losts, 1, "refusal");
+	assert_int_equal(w->heard[1].losts[0].why, HD_CLOSE_LIVE);
+	run_until(w, &w->heard[0].n_losts, 1, "the end of the old one");
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_DROPPED);
+	meet(w, 1, 0);
+	leave(w);
+}
+
+static struct world *calling;
+
+static void call_back(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	hear_lost(self, worker, why, text);
+	assert_int_equal(hd_hub_connect(&calling->hubs[0], worker, "sim", calling->addr[1], &calling->diag), HD_OK);
+}
+
+/* The old connection gives way to the new one; its owner, told so, has called by itself: that call stays. */
+static void who_is_called_out_of_lost_has_one_connection(void **state)
+{
+	struct world *w = calling = enter("sim", 2);
+	struct hd_hub_stats stats;
+
+	(void)state;
+	hd_hub_finish(&w->hubs[0]);
+	struct hd_wire_events events = hear_with(&w->heard[0]);
+	events.lost = call_back;
+	assert_int_equal(hd_hub_init(&w->hubs[0], &w->config[0], &events, &w->loops[0], net_of(w, 0), &w->diag), HD_OK);
+	assert_int_equal(hd_hub_listen(&w->hubs[0], "sim", w->addr[0], &w->diag), HD_OK);
+	meet(w, 1, 0);
+	vanish(w);
+	assert_int_equal(hd_hub_connect(&w->hubs[1], 0, "sim", w->addr[0], &w->diag), HD_OK);
+	run_until(w, &w->heard[0].n_ups, 2, "up");
+	run_until(w, &w->heard[1].n_ups, 2, "up");
+	run_for(w, 3000);
+	assert_int_equal(w->heard[0].n_losts, 1);
+	assert_int_equal(w->heard[0].losts[0].why, HD_CLOSE_SILENT);
+	assert_true(w->heard[0].ups[1].outgoing && !w->heard[1].ups[1].outgoing);
+	for (int i = 0; i < 2; i++) {
+		hd_hub_stats(&w->hubs[i], &stats);
+		assert_int_equal(stats.up, 1);
+		assert_int_equal(stats.greeting, 0);
+		assert_int_equal(w->heard[i].n_ups, 2);
+	}
+	leave(w);
+}
+
 static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 {
 	static const struct hd_transfer channel[] = { { 3, 1, 4 } };
@@ -125,6 +196,32 @@ static void a_promised_buffer_is_waited_for_but_not_for_ever(void **state)
 			assert_non_null(strstr(w->heard[1].losts[0].text, "no buffer posted"));
 		leave(w);
 	}
+}
+
+/* Nothing goes over the wire for it, and no time passes. */
+static void what_is_cancelled_ends_at_the_next_poll(void **state)
+{
+	static const struct hd_transfer channel[] = { { 3, 0, 4 } };
+	struct world *w = enter("sim", 2);
+
+	(void)state;
+	meet(w, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		hd_hub_epoch(&w->hubs[i], 1, plan);
+		assert_int_equal(hd_hub_channel(&w->hubs[i], (uint32_t)(1 - i), channel, 1, channel, 1, &w->diag), HD_OK);
+	}
+	assert_int_equal(hd_hub_send(&w->hubs[0], 1, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, &w->diag), HD_OK);
+	run_for(w, 10);                           /* no buffer is posted: it waits */
+	assert_true(hd_hub_due_ns(&w->hubs[0]) > hd_clock_now_ns(w->clock));
+	hd_hub_cancel(&w->hubs[0], 1, 6);         /* none of that token */
+	assert_true(hd_hub_due_ns(&w->hubs[0]) > hd_clock_now_ns(w->clock));
+	hd_hub_cancel(&w->hubs[0], 1, 5);
+	assert_int_equal(w->heard[0].n_sents, 0);
+	assert_true(hd_hub_due_ns(&w->hubs[0]) == hd_clock_now_ns(w->clock));
+	run_for(w, 1);
+	assert_int_equal(w->heard[0].n_sents, 1);
+	assert_true(w->heard[0].sents[0].err == HD_E_STALE && w->heard[0].sents[0].token == 5);
+	leave(w);
 }
 
 static void an_unknown_epoch_is_asked_for_then_closed(void **state)
@@ -324,7 +421,10 @@ int main(void)
 		cmocka_unit_test(a_silent_peer_is_suspected_after_t_and_heard_again),
 		cmocka_unit_test(a_half_open_connection_ends_after_eight_t),
 		cmocka_unit_test(who_calls_again_takes_the_place_of_a_suspected_connection),
+		cmocka_unit_test(a_suspected_connection_that_is_closing_gives_no_way),
+		cmocka_unit_test(who_is_called_out_of_lost_has_one_connection),
 		cmocka_unit_test(a_promised_buffer_is_waited_for_but_not_for_ever),
+		cmocka_unit_test(what_is_cancelled_ends_at_the_next_poll),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(two_threads_lose_no_wake_up),
