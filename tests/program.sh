@@ -133,6 +133,22 @@ step() { heddle status "$1" --json 2>/dev/null | grep -o '"step":[0-9]*' | head 
 is_at() { [ "$(step "$1" || true)" ] && [ "$(step "$1")" -ge "$2" ] 2>/dev/null; }
 reach() { await is_at "$1" "$2" || failed "$1 did not reach step $2"; }
 
+# RUN [N]: each plan that the records name (N of them at least) lies in the run's folder, may run, and is of as many workers; numbers never
+# come back.
+plans_of()
+{
+	local records=$1/metrics.ndjson number workers file
+	grep -o '"plan":[0-9]*' "$records" | sort -c -t: -k2n 2>/dev/null || failed "plan numbers of $1 go back"
+	grep -o '"workers":[0-9]*,"membership":[0-9]*,"plan":[0-9]*' "$records" | tr -dc '0-9,\n' | sort -u >named
+	[ "$(cut -d, -f3 named | sort -u | wc -l)" -ge "${2:-1}" ] || failed "$1 names only the plans $(cut -d, -f3 named | sort -u | paste -sd' ')"
+	while IFS=, read -r workers _ number; do
+		printf -v file '%s/plan/%04d.plan' "$1" "$number"
+		expect 0 heddle plan check "$file"
+		expect 0 heddle plan show "$file"
+		same "$(sed -n 's/^workers //p' "$file" | tr ' ' '\n' | cut -d: -f2 | sort -u | wc -l)" "$workers" "workers of $file"
+	done <named
+}
+
 # RUN JOB WHAT [OPTION...]: the run that goes on as process $run is stopped wherever it is; one device, with those options, comes to the same
 # state and digest log in as many steps. So a test whose newcomers take long has no end to miss.
 stops_with_bits_of_one()

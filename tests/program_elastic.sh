@@ -36,20 +36,6 @@ pids() { heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d
 over() { await test -f "$1/ckpt/step-000003000/MANIFEST.json" || failed "$1 did not end"; }
 nobody_of() { ! pgrep -f -- "--join $1" >/dev/null && ! pgrep -f -- "--job $1" >/dev/null; }
 gone() { await nobody_of "$1" || failed "processes of $1 stay behind"; }
-# each plan that the records name lies in the run's folder, may run, and is of as many workers; numbers never come back
-plans_of()
-{
-	local records=$1/metrics.ndjson number workers file
-	grep -o '"plan":[0-9]*' "$records" | sort -c -t: -k2n 2>/dev/null || failed "plan numbers of $1 go back"
-	grep -o '"workers":[0-9]*,"membership":[0-9]*,"plan":[0-9]*' "$records" | tr -dc '0-9,\n' | sort -u >named
-	[ "$(cut -d, -f3 named | sort -u | wc -l)" -ge "${2:-1}" ] || failed "$1 names only the plans $(cut -d, -f3 named | sort -u | paste -sd' ')"
-	while IFS=, read -r workers _ number; do
-		printf -v file '%s/plan/%04d.plan' "$1" "$number"
-		expect 0 heddle plan check "$file"
-		expect 0 heddle plan show "$file"
-		same "$(sed -n 's/^workers //p' "$file" | tr ' ' '\n' | cut -d: -f2 | sort -u | wc -l)" "$workers" "workers of $file"
-	done <named
-}
 ends_well()
 {
 	over "$1"

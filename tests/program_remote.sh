@@ -125,20 +125,25 @@ where=$(listens kept)
 guest=$!
 has_members kept 2
 reach kept 100
-pid_of_first() { heddle status "$1" --json | grep -o '"id":0,[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'; }
-kill -9 "$(pid_of_first kept)" "$run"
+pid_of_local() { heddle status "$1" --json | grep -oE '"id":[0-9]{1,6},[^}]*"pid":[0-9]*' | grep -o '[0-9]*$'; }
+kill -9 "$(pid_of_local kept)"
+await grep -q '"kind":"lost"' kept/events.ndjson || failed "the worker here is not missed"
+has_members kept 2
+kill -9 "$(pid_of_local kept)" "$run"
 wait "$run" 2>/dev/null
 expect 0 heddle serve --job kept --devices 1 -q
 wait "$guest" || failed "a guest that held the state ended with $?: $(cat log.guest)"
 expect 0 heddle ckpt diff kept twin
 says IDENTICAL
 ! grep -q '"kind":"restore"' kept/events.ndjson || failed "what the guest held was thrown away"
-passed "guests keep the state while nobody of the run's machine is left"
+plans_of kept 3
+grep -qE '^cause .*: worker 1[0-9]{6}"' kept/plan/*.plan || failed "no plan of the time when the guest was alone: $(grep -h '^cause' kept/plan/*.plan)"
+passed "guests keep the state while nobody of the run's machine is left; who coordinates writes down what they do"
 
 "$HEDDLE_BIN" run long.yaml --out empty --workers 1 --devices 1 -q 2>log &
 run=$!
 reach empty 100
-kill -9 "$(pid_of_first empty)" "$run"
+kill -9 "$(pid_of_local empty)" "$run"
 wait "$run" 2>/dev/null
 expect 0 heddle serve --job empty --devices 1 -q
 expect 0 heddle ckpt diff empty twin

@@ -343,6 +343,7 @@ void conduct_feed(struct conduct *c, const struct hd_co_event *event)
 		c->first = (c->first + 1) % HD_CONDUCT_EVENTS;
 		c->nqueued--;
 		struct hd_co_actions done = hd_coordinator_step(c->machine, &next, hd_clock_now_ns(c->spec->clock));
+		conduct_keep_plan(c);     /* before the actions: a commit of the view may be one of them */
 		for (size_t i = 0; i < done.n; i++)
 			act[done.at[i].kind](c, &done.at[i]);
 	}

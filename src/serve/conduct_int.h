@@ -47,6 +47,8 @@ struct conduct {
 	int64_t detect_ns;
 	struct hd_conduct_end end;
 	double loss, step_ms, wait_ms;
+	uint32_t planned;                 /* epoch of the newest view that was looked at for its plan; 0: none */
+	bool unkept;                      /* a plan could not be written, which is told once */
 	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
@@ -96,6 +98,8 @@ HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const ui
 /* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */
 void conduct_record_resume(struct hd_co_record *record);
 void conduct_keep_paces(struct conduct *c);
+/* The plan of the view in force, where no member reaches the run's folder (exec/kept_plan.h). */
+void conduct_keep_plan(struct conduct *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
 HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
 

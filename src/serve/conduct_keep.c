@@ -7,6 +7,7 @@
 #include "sys/thread.h"
 #include "exec/ckpt.h"
 #include "exec/kept_plan.h"
+#include "exec/lockstep.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
        RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
@@ -175,6 +176,32 @@ void conduct_keep_paces(struct conduct *c)
 
 	if (len)
 		(void)!hd_store_put(c->store, RECORD_PACES, bytes, len, NULL);
+}
+
+void conduct_keep_plan(struct conduct *c)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	const struct hd_task *task = c->spec->task;
+	char text[700];
+
+	if (!view || view->epoch == c->planned)
+		return;
+	c->planned = view->epoch;
+	if (hd_view_scribe(view) != HD_NOBODY)
+		return;
+	const struct hd_plan_job job = { .nvns = task->job->nvns, .nchunks = task->layout.nchunks, .nstages = 1,
+		.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns) };
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+	struct hd_plan plan;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_plan_of_view(&plan, view, &job, &arena, &why);
+	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
+	hd_arena_finish(&arena);
+	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);
+	if (err && !c->unkept)
+		conduct_note(c, "warning", HD_NOBODY, text);
+	c->unkept |= err != HD_OK;
 }
 
 /* The job's policy, or what a user said since. */
