@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
+#include "serve/conduct.h"
 #include "cmd/detach.h"
 #include "cmd/session.h"
 #include "cmd/team.h"
@@ -51,13 +52,48 @@ static enum hd_err take_options(struct hd_cmd *cmd, const struct hd_job *job, st
 	return HD_OK;
 }
 
+/* --workers: from 1 on, and as many as there may be. */
+static enum hd_err count_workers(struct hd_cmd *cmd, uint32_t *n)
+{
+	uint64_t asked = cmd->args.count[HD_OPT_WORKERS];
+
+	if (asked < 1 || asked > HD_TEAM_WORKERS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
+	*n = (uint32_t)asked;
+	return HD_OK;
+}
+
+/* What each of several workers would be told to open, and whether the job takes so many. */
+static enum hd_err as_one_of(struct hd_cmd *cmd, const struct hd_job *job, uint32_t *n, struct hd_run_options *options)
+{
+	enum hd_err err = count_workers(cmd, n);
+
+	if (!err)
+		err = hd_conduct_takes(job, *n, &cmd->diag);
+	if (err)
+		return err;
+	cmd->args.text[HD_OPT_DEVICES] = hd_team_devices(cmd, *n);
+	cmd->args.has[HD_OPT_DEVICES] = true;
+	if (!cmd->args.text[HD_OPT_DEVICES])
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the devices of a worker");
+	options->shared = true;
+	return hd_session_devices(cmd, job, options);
+}
+
 /* Everything is checked and built, nothing is written. */
 static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run_options *options, struct hd_ui *ui)
 {
 	struct hd_run *run = NULL;
+	uint32_t n = 0;
 
 	options->quiet_disk = options->explain = true;
-	enum hd_err err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
+	enum hd_err err = cmd->args.has[HD_OPT_WORKERS] ? as_one_of(cmd, job, &n, options) : HD_OK;
+	if (!err)
+		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, NULL, options, &cmd->diag);
+	if (!err && n)
+		err = hd_team_check(hd_run_task(run), n, &cmd->diag);
+	if (!err && n)
+		err = hd_run_tell_team(run, n, &cmd->diag);
 	if (!err)
 		hd_ui_say(ui, "nothing was started (--dry-run)");
 	hd_run_destroy(run);
@@ -67,13 +103,11 @@ static enum hd_err dry_run(struct hd_cmd *cmd, const struct hd_job *job, struct 
 /* Several worker processes: this one coordinates. */
 static enum hd_err conduct(struct hd_cmd *cmd, const struct hd_job *job, struct hd_rundir *dir, uint64_t step)
 {
-	uint64_t n = cmd->args.count[HD_OPT_WORKERS];
-	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+	enum hd_err err = count_workers(cmd, &n);
 
-	if (n < 1 || n > HD_TEAM_WORKERS)
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--workers is from 1 to %d", HD_TEAM_WORKERS);
 	if (!err)
-		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = (uint32_t)n, .step = step }, NULL);
+		err = hd_team_conduct(cmd, job, dir, &(struct hd_team_order){ .target = n, .step = step }, NULL);
 	hd_rundir_close(dir);
 	return err;
 }

@@ -133,30 +133,36 @@ void hd_team_take_orders(const char *dir)
 	hd_failpoint_look();
 }
 
-/* Each worker gets its part of this machine's cores unless devices are given. */
+const char *hd_team_devices(struct hd_cmd *cmd, uint32_t nworkers)
+{
+	struct hd_text devices;
+	struct hd_cores cores;
+
+	if (cmd->args.has[HD_OPT_DEVICES])
+		return cmd->args.text[HD_OPT_DEVICES];
+	hd_text_init(&devices, &cmd->arena);
+	hd_cores_usable(&cores);
+	hd_text_addf(&devices, "auto:%u", cores.n / nworkers > 1 ? cores.n / nworkers : 1);
+	return devices.full ? NULL : devices.at;
+}
+
 static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint32_t target)
 {
 	const char **argv = hd_arena_take(&cmd->arena, HD_TEAM_ARGS, sizeof *argv);
-	struct hd_text devices, threads, steps;
-	struct hd_cores cores;
+	const char *devices = hd_team_devices(cmd, target);
+	struct hd_text threads, steps;
 	uint32_t n = 0;
 
-	hd_text_init(&devices, &cmd->arena);
 	hd_text_init(&threads, &cmd->arena);
 	hd_text_init(&steps, &cmd->arena);
-	hd_cores_usable(&cores);
-	if (!argv)
+	if (!argv || !devices)
 		return NULL;
-	if (cmd->args.has[HD_OPT_DEVICES])
-		hd_text_add(&devices, cmd->args.text[HD_OPT_DEVICES]);
-	else
-		hd_text_addf(&devices, "auto:%u", cores.n / target > 1 ? cores.n / target : 1);
 	argv[n++] = "/proc/self/exe";
 	argv[n++] = "worker";
 	argv[n++] = "--join";
 	argv[n++] = dir;
 	argv[n++] = "--devices";
-	argv[n++] = devices.at;
+	argv[n++] = devices;
 	if (cmd->args.has[HD_OPT_THREADS]) {
 		hd_text_addf(&threads, "%llu", (unsigned long long)cmd->args.count[HD_OPT_THREADS]);
 		argv[n++] = "--threads";
@@ -168,7 +174,7 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 		argv[n++] = steps.at;
 	}
 	argv[n] = NULL;
-	return devices.full || threads.full || steps.full ? NULL : argv;
+	return threads.full || steps.full ? NULL : argv;
 }
 
 static void print_json(struct hd_cmd *cmd, const struct hd_ui *ui, const struct hd_rundir *dir, const struct hd_conduct_end *end, const char *hex,
@@ -243,13 +249,12 @@ static enum hd_err text_of(struct hd_cmd *cmd, const struct hd_rundir *dir, cons
 		: hd_fail(&cmd->diag, err, "%s; whoever joins this run from another machine must be told it", why.text);
 }
 
-/* What several workers cannot do together is said before one of them is started. */
-static enum hd_err check_alone(const struct hd_task *task, uint32_t target, struct hd_diag *diag)
+enum hd_err hd_team_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag)
 {
 	bool lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns);
 
-	return target > 1 && lockstep ? hd_fail(diag, HD_E_INVAL, "--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
-		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", target) : HD_OK;
+	return nworkers > 1 && lockstep ? hd_fail(diag, HD_E_INVAL, "--workers %u: norms over the global batch (model.bn: global) meet at every norm, and "
+		"several workers have no way to meet there yet: model.bn: ghost, or one worker with more devices", nworkers) : HD_OK;
 }
 
 /* Who begins a run, or goes on with it, has its data. Who takes over has members that do: newcomers alone are judged by what lies here. */
@@ -298,7 +303,7 @@ enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job *job, struct
 	if (!err)
 		err = prove(cmd, dir, task, !target, &ui);
 	if (!err)
-		err = check_alone(task, target, &cmd->diag);
+		err = hd_team_check(task, target, &cmd->diag);
 	if (!err)
 		err = hd_conduct_address("unix", dir->path, HD_TEAM_SOCKET, address, &cmd->diag);
 	if (!err)

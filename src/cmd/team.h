@@ -24,6 +24,11 @@ HD_MUST_USE enum hd_err hd_team_conduct(struct hd_cmd *cmd, const struct hd_job 
 
 enum { HD_TEAM_WORKERS = 64 };
 
+/* What so many workers cannot do together is said before one of them is started: HD_E_INVAL. */
+HD_MUST_USE enum hd_err hd_team_check(const struct hd_task *task, uint32_t nworkers, struct hd_diag *diag);
+/* --devices of each of so many workers on this machine: as given, else its part of the cores. NULL: no memory. */
+const char *hd_team_devices(struct hd_cmd *cmd, uint32_t nworkers);
+
 /* Folder of the run in which its processes look for orders to failpoints (builds that have them; sys/failpoint.h). */
 #define HD_TEAM_ORDERS "chaos"
 /* From now on; at most once a process. */

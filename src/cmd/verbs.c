@@ -7,7 +7,8 @@
 static const char run_more[] =
 	"The run directory is runs/NAME below the current folder (or -C DIR), NAME from job.name; a name that is taken\n"
 	"gets -2, -3 and so on. It holds the resolved job, metrics.ndjson, events.ndjson, checkpoints and report.html.\n"
-	"Devices and threads never change a bit of the result: only how fast it comes.\n"
+	"Devices and threads never change a bit of the result: only how fast it comes. --dry-run says which are chosen and what memory is\n"
+	"predicted; with --workers N of each worker.\n"
 	"Nothing listens but Unix sockets in that directory, unless --listen HOST:PORT --key FILE lets workers of other machines join.\n"
 	"SIGTERM, or SIGHUP (the terminal closes): finish the step, checkpoint, exit 75; SIGINT: the same with 130; a second signal leaves\n"
 	"at once. With --detach the run goes on without its terminal, its words in RUN/log/run.log; so it does under nohup.";

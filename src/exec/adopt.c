@@ -176,9 +176,9 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint3
 	return err;
 }
 
-enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *view, struct hd_diag *diag)
+/* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
+static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s, uint32_t **ranks, struct hd_diag *diag)
 {
-	struct hd_share *s = w->share == &w->shares[0] ? &w->shares[1] : &w->shares[0];
 	const struct hd_plan_job job = job_of(w);
 	bool mine = false, alone = false;
 
@@ -201,6 +201,33 @@ enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *vi
 	if (err)
 		return err;
 	set_needs(w, s);
+	*ranks = rank;
+	return HD_OK;
+}
+
+static struct hd_share *unused(struct hd_worker *w) { return w->share == &w->shares[0] ? &w->shares[1] : &w->shares[0]; }
+
+enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view, struct hd_memory_terms *terms, struct hd_diag *diag)
+{
+	uint32_t *rank;
+	enum hd_err err = make(w, view, unused(w), &rank, diag);
+
+	if (!err)
+		err = hd_worker_fits(w, diag);
+	if (!err)
+		hd_worker_memory(w, terms);
+	set_needs(w, NULL);
+	return err;
+}
+
+enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *view, struct hd_diag *diag)
+{
+	struct hd_share *s = unused(w);
+	uint32_t *rank;
+	enum hd_err err = make(w, view, s, &rank, diag);
+
+	if (err)
+		return err;
 	err = take_all(w, s, rank, diag);
 	if (!err && !w->prefetch)
 		err = hd_worker_reread(w, diag);

@@ -15,6 +15,7 @@
 #include "exec/identity.h"
 #include "exec/kept_plan.h"
 #include "exec/samples.h"
+#include "exec/share.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */
@@ -166,14 +167,75 @@ static void tell_weights(struct hd_run *run)
 	note(run, "choice", "weights: %u of %u tensors begin from %s (%s)", n, hd_fit_count(&task->train), task->weights->path, hex);
 }
 
+static void tell_terms(struct hd_run *run, const char *who, const struct hd_memory_terms *t)
+{
+	const double mib = 0x1p20;
+
+	note(run, "choice", "%smemory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
+		"programs and scratch %.1f)", who, (double)t->total / mib, (double)t->params / mib, (double)t->slots / mib,
+		(double)t->gradients / mib, (double)t->arenas / mib, (double)t->inputs / mib, (double)t->kept / mib, (double)t->own / mib);
+}
+
 void hd_run_tell_memory(struct hd_run *run)
 {
 	struct hd_memory_terms t;
 
 	hd_worker_memory(run->worker, &t);
-	note(run, "choice", "memory: %.1f MiB (parameters %.1f, optimizer %.1f, gradients %.1f, activations %.1f, inputs %.1f, kept samples %.1f, "
-		"programs and scratch %.1f)", (double)t.total / 0x1p20, (double)t.params / 0x1p20, (double)t.slots / 0x1p20,
-		(double)t.gradients / 0x1p20, (double)t.arenas / 0x1p20, (double)t.inputs / 0x1p20, (double)t.kept / 0x1p20, (double)t.own / 0x1p20);
+	tell_terms(run, "", &t);
+}
+
+/* One of them, as its hand will have it (elastic_hand.c). */
+static enum hd_err tell_one(struct hd_run *run, const struct hd_view *view, const struct hd_plan *plan, uint32_t worker, uint64_t *sum,
+	struct hd_diag *diag)
+{
+	struct hd_share_view share = { .plan = plan, .worker = (uint16_t)worker };
+	const struct hd_worker_spec *spec = &run->options.worker;
+	uint32_t nbuckets = hd_layout_nbuckets(&run->task->layout), nvns = 0;
+	struct hd_memory_terms t;
+	struct hd_diag why = { "" };
+	char who[32];
+
+	enum hd_err err = hd_view_received(view, worker, run->job->nvns, nbuckets, &share.nreceived);
+	if (!err)
+		err = hd_share_memory(run->worker, &share, &t, &why);
+	if (err)
+		return hd_fail(diag, err, "worker %u: %s", worker, why.text[0] ? why.text : "too many roots");
+	for (uint32_t r = 0; r < view->nranks; r++)
+		nvns += view->rank[r].worker == worker ? view->rank[r].nvns : 0;
+	snprintf(who, sizeof who, "worker %u: ", worker);
+	note(run, "choice", "%s%u virtual nodes on %u device%s x %u thread%s", who, nvns, spec->ndevices, spec->ndevices == 1 ? "" : "s",
+		spec->nthreads, spec->nthreads == 1 ? "" : "s");
+	tell_terms(run, who, &t);
+	*sum += t.total;
+	return HD_OK;
+}
+
+enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = { .nvns = run->job->nvns, .nchunks = run->task->layout.nchunks, .nstages = 1,
+		.wave = hd_worker_wave(run->worker), .lockstep = hd_worker_lockstep(run->worker) };
+	uint32_t member[HD_MAX_MEMBERS], ndevices[HD_MAX_MEMBERS];
+	struct hd_memory_info machine;
+	uint64_t sum = 0;
+	struct hd_view view;
+	struct hd_plan plan;
+
+	if (n < 1 || n > HD_MAX_MEMBERS || n > HD_VIEW_RANKS / run->options.worker.ndevices)
+		return hd_fail(diag, HD_E_INVAL, "%u workers of %u devices: a run has at most %d workers, and %d devices", n, run->options.worker.ndevices,
+			HD_MAX_MEMBERS, HD_VIEW_RANKS);
+	for (uint32_t i = 0; i < n; i++) {
+		member[i] = i;
+		ndevices[i] = run->options.worker.ndevices;
+	}
+	hd_view_even(&view, 1, member, ndevices, n, job.nvns);
+	enum hd_err err = hd_plan_of_view(&plan, &view, &job, &run->arena, diag);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = tell_one(run, &view, &plan, i, &sum, diag);
+	hd_memory_look(&machine);
+	uint64_t here = machine.free_bytes + machine.rss_bytes;
+	if (!err && n > 1)
+		note(run, "choice", "memory of all %u workers: %.1f MiB, %.1f MiB are free here", n, (double)sum / 0x1p20, (double)here / 0x1p20);
+	return err;
 }
 
 static void tell_choices(struct hd_run *run)
@@ -189,7 +251,8 @@ static void tell_choices(struct hd_run *run)
 		note(run, "choice", "kernels: %s on %s (job.kernels: %s)", hd_run_kernels(run), hd_worker_path(run->worker), kernels->text);
 	else
 		note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)", hd_run_kernels(run));
-	hd_run_tell_memory(run);
+	if (!run->options.shared)         /* else its share says how much */
+		hd_run_tell_memory(run);
 }
 
 /* A run without a recorder is a run: where none can be made, that is said. */
@@ -241,7 +304,7 @@ static enum hd_err choose(struct hd_run *run, struct hd_diag *diag)
 	spec->ndevices = choices.at[choices.best].ndevices;
 	spec->nthreads = choices.at[choices.best].nthreads;
 	spec->wave = choices.at[choices.best].wave;
-	for (uint32_t i = 0; i < choices.n && !asked.ndevices; i++)
+	for (uint32_t i = 0; i < choices.n && !asked.ndevices && !run->options.shared; i++)
 		if (run->options.explain || i == choices.best)
 			tell_choice(run, &choices, i);
 	return HD_OK;

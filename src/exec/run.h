@@ -91,5 +91,8 @@ bool hd_run_best(const struct hd_run *run, double *metric);           /* last ev
 
 /* What the worker is predicted to take, under the plan or share that it has: a note of kind "choice". */
 void hd_run_tell_memory(struct hd_run *run);
+/* Of `n` workers like this one (options.shared, no share yet) in a view of their own: devices, virtual nodes, and what each is predicted to
+ * take, in the words of tell_memory(). Nothing is taken. HD_E_REFUSED: one of them does not fit; HD_E_INVAL: a run has not so many. */
+HD_MUST_USE enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *diag);
 
 #endif

@@ -60,6 +60,8 @@ struct hd_share_view {
 /* The share of a coming view, beside the one in use. HD_E_BADPLAN: refused by the checker, or other ranks than there are
  * devices; HD_E_REFUSED: does not fit the memory, or lockstep. A failure changes nothing; a second one replaces the first. */
 HD_MUST_USE enum hd_err hd_share_prepare(struct hd_worker *worker, const struct hd_share_view *view, struct hd_diag *diag);
+/* What the worker would be predicted to take under such a share (hd_worker_memory); nothing is taken. Errors as of prepare(). */
+HD_MUST_USE enum hd_err hd_share_memory(struct hd_worker *worker, const struct hd_share_view *view, struct hd_memory_terms *terms, struct hd_diag *diag);
 bool hd_share_prepared(const struct hd_worker *worker);
 /* Between two steps: takes up what was prepared. Neither fails nor waits. */
 void hd_share_adopt(struct hd_worker *worker);

@@ -68,6 +68,11 @@ struct hd_conduct_end {
 /* HD_OK: the job is done. Else how it ended. HD_E_AGAIN: somebody else conducts this run. */
 HD_MUST_USE enum hd_err hd_conduct(const struct hd_conduct_spec *spec, struct hd_conduct_end *end, struct hd_diag *diag);
 
+/* From how many workers to how many a job takes. HD_E_INVAL: from more than to. */
+HD_MUST_USE enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag);
+/* HD_E_INVAL: it does not take so many. */
+HD_MUST_USE enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag);
+
 /* "unix unix:DIR/members.sock" or, where that is too long, another place: where the run's workers call; "shm" to one another. */
 HD_MUST_USE enum hd_err hd_conduct_address(const char *transport, const char *dir, const char *name, char address[HD_MSG_ADDR + 1], struct hd_diag *diag);
 

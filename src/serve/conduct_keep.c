@@ -243,24 +243,44 @@ static void pass_plans(struct conduct *c)
 		r->epoch = newest;
 }
 
+enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
+{
+	const struct hd_job_value *asked = &job->value[HD_JOB_MAX_WORKERS];
+	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+
+	*min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS);
+	*max = asked->is_auto || asked->i > most ? most : (uint32_t)asked->i;
+	return *min <= *max ? HD_OK
+		: hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", *min, *max);
+}
+
+enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
+{
+	uint32_t min, max;
+	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
+
+	return err || (nworkers >= min && nworkers <= max) ? err
+		: hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", nworkers, min, max);
+}
+
 enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
-	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
-	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+	uint32_t min, max;
+	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
 
+	if (err)
+		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job),
-		.min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS), .max = max->is_auto || max->i > most ? most : (uint32_t)max->i,
+		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .nsteps = c->spec->task->nsteps, .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
 	c->config.plan = hd_reshape_plan;
 	c->config.plan_self = &c->reshape;
-	if (c->config.min > c->config.max)
-		return hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", c->config.min, c->config.max);
-	enum hd_err err = read_store(c, diag);
+	err = read_store(c, diag);
 	if (!err)
 		err = set_began(c, diag);
 	if (!err)
@@ -275,9 +295,8 @@ enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
 		conduct_record_resume(&c->config.record);
 		pass_plans(c);
 	}
-	if (!err && (c->spec->target || c->config.record.serial) && (c->config.target < c->config.min || c->config.target > c->config.max))
-		err = hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", c->config.target,
-			c->config.min, c->config.max);
+	if (!err && (c->spec->target || c->config.record.serial))
+		err = hd_conduct_takes(job, c->config.target, diag);
 	return err ? err : keep_beginning(c, diag);
 }
 
