@@ -42,14 +42,31 @@ struct walk {
 #define HERE(w, rule, ...) hd_lists_say((w)->l, rule, (w)->rank, (w)->at, __VA_ARGS__)
 #define HERE_AND(w, rule, other, ...) hd_lists_say_both((w)->l, rule, (w)->rank, (w)->at, (w)->rank, other, __VA_ARGS__)
 
-static struct version *version_of(const struct state *st, int32_t number) { return &st->version[(uint32_t)number % st->nversions]; }
+/* Its own place, or where a version that stays longer has pushed it; where it is nowhere, one that may be had for it: K14 leaves one. */
+static struct version *version_of(const struct state *st, int32_t number)
+{
+	struct version *own = &st->version[(uint32_t)number % st->nversions], *may = own;
 
-static bool is_there(const struct state *st, int32_t number)
+	if (own->number == number)
+		return own;
+	for (uint32_t i = 0; i < st->nversions; i++) {
+		struct version *v = &st->version[i];
+		if (v->number == number)
+			return v;
+		if (may->pins && !v->pins)
+			may = v;
+	}
+	return may;
+}
+
+static bool is_pinned(const struct state *st, int32_t number)
 {
 	const struct version *v = version_of(st, number);
 
-	return number == st->made || (v->number == number && v->pins);
+	return v->number == number && v->pins;
 }
+
+static bool is_there(const struct state *st, int32_t number) { return number == st->made || is_pinned(st, number); }
 
 static struct state *state_of(struct walk *w, uint32_t stage)
 {
@@ -355,9 +372,7 @@ static void update(struct walk *w, const struct hd_ins *x, struct state *st)
 		HERE_AND(w, "K21", w->val_at, "version %d is validated before stage %u makes it", u, x->stage);
 	if (st->eager)
 		hd_lists_say_both(w->l, "K21", w->rank, st->made_at, w->rank, w->at, "STEP! of version %d is never validated", st->made);
-	if (eager && !is_there(st, st->made))
-		need_version(w, st, x->stage, st->made);
-	if (eager && !version_of(st, st->made)->pins)
+	if (eager && !is_pinned(st, st->made))
 		HERE(w, "K15", "an eager update must be able to go back: pin version %d of stage %u", st->made, x->stage);
 	make_version(w, st, x->stage, eager);
 	st->nbuckets = 0;
