@@ -3,7 +3,7 @@
 #
 #	bench/memory_workers.sh >docs/results/memory-workers.md
 #
-# Jobs of 150 MiB of state and more, on 2 to 4 workers of one machine. Predicted: as the run says at its start (as --dry-run says
+# Jobs of 78 to 162 MiB of parameters and slots, on 2 to 4 workers of one machine. Predicted: as the run says at its start (as --dry-run says
 # before it). Taken: RssAnon of the worker in /proc after 8 steps, so the whole of the process. No time is measured.
 set -eu
 cd "$(dirname "$0")/.."
