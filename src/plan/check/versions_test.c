@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "plan/check/int.h"
 #include "plan/testing_said.h"
 #include "tests/check.h"
 
@@ -179,6 +180,8 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	{ "0: PIN0@0 F0.0 B0.0 F0.1 B0.1 STEP0 F0.2 B0.2 STEP0 F0.3 B0.3 STEP0 F0.4 B0.4 STEP0 "
 	  "STEP0\n", { .rule = later },
 	  "K15 plan: rank 0: version 0 of stage 0 is never released\n" },
+	{ "0: PIN0@0 F0.0 B0.0 F0.1 B0.1 STEP0 F0.2 B0.2 STEP0 F0.3 B0.3 STEP0 F0.4 B0.4 STEP0 "
+	  "PIN0@4 REL0@4 STEP0 REL0@0\n", { .rule = later }, "" },
 	/* nor taken for another */
 	{ "0: PIN0@0 F0.0 B0.0 F0.1 B0.1 STEP0 F0.2 B0.2 STEP0 F0.3 B0.3 STEP0 F0.4 B0.4 STEP0 "
 	  "STEP!0@5 VAL@5 REL0@0\n", { .rule = later },
@@ -199,10 +202,33 @@ static void a_list_breaks_exactly_its_rule(void **state)
 	}
 }
 
+/* Memory ends at each place in turn: HD_E_NOMEM, and never a verdict. */
+static void memory_that_ends_is_no_verdict(void **state)
+{
+	enum { P = 20 };
+	static struct hd_stage_rule rule[P];
+	const struct hd_schedule s = hd_named_schedule("1f1b", P, 1, 1);
+	enum hd_err err = HD_E_NOMEM;
+	(void)state;
+
+	for (uint32_t k = 0; k < P; k++)
+		rule[k].every = 1;
+	for (size_t budget = 64; err == HD_E_NOMEM; budget += 64) {
+		struct hd_report report = { 0 };
+		struct hd_arena little;
+		hd_arena_init(&little, budget);
+		const struct hd_lists l = { .s = &s, .rule = rule, .report = &report, .arena = &little };
+		err = hd_lists_versions(&l, NULL);
+		CHECK(report.total == 0 && (err == HD_OK || err == HD_E_NOMEM), "%zu bytes: %d: %s", budget, err, report.at[0].text);
+		hd_arena_finish(&little);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_list_breaks_exactly_its_rule, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(memory_that_ends_is_no_verdict, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
