@@ -273,12 +273,28 @@ static void what_no_text_says(void **state)
 	}
 }
 
+/* Times that cannot be counted are no verdict about memory. */
+static void what_cannot_be_simulated_is_no_verdict(void **state)
+{
+	struct hd_stage_cost cost[] = { { .f = INT64_MAX / 2, .i = INT64_MAX / 2, .w = INT64_MAX / 2 } };
+	const struct hd_stage_costs costs = { .nstages = 1, .stage = cost, .ovl = 1, .comm_tax = 1 };
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n");
+	const struct hd_schedule_job job = { .costs = &costs, .memory = little };
+	struct hd_report report;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	assert_int_equal(hd_schedule_check_job(&s, &job, &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, &report, &diag), HD_E_INVAL);
+	CHECK(report.total == 0 && diag.text[0], "%llu: %s", (unsigned long long)report.total, report.at[0].text);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_list_breaks_exactly_its_rule, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(half_a_pair_is_none, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_no_text_says, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_no_verdict, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
