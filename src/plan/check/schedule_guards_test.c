@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "plan/check/int.h"
+#include "plan/simulate.h"
 #include "plan/testing_said.h"
 #include "tests/check.h"
 
@@ -11,7 +14,7 @@ static const struct hd_stage_cost unequal[] = { { .in = 8, .out = 64 }, { .in = 
 static const struct hd_stage_costs sizes = { .nstages = 2, .stage = (struct hd_stage_cost *)unequal, .ovl = 1, .comm_tax = 1 };
 static const char *const nodes[] = { "a", "b", "c" };
 static const struct hd_layers lost = { nodes, 3, (const uint32_t[]){ 0, 1, 2 }, (const uint32_t[]){ 0, 2 }, 2, NULL, 0 };
-static const uint32_t one_group[] = { 0, 0 };
+static const uint32_t one_group[] = { 0, 0 }, three_groups[] = { 0, 0, 1, 1, 2, 2 }, one_and_two[] = { 0, 1, 1 };
 static const int64_t none[] = { 0, 0 }, little[] = { 1, 1 };
 
 /* `said`: all findings, a line each; "" is accepted. */
@@ -215,6 +218,98 @@ static const struct { const char *text; struct hd_schedule_job job; const char *
 	  "0:\n", { 0 },
 	  "K30 plan: the period does not repeat: after it rank 0 holds 0.-2, before it it held "
 	  "0.-1\n" },
+	/* members of a group talk to one group */
+	{ "0: F0.0 SA0.0>2 RG0.0<2 B0.0\n"
+	  "1: F0.0 SA0.0>4 RG0.0<2 B0.0\n"
+	  "2: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
+	  "3: RA1.0<1 F1.0 B1.0 SG1.0>1\n"
+	  "4: F2.0 B2.0\n"
+	  "5: F2.0 B2.0\n", { .tensor = three_groups },
+	  "K26 plan: rank 1, #1 SA0.0>4: ranks of one tensor group run different lists (first "
+	  "difference at #1) [rank 0, #1 SA0.0>2]\n" },
+	/* the first may be the shorter one */
+	{ "0: F0.0 SA0.0>2 RG0.0<2 B0.0\n"
+	  "1: F0.0 SA0.0>3 RG0.0<3 B0.0\n"
+	  "2: RA1.0<0 F1.0 B1.0\n"
+	  "3: RA1.0<1 F1.0 B1.0 SG1.0>1\n", { .tensor = three_groups },
+	  "K26 plan: ranks 2 and 3: ranks of one tensor group run different lists (first "
+	  "difference at #3)\n" },
+	{ "0: F0.0 SA0.0>1 RG0.0<1 B0.0\n"
+	  "1: RA1.0<0 F1.0 B1.0 SG1.0>0\n"
+	  "2: RA1.0<0 F1.0 B1.0 SG1.0>0\n", { .tensor = one_and_two }, "" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0: F0.0\n"
+	  "1: F0.1\n"
+	  "section period\n"
+	  "0: F0.0 B0.-1\n"
+	  "1: F0.0 B0.-1\n"
+	  "section epilogue\n"
+	  "0: B0.-1\n"
+	  "1: B0.-1\n", { .tensor = one_group },
+	  "K26 plan: ranks 0 and 1: ranks of one tensor group run different lists (first "
+	  "difference at #0 of the prologue)\n" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0: F0.0\n"
+	  "1: F0.0\n"
+	  "section period\n"
+	  "0: F0.0 B0.-1\n"
+	  "1: F0.0 B0.-1\n"
+	  "section epilogue\n"
+	  "0: B0.-1\n"
+	  "1: I0.-1\n", { .tensor = one_group },
+	  "K26 plan: ranks 0 and 1: ranks of one tensor group run different lists (first "
+	  "difference at #0 of the epilogue)\n" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0: F0.0\n"
+	  "section period\n"
+	  "0: I0.-1 W0.-1 F0.0\n"
+	  "section epilogue\n"
+	  "0: I0.-1 W0.-1\n", { 0 }, "" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0: F0.0\n"
+	  "section period\n"
+	  "0: F0.0 B0.-1 B0.0\n"
+	  "section epilogue\n"
+	  "0:\n", { 0 },
+	  "K2 plan: rank 0, #5 B0.1: 0.1 has two backwards [rank 0, #3 B0.1]\n"
+	  "K2 plan: rank 0, #8 B0.2: 0.2 has two backwards [rank 0, #6 B0.2]\n"
+	  "K2 plan: rank 0, #11 B0.3: 0.3 has two backwards [rank 0, #9 B0.3]\n"
+	  "K30 plan: the period does not repeat: after it rank 0 holds nothing more, before it it "
+	  "held 0.-1\n" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0: F0.0\n"
+	  "section period\n"
+	  "0: F0.0 F0.0 B0.-1\n"
+	  "section epilogue\n"
+	  "0: B0.-1\n", { 0 },
+	  "K1 plan: rank 0, #2 F0.1: forward of 0.1 appears twice (ranks 0 #1 and 0 #2) [rank 0, "
+	  "#1 F0.1]\n"
+	  "K1 plan: rank 0, #5 F0.2: forward of 0.2 appears twice (ranks 0 #4 and 0 #5) [rank 0, "
+	  "#4 F0.2]\n"
+	  "K1 plan: rank 0, #8 F0.3: forward of 0.3 appears twice (ranks 0 #7 and 0 #8) [rank 0, "
+	  "#7 F0.3]\n"
+	  "K1 plan: rank 0, #11 F0.4: forward of 0.4 appears twice (ranks 0 #10 and 0 #11) [rank "
+	  "0, #10 F0.4]\n"
+	  "K30 plan: the period does not repeat: after it rank 0 holds 0.-1, before it it held "
+	  "0.-1\n" },
+	{ "update stash\n"
+	  "section prologue\n"
+	  "0:\n"
+	  "section period\n"
+	  "0: F0.0\n"
+	  "section epilogue\n"
+	  "0: B0.-1\n", { 0 },
+	  "K2 plan: 0.0 has no backward\n"
+	  "K2 plan: 0.1 has no backward\n"
+	  "K2 plan: 0.2 has no backward\n"
+	  "K2 plan: 0.3 has no backward\n"
+	  "K30 plan: the period does not repeat: after it rank 0 holds 0.-1, before it it held "
+	  "nothing more\n" },
 };
 
 static void a_list_breaks_exactly_its_rule(void **state)
@@ -288,6 +383,33 @@ static void what_cannot_be_simulated_is_no_verdict(void **state)
 	CHECK(report.total == 0 && diag.text[0], "%llu: %s", (unsigned long long)report.total, report.at[0].text);
 }
 
+/* HD_E_NOMEM, and never a verdict: of layers and pipelines, and of a period at each place in turn. */
+static void memory_that_ends_is_no_verdict(void **state)
+{
+	const struct hd_vn_list all = { (const uint32_t[]){ 0 }, 1 };
+	const struct hd_schedule_job jobs[] = { { .layers = &lost }, { .pipeline = &all, .npipelines = 1, .nvns = 1 } };
+	struct hd_schedule s = hd_parsed_schedule("0: F0.0 B0.0\n");
+	enum hd_err err = HD_E_NOMEM;
+	struct hd_report report = { 0 };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		hd_alloc_arm(1);
+		err = hd_schedule_check_job(&s, &jobs[k], &(struct hd_schedule_rules){ HD_TRANSPORT_EAGER, 0 }, &report, NULL);
+		hd_alloc_arm(0);
+		CHECK(err == HD_E_NOMEM && report.total == 0, "job %d: %d", k, err);
+	}
+	s = hd_named_schedule("stash", 3, 3, 1);
+	err = HD_E_NOMEM;
+	for (size_t budget = 64; err == HD_E_NOMEM; budget += 64) {
+		struct hd_arena short_one;
+		hd_arena_init(&short_one, budget);
+		err = hd_lists_period(&(struct hd_lists){ .s = &s, .report = &report, .arena = &short_one }, hd_schedule_prologue_steps(&s), NULL);
+		hd_arena_finish(&short_one);
+		CHECK(report.total == 0 && (err == HD_OK || err == HD_E_NOMEM), "%zu bytes: %d", budget, err);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -295,6 +417,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(half_a_pair_is_none, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_no_text_says, make_arena, drop_arena),
 		cmocka_unit_test_setup_teardown(what_cannot_be_simulated_is_no_verdict, make_arena, drop_arena),
+		cmocka_unit_test_setup_teardown(memory_that_ends_is_no_verdict, make_arena, drop_arena),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
