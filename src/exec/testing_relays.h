@@ -55,6 +55,7 @@ float *hd_share_sum_at(const struct hd_worker *w, uint32_t b) { return (float *)
 bool hd_share_summed(const struct hd_worker *w, uint32_t b) { return w->summed[b]; }
 void hd_share_digest_get(const struct hd_worker *w, uint32_t b, uint8_t *bytes)
 {
+	assert_true(w->digests && (w->step + 1) % EVERY == 0);     /* in other steps there are none */
 	memcpy(bytes, w->digest + b * HD_BUCKET_CHUNKS * DIGEST, nsegments(b) * DIGEST);
 }
 void hd_share_digest_put(struct hd_worker *w, uint32_t b, const uint8_t *bytes)

@@ -95,6 +95,7 @@ static void a_hub_that_spins_hears_the_same(void **state)
 		size_t n = 0;
 		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_S, other, 4, &n, &w->diag), HD_OK);
 		assert_true(n == 1 && other[0].what == HD_LOOP_WAKE);
+		assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock) + HD_NS_PER_MS, other, 4, &n, &w->diag), HD_OK);
 		leave(w);
 	}
 }
@@ -232,8 +233,8 @@ static int next_descriptor(void)
 	return fd;
 }
 
-/* All places of strangers are taken, and all descriptors that the loop can watch. Who comes then can be watched by nobody: no one gives way to it. */
-static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
+/* So many strangers are here, and all descriptors that the loop can watch are taken. Who comes then can be watched by nobody: no one gives way. */
+static void refuse_what_cannot_be_watched(int strangers)
 {
 	struct world *w = enter("tcp", 1);
 	struct hd_sock socks[HD_HUB_GREETING + 1];
@@ -242,7 +243,6 @@ static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
 	int filled[HD_LOOP_WATCHED], n = 0;
 	char addr[HD_ADDR_CAP] = "tcp:127.0.0.1:0";
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	more = was;
 	if (more.rlim_cur < 2 * HD_LOOP_WATCHED)
@@ -251,16 +251,16 @@ static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
 		leave(w);
 		SKIP("this machine allows no more descriptors than a loop watches");
 	}
-	for (int i = 0; i <= HD_HUB_GREETING; i++) {
-		if (i == HD_HUB_GREETING)
+	for (int i = 0; i <= strangers; i++) {
+		if (i == strangers)
 			while (next_descriptor() < HD_LOOP_WATCHED)
 				filled[n++] = dup(0);
 		assert_int_equal(hd_sock_connect(&w->real, w->addr[0], &socks[i], &w->diag), HD_OK);
 		do
 			hd_hub_stats(&w->hubs[0], &stats);
-		while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] < (uint32_t)i + 1 && turn(w, INT64_MAX));
+		while (stats.greeting + stats.closed[HD_CLOSE_CROWDED] + stats.closed[HD_CLOSE_GONE] < (uint32_t)i + 1 && turn(w, INT64_MAX));
 	}
-	assert_int_equal(stats.greeting, HD_HUB_GREETING);
+	assert_int_equal(stats.greeting, strangers);
 	assert_int_equal(stats.closed[HD_CLOSE_CROWDED], 1);
 	int next = next_descriptor();
 	for (int i = 0; i < 2 * HD_HUB_LISTENERS; i++)
@@ -269,15 +269,22 @@ static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
 	assert_int_equal(next_descriptor(), next);
 	while (n)
 		close(filled[--n]);
-	for (int i = 0; i <= HD_HUB_GREETING; i++) {
+	for (int i = 0; i <= strangers; i++) {
 		uint8_t byte;
 		size_t got = 1;
 		enum hd_err err = hd_sock_read(&socks[i], &byte, 1, &got, NULL);
-		CHECK(i == HD_HUB_GREETING || err == HD_E_AGAIN, "number %d gave way", i);
+		CHECK(i == strangers || err == HD_E_AGAIN, "number %d gave way", i);
 		hd_sock_close(&socks[i]);
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	leave(w);
+}
+
+static void what_the_loop_cannot_watch_is_refused_and_given_back(void **state)
+{
+	(void)state;
+	refuse_what_cannot_be_watched(HD_HUB_GREETING);
+	refuse_what_cannot_be_watched(3);
 }
 
 int main(void)

@@ -126,6 +126,22 @@ static void of_equals_the_oldest_gives_way(void **state)
 	scatter(c);
 }
 
+/* Places are filled anew: who has most sits before and behind one that is older and alone. */
+static void places_say_nothing_of_age(void **state)
+{
+	struct crowd *c = gather();
+
+	(void)state;
+	come(c, 1, 1, 1);
+	come(c, 1, 2, 1);
+	hang_up(c, 0);
+	come(c, 1, 1, HD_HUB_GREETING);
+	assert_int_equal(closed(c->w, 0, HD_CLOSE_CROWDED), 1);
+	for (uint32_t i = 1; i < c->n; i++)
+		CHECK(is_closed(c, i) == (i == 2), "number %u", i);
+	scatter(c);
+}
+
 /* A machine with many devices: its workers call in one instant. */
 static void forty_workers_of_one_address_greet_at_once(void **state)
 {
@@ -245,6 +261,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_of_the_address_that_has_most_gives_way),
 		cmocka_unit_test(of_equals_the_oldest_gives_way),
+		cmocka_unit_test(places_say_nothing_of_age),
 		cmocka_unit_test(forty_workers_of_one_address_greet_at_once),
 		cmocka_unit_test(who_comes_by_a_way_of_this_machine_neither_counts_nor_gives_way),
 		cmocka_unit_test(a_stranger_is_not_found_by_any_id),

@@ -224,6 +224,33 @@ static void what_is_cancelled_ends_at_the_next_poll(void **state)
 	leave(w);
 }
 
+/* What lies there unread after a turn's worth of reads is due, though no event tells of it again. */
+static void what_is_left_after_a_turn_is_due_at_once(void **state)
+{
+	struct world *w = enter("sim", 1);
+	uint8_t bytes[HD_FRAME_HEADER + hd_greeting_len], ping[HD_FRAME_HEADER + 8] = { 0 };
+	struct hd_loop_event other[1];
+	struct hd_sock sock;
+	size_t put, n;
+
+	(void)state;
+	put_hello(w, 5, false, bytes);
+	assert_int_equal(hd_sock_connect(&w->hosts[2].net, w->addr[0], &sock, &w->diag), HD_OK);
+	assert_int_equal(hd_sock_write(&sock, bytes, sizeof bytes, &put, &w->diag), HD_OK);
+	run_until(w, &w->heard[0].n_ups, 1, "up");
+	run_for(w, 1);
+	assert_true(hd_hub_due_ns(&w->hubs[0]) > hd_clock_now_ns(w->clock));
+	hd_frame_put(&(struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, ping);
+	for (size_t i = 0; i < 3 * sizeof ping; i++)
+		assert_int_equal(hd_sock_write(&sock, ping + i % sizeof ping, 1, &put, &w->diag), HD_OK);
+	assert_int_equal(hd_hub_poll(&w->hubs[0], hd_clock_now_ns(w->clock), other, 1, &n, &w->diag), HD_OK);
+	assert_true(hd_hub_due_ns(&w->hubs[0]) == hd_clock_now_ns(w->clock));
+	run_for(w, 1);
+	assert_true(hd_hub_due_ns(&w->hubs[0]) > hd_clock_now_ns(w->clock));
+	hd_sock_close(&sock);
+	leave(w);
+}
+
 static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 {
 	(void)state;
@@ -425,6 +452,7 @@ int main(void)
 		cmocka_unit_test(who_is_called_out_of_lost_has_one_connection),
 		cmocka_unit_test(a_promised_buffer_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(what_is_cancelled_ends_at_the_next_poll),
+		cmocka_unit_test(what_is_left_after_a_turn_is_due_at_once),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(two_threads_lose_no_wake_up),
