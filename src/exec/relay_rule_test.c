@@ -360,6 +360,51 @@ static void who_has_the_table_is_sent_no_entries(void **state)
 	}
 }
 
+static void arrive(struct node *o, uint32_t from, uint32_t transfer, struct hd_relay_news *news)
+{
+	struct channel *c = &o->with[from];
+	struct hd_arrival arrival = { .worker = id_of_member(from), .step = o->x.step, .transfer = transfer };
+
+	for (uint32_t i = 0; i < c->nposts; i++)
+		if (c->post[i].transfer == transfer)
+			arrival.buffer = c->post[i].buffer;
+	assert_non_null(arrival.buffer);
+	if (transfer >> 30 == HD_TRANSFER_TABLE)
+		for (uint32_t v = 0; v < VNS; v++) {
+			uint8_t *entry = (uint8_t *)arrival.buffer + HEAD + v * ENTRY;
+			hd_put32((uint8_t *)arrival.buffer, 1);
+			hd_put32((uint8_t *)arrival.buffer + 4, VNS);
+			hd_put32(entry, v);
+			hd_put32(entry + 4, 77);
+			hd_put64(entry + 8, o->x.step * 100 + v);
+		}
+	assert_int_equal(hd_relay_arrived(&o->r, &arrival, news, NULL), HD_OK);
+}
+
+/* A table that was whole stays when the step begins again in another view; entries of one that was not come again, all of them. */
+static void a_whole_table_stays_when_a_step_begins_again(void **state)
+{
+	const struct scene first = { "two", .n = 2, .again = true, .table = 1 };
+
+	(void)state;
+	for (uint32_t whole = 0; whole < 2; whole++) {
+		const struct scene second = { "two", .n = 2, .again = true, .table = whole ? 3 : 0 };
+		struct hd_relay_news news;
+		enter(2, 0, false);
+		begin(&first, 4);
+		struct node *o = world->node[1];
+		assert_int_equal(open_of(1), HD_OK);
+		arrive(o, 0, 3u << 30, &news);
+		next_view(1);
+		begin(&second, 4);
+		assert_int_equal(open_of(1), HD_OK);
+		assert_int_equal(hd_relay_take(&o->r, NULL), HD_OK);
+		for (uint32_t v = 0; v < VNS; v++)
+			CHECK(o->w.known[v] == whole, "entry %u", v);
+		leave();
+	}
+}
+
 static void refuses(struct node *o, struct hd_arrival arrival, enum hd_err err, const char *what)
 {
 	struct hd_relay before = o->r;
@@ -438,6 +483,7 @@ int main(void)
 		cmocka_unit_test(memory_is_taken_where_more_is_needed_than_there_is),
 		cmocka_unit_test(entries_come_from_those_who_compute_them),
 		cmocka_unit_test(who_has_the_table_is_sent_no_entries),
+		cmocka_unit_test(a_whole_table_stays_when_a_step_begins_again),
 		cmocka_unit_test(what_is_of_no_place_of_the_step_at_hand_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
