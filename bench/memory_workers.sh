@@ -75,7 +75,7 @@ for n in 2 3; do try lstm $n; done
 for n in 2 3; do try mlp $n; done
 cat <<'Y'
 
-No term counts the process itself, its links and what waits in them: 7 to 16 MiB with two workers, about 5 more for each further one.
-The wide perceptron takes less than is predicted: where a kernel folds the gradient of a weight itself (`src/device/kernel.h`), the room
-of that gradient among the activations and the temporary buffers are reserved and not written to. The prediction is a bound there.
+What is not counted is the process itself: up to 13 MiB here. The wide perceptron takes less than is predicted: where a kernel folds
+the gradient of a weight itself (`src/device/kernel.h`), the room of that gradient among the activations and the temporary buffers are
+reserved and not written to. The prediction is a bound there.
 Y

@@ -43,6 +43,23 @@ for workers in 2 3; do
 	wait $run
 	rm -rf team$workers
 done
+
+# where the job is small its links are what it takes: to the others, and to the coordinator
+if ! grep -qE '__(asan|tsan)_init' "$HEDDLE_BIN"; then
+	"$HEDDLE_BIN" run wide.yaml --out links --workers 6 --devices 1 -s workers.min=6 -s 'model.args={input: [1, 6, 6], hidden: [24], classes: 4}' 2>log &
+	run=$!
+	reach links 20
+	await told 6 || failed "a worker says nothing of its memory: $(cat log)"
+	members links >now
+	while IFS=, read -r worker pid; do
+		taken=$(awk '/^RssAnon:/ { print $2 / 1024 }' "/proc/$pid/status")
+		awk -v t="$taken" -v p="$(memory_of "$worker" log)" 'BEGIN { exit !(t < 1.25 * p + 8) }' ||
+			failed "worker $worker of 6, a small job: $(memory_of "$worker" log) MiB predicted, $taken MiB taken"
+	done <now
+	echo "a small job on 6 workers: $(memory_of 0 log) MiB predicted, $taken MiB taken"
+	expect 0 heddle stop links
+	wait $run
+fi
 passed "each of several workers takes what was predicted of it, before the run and by it"
 
 expect 2 heddle run wide.yaml --dry-run --workers 9

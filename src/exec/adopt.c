@@ -54,7 +54,7 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 {
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		w->rank[r].need = (struct hd_rank_need){ 0 };
-	w->need_places = w->need_received = 0;
+	w->need_places = w->need_received = w->need_links = 0;
 	w->need_sum = w->need_moments = false;
 	for (size_t i = 0; i < 2; i++) {
 		const struct hd_share *s = i ? coming : w->share;
@@ -62,6 +62,7 @@ static void set_needs(struct hd_worker *w, const struct hd_share *coming)
 			continue;
 		need_of(w, &s->work);
 		w->need_places = s->nplaces > w->need_places ? s->nplaces : w->need_places;
+		w->need_links = s->nlinks > w->need_links ? s->nlinks : w->need_links;
 		w->need_received = s->nreceived > w->need_received ? s->nreceived : w->need_received;
 		w->need_sum |= s->needs_sum || s->needs_parm;
 		w->need_moments |= !s->alone;
@@ -176,6 +177,16 @@ static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint3
 	return err;
 }
 
+/* To each other worker of the plan, and to the coordinator. */
+static uint64_t links_of(const struct hd_plan *plan)
+{
+	uint64_t n = 0;
+
+	for (uint32_t r = 0; plan && r < plan->nranks; r++)
+		n = plan->worker[r] >= n ? plan->worker[r] + UINT64_C(1) : n;
+	return n;
+}
+
 /* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
 static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s, uint32_t **ranks, struct hd_diag *diag)
 {
@@ -194,6 +205,7 @@ static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, s
 	s->alone = alone;
 	s->nplaces = view->nplaces;
 	s->nreceived = view->nreceived;
+	s->nlinks = alone ? 0 : links_of(view->plan);
 	if (!err)
 		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
 	if (!err)

@@ -67,7 +67,7 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 			+ hd_lockstep_bytes(&w->task->train, w->task->job->nvns),
 		.inputs = sample_bytes * (d * w->task->job->per_vn + depth * batch),
 		.kept = data->kept_bytes,
-		.own = w->table_bytes + scratch,
+		.own = w->table_bytes + scratch + w->need_links * HD_LINK_BYTES,
 		.device = device,
 	};
 	t->held = t->params + t->slots + t->gradients + t->arenas + t->inputs;

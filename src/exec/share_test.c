@@ -891,7 +891,7 @@ static void a_number_that_is_not_finite_ends_the_step_everywhere(void **state)
 static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 {
 	struct cluster c;
-	struct hd_memory_terms had, has;
+	struct hd_memory_terms had, has, told;
 	struct hd_step_record r;
 	struct hd_diag diag = { "" };
 
@@ -918,11 +918,17 @@ static void views_that_a_worker_cannot_join_are_refused_by_name(void **state)
 
 	/* places are counted before they are taken */
 	hd_worker_memory(a, &had);
+	assert_int_equal(a->need_links, 2);       /* to the other, and to the coordinator */
+	CHECK(had.own >= 2 * HD_LINK_BYTES, "links are not counted: %llu", (unsigned long long)had.own);
 	a->spec.memory_limit_bytes = had.held + 10 * HD_BUCKET_BYTES;
 	/* those that the caller takes, too, and as long as the share is there */
 	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 11 }, &told, &diag), HD_E_REFUSED);
+	assert_int_equal(hd_share_memory(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &told, &diag), HD_OK);
+	assert_false(hd_share_prepared(a));
 	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, 0, 10 }, &diag), HD_OK);
 	hd_worker_memory(a, &has);
+	assert_true(has.total == told.total && has.own == told.own);
 	assert_true(has.gradients == had.gradients + 10 * HD_BUCKET_BYTES && has.held == had.held + 10 * HD_BUCKET_BYTES);
 	hd_share_forget(a);
 	assert_int_equal(hd_share_prepare(a, &(struct hd_share_view){ plan, c.at[0].id, a->nplaces + 11, 0 }, &diag), HD_E_REFUSED);

@@ -64,8 +64,11 @@ struct hd_share {
 	bool alone;                       /* no rank of another worker */
 	bool needs_parm;                  /* there is no root for them */
 	bool needs_sum;                   /* no gradient buffer is free for sums */
-	uint64_t nplaces, nreceived;
+	uint64_t nplaces, nreceived, nlinks;
 };
+
+/* What a link of the hub takes once it is used: places of what it sends and of what it is sent, each in a page of 2 MiB. */
+#define HD_LINK_BYTES (UINT64_C(4) << 20)
 
 /* The roots of all workers, as hd_share_operands() was told. */
 struct hd_operands {
@@ -145,7 +148,7 @@ struct hd_worker {
 	uint8_t *own, *slot_here;         /* [nbuckets] slots that are brought on here; that take memory */
 	float *sum;                       /* a flat of its own for sums, when every gradient buffer is a root's; NULL: never needed yet */
 	float *places; uint64_t nplaces;  /* for roots of other workers */
-	uint64_t need_places, need_received; bool need_sum, need_moments;        /* by the shares at hand */
+	uint64_t need_places, need_received, need_links; bool need_sum, need_moments;        /* by the shares at hand */
 
 	/* the step at hand */
 	bool begun;
