@@ -381,6 +381,25 @@ static void arrive(struct node *o, uint32_t from, uint32_t transfer, struct hd_r
 	assert_int_equal(hd_relay_arrived(&o->r, &arrival, news, NULL), HD_OK);
 }
 
+/* The entry of a pass says nothing of it when it comes from who does not compute it. */
+static void a_pass_is_done_by_its_own_worker(void **state)
+{
+	const struct scene s = { "three", .n = 3 };
+
+	(void)state;
+	for (uint32_t from = 1; from < 3; from++) {       /* virtual node 5 is the third's */
+		struct hd_relay_news news;
+		enter(3, 0, false);
+		begin(&s, 4);
+		struct node *o = world->node[0];
+		assert_int_equal(open_of(0), HD_OK);
+		struct hd_arrival arrival = { .worker = id_of_member(from), .step = 4, .transfer = 2u << 30 | 5, .buffer = o->r.leaf + 5 * o->r.leaf_len };
+		assert_int_equal(hd_relay_arrived(&o->r, &arrival, &news, NULL), HD_OK);
+		assert_int_equal(news.pass_done, from == 2);
+		leave();
+	}
+}
+
 /* A table that was whole stays when the step begins again in another view; entries of one that was not come again, all of them. */
 static void a_whole_table_stays_when_a_step_begins_again(void **state)
 {
@@ -483,6 +502,7 @@ int main(void)
 		cmocka_unit_test(memory_is_taken_where_more_is_needed_than_there_is),
 		cmocka_unit_test(entries_come_from_those_who_compute_them),
 		cmocka_unit_test(who_has_the_table_is_sent_no_entries),
+		cmocka_unit_test(a_pass_is_done_by_its_own_worker),
 		cmocka_unit_test(a_whole_table_stays_when_a_step_begins_again),
 		cmocka_unit_test(what_is_of_no_place_of_the_step_at_hand_is_refused),
 	};
