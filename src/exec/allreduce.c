@@ -153,7 +153,7 @@ enum hd_err hd_allreduce_begin(struct hd_allreduce *sum, struct hd_diag *diag)
 	sum->round++;
 	sum->nsums = sum->nadded = 0;
 	memset(sum->here, 0, sizeof sum->here);
-	for (uint32_t i = 0; i < sum->spec.n && !err; i++)
+	for (uint32_t i = 0; i < sum->spec.n; i++)
 		for (uint32_t b = first_of(sum, i); b < first_of(sum, i + 1) && i != sum->spec.me && !err; b++)
 			err = send(sum, i, HD_TRANSFER_ROOT, b, (int32_t)(b - first_of(sum, i)) + 1, diag);
 	return err;

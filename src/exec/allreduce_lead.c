@@ -16,13 +16,14 @@ struct leader {
 	struct hd_proc proc[HD_ALLREDUCE_MEMBERS];
 	uint8_t key[HD_ALLREDUCE_KEY];
 	uint8_t addrs[HD_ALLREDUCE_MEMBERS * HD_ADDR_CAP];
-	uint32_t naddrs, nresults;
+	uint32_t addrs_of, results_of;    /* bits of members: who has said it */
 	struct hd_allreduce_times *times;
 	enum hd_err err;
 	struct hd_diag diag;
 };
 
 static void failed(struct leader *l, enum hd_err err) { l->err = l->err ? l->err : err; }
+static uint32_t all_of(const struct leader *l) { return (1u << l->bench->n) - 1; }
 
 /* ---- what the hub says ---- */
 
@@ -35,7 +36,8 @@ static void on_up(void *self, const struct hd_peer_info *peer)
 static void got_addr(struct leader *l, const struct hd_message *message)
 {
 	memcpy(l->addrs + message->worker * HD_ADDR_CAP, message->bytes, HD_ADDR_CAP);
-	if (++l->naddrs == l->bench->n)
+	l->addrs_of |= 1u << message->worker;
+	if (l->addrs_of == all_of(l))
 		for (uint32_t i = 0; i < l->bench->n; i++)
 			failed(l, hd_hub_tell(&l->hub, i, HD_SAYS_PEERS, 0, l->addrs, l->bench->n * HD_ADDR_CAP, &l->diag));
 }
@@ -47,16 +49,20 @@ static void got_result(struct leader *l, const struct hd_message *message)
 		if (ms > l->times->ms[r])
 			l->times->ms[r] = ms;
 	}
-	l->nresults++;
+	l->results_of |= 1u << message->worker;
 }
 
+/* Each member says where it listens, then how long its rounds took: once. */
 static void on_message(void *self, const struct hd_message *message)
 {
 	struct leader *l = self;
+	uint32_t bit = message->worker < l->bench->n ? 1u << message->worker : 0;        /* 0: it is no member */
+	bool has_addr = l->addrs_of & bit, has_result = l->results_of & bit;
 
-	if (message->worker < l->bench->n && message->id == HD_SAYS_ADDR && message->len == HD_ADDR_CAP)
+	if (bit && !has_addr && message->id == HD_SAYS_ADDR && message->len == HD_ADDR_CAP)
 		got_addr(l, message);
-	else if (message->worker < l->bench->n && message->id == HD_SAYS_RESULT && message->len == l->bench->rounds * sizeof(uint64_t))
+	else if (has_addr && !has_result && message->id == HD_SAYS_RESULT &&
+		 message->len == l->bench->rounds * sizeof(uint64_t))
 		got_result(l, message);
 	else
 		failed(l, hd_fail(&l->diag, HD_E_PROTOCOL, "member %u said %u in %u bytes", message->worker, message->id, message->len));
@@ -112,9 +118,8 @@ static void look_at(struct leader *l, uint32_t i)
 {
 	int code;
 
-	if (!l->proc[i].host || hd_proc_wait(&l->proc[i], 0, &code, NULL))
+	if (hd_proc_wait(&l->proc[i], 0, &code, NULL))
 		return;
-	l->proc[i] = (struct hd_proc){ 0 };
 	failed(l, hd_fail(&l->diag, code == hd_err_exit(HD_E_INTEGRITY) ? HD_E_INTEGRITY : HD_E_WORKERS,
 		"member %u of %u ended with exit code %d before all was summed", i, l->bench->n, code));
 }
@@ -125,10 +130,11 @@ static enum hd_err gather(struct leader *l)
 	struct hd_loop_event event;
 	size_t n;
 
-	while (!l->err && l->nresults < l->bench->n) {
+	while (!l->err && l->results_of != all_of(l)) {
 		int64_t now = hd_clock_now_ns(l->bench->clock);
 		if (now >= deadline_ns)
-			failed(l, hd_fail(&l->diag, HD_E_WORKERS, "%u of %u members have not finished in time", l->bench->n - l->nresults, l->bench->n));
+			failed(l, hd_fail(&l->diag, HD_E_WORKERS, "%d of %u members have not finished in time",
+				__builtin_popcount(all_of(l) & ~l->results_of), l->bench->n));
 		failed(l, hd_hub_poll(&l->hub, now + LOOK_MS * HD_NS_PER_MS, &event, 1, &n, &l->diag));
 		for (uint32_t i = 0; i < l->bench->n; i++)
 			look_at(l, i);
@@ -146,11 +152,12 @@ static enum hd_err dismiss(struct leader *l)
 	int code;
 
 	hd_hub_finish(&l->hub);
-	for (uint32_t i = 0; i < l->bench->n && !err && l->proc[i].host; i++) {
+	for (uint32_t i = 0; i < l->bench->n && !err; i++) {
 		err = hd_proc_wait(&l->proc[i], HD_ALLREDUCE_PATIENCE_NS, &code, &l->diag);
-		if (!err)
-			l->proc[i] = (struct hd_proc){ 0 };
-		if (!err && code)
+		if (err == HD_E_AGAIN)
+			err = hd_fail(&l->diag, HD_E_WORKERS, "member %u of %u has not ended %d s after all was summed",
+				i, l->bench->n, (int)(HD_ALLREDUCE_PATIENCE_NS / HD_NS_PER_S));
+		else if (!err && code)
 			err = hd_fail(&l->diag, HD_E_WORKERS, "member %u of %u ended with exit code %d after all was summed", i, l->bench->n, code);
 	}
 	return err;

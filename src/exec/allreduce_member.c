@@ -17,8 +17,8 @@ struct member {
 	uint8_t peers[HD_ALLREDUCE_MEMBERS * HD_ADDR_CAP];
 	bool has_key, has_peers, told, dismissed;
 	uint32_t nup;                     /* members */
-	uint32_t nready[2];               /* by the round's parity: of the next one some may be ready before this one ended here */
-	uint64_t go;
+	uint32_t ready_of;                /* at member 0: bits of members that are ready for the next round */
+	uint64_t go;                      /* at others: the round that member 0 said may begin */
 	enum hd_err err;
 	struct hd_diag diag;
 };
@@ -83,22 +83,28 @@ static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *
 			worker, text));
 }
 
+/* The leader says START and PEERS once each; of each round the others say READY to member 0, once, and it
+ * says GO to them. None is a round ahead: READY for the one after the next would need a GO that was not said. */
 static void on_message(void *self, const struct hd_message *message)
 {
 	struct member *m = self;
+	uint32_t bit = message->worker < m->bench->n ? 1u << message->worker : 0;        /* 0: it is no member */
+	bool leads = message->worker == HD_ALLREDUCE_LEADER, next = message->step == m->sum.round + 1;
 
-	if (message->id == HD_SAYS_READY)
-		m->nready[message->step % 2]++;
-	else if (message->id == HD_SAYS_GO)
+	if (message->id == HD_SAYS_READY && !m->me && bit && next && !(m->ready_of & bit))
+		m->ready_of |= bit;
+	else if (message->id == HD_SAYS_GO && m->me && !message->worker && next && m->go < message->step)
 		m->go = message->step;
-	else if (message->id == HD_SAYS_START && message->len == sizeof m->key) {
+	else if (message->id == HD_SAYS_START && leads && !m->has_key && message->len == sizeof m->key) {
 		memcpy(m->key, message->bytes, sizeof m->key);
 		m->has_key = true;
-	} else if (message->id == HD_SAYS_PEERS && message->len == m->bench->n * HD_ADDR_CAP) {
+	} else if (message->id == HD_SAYS_PEERS && leads && !m->has_peers &&
+		   message->len == m->bench->n * HD_ADDR_CAP) {
 		memcpy(m->peers, message->bytes, message->len);
 		m->has_peers = true;
 	} else
-		failed(m, hd_fail(&m->diag, HD_E_PROTOCOL, "member %u was told %u of %u bytes", m->me, message->id, message->len));
+		failed(m, hd_fail(&m->diag, HD_E_PROTOCOL, "member %u was told %u of %u bytes by %u", m->me,
+			message->id, message->len, message->worker));
 }
 
 static void on_arrived(void *self, const struct hd_arrival *arrival)
@@ -122,7 +128,7 @@ static void on_probed(void *self, const struct hd_probe *probe) { (void)self, (v
 static bool has_key(const struct member *m) { return m->has_key; }
 static bool has_peers(const struct member *m) { return m->has_peers; }
 static bool all_up(const struct member *m) { return m->nup == m->bench->n - 1; }
-static bool all_ready(const struct member *m) { return m->nready[(m->sum.round + 1) % 2] == m->bench->n - 1; }
+static bool all_ready(const struct member *m) { return m->ready_of == (1u << m->bench->n) - 2; }
 static bool may_go(const struct member *m) { return m->go == m->sum.round + 1; }
 static bool is_summed(const struct member *m) { return hd_allreduce_done(&m->sum); }
 static bool is_dismissed(const struct member *m) { return m->dismissed; }
@@ -139,8 +145,7 @@ static enum hd_err wait_until(struct member *m, bool (*is)(const struct member *
 		if (now >= deadline_ns)
 			return hd_fail(&m->diag, HD_E_PEERLOST, "member %u waited %d s for %s", m->me, (int)(HD_ALLREDUCE_PATIENCE_NS / HD_NS_PER_S), what);
 		failed(m, hd_hub_poll(&m->hub, more ? now : deadline_ns, &event, 1, &n, &m->diag));
-		if (!m->err)
-			failed(m, hd_allreduce_turn(&m->sum, &more, &m->diag));
+		failed(m, hd_allreduce_turn(&m->sum, &more, &m->diag));
 	}
 	return m->err;
 }
@@ -216,7 +221,7 @@ static enum hd_err line_up(struct member *m)
 		return err ? err : wait_until(m, may_go, "the word to begin");
 	}
 	err = wait_until(m, all_ready, "the others to be ready");
-	m->nready[next % 2] = 0;
+	m->ready_of = 0;
 	for (uint32_t i = 1; i < m->bench->n && !err; i++)
 		err = hd_hub_tell(&m->hub, i, HD_SAYS_GO, next, NULL, 0, &m->diag);
 	return err;

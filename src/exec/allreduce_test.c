@@ -260,6 +260,8 @@ static void what_no_rule_allows_is_refused(void **state)
 	leave(w);
 	w = enter(3, 6 * BUCKET);         /* member 1's first bucket is 2: what is below is not its, in any round */
 	begin(w, 1);
+	for (uint32_t bucket = 0; bucket < 2; bucket++)       /* in round 2 its number would be that of an own one in round 1 */
+		assert_int_equal(arrives(w, 1, 0, ROOT(bucket), 2, w->one[1].values), HD_E_PROTOCOL);
 	for (uint64_t step = 1; step < 4; step++)
 		for (uint32_t bucket = 0; bucket < 6; bucket++) {
 			bool own = bucket == 2 || bucket == 3, room = step < 3;
@@ -291,8 +293,11 @@ static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 	struct world *w = enter(3, 6 * BUCKET);
 
 	(void)state;
-	begin(w, 0);
+	for (uint32_t m = 1; m < 3; m++)
+		assert_int_equal(arrives(w, 0, m, ROOT(1), 1, part[0]), HD_OK);
 	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_OK);
+	assert_false(adds(w, 0));         /* it waits for the round to begin, and for its turn */
+	begin(w, 0);
 	assert_int_equal(arrives(w, 0, 1, ROOT(0), 1, part[0]), HD_E_PROTOCOL);
 	assert_false(adds(w, 0));
 	assert_int_equal(arrives(w, 0, 1, ROOT(0), 2, part[0]), HD_OK);       /* of the next round, whose place is another */
@@ -300,6 +305,11 @@ static void a_part_that_comes_again_does_not_stand_for_another(void **state)
 	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_OK);
 	assert_true(adds(w, 0));
 	assert_int_equal(arrives(w, 0, 2, ROOT(0), 1, part[1]), HD_E_PROTOCOL);       /* it is added */
+	leave(w);
+	w = enter(3, 3 * BUCKET);         /* all parts of an own bucket are here before the round */
+	for (uint32_t m = 1; m < 3; m++)
+		assert_int_equal(arrives(w, 0, m, ROOT(0), 1, part[0]), HD_OK);
+	assert_false(adds(w, 0));
 	leave(w);
 }
 
