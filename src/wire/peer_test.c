@@ -11,7 +11,8 @@ static const struct hd_transfer channel[] = { { 3, 1, 4 } };
 
 /* ---- greetings ---- */
 
-/* A greeting that differs from the proper one, to a hub that differs from the usual one; the reason that closes, NONE: it comes up. */
+/* A greeting that differs from the proper one, to a hub that differs from the usual one; the reason that
+ * closes, NONE: it comes up. */
 struct greeting_case {
 	const char *name;
 	enum hd_close why;
@@ -27,7 +28,8 @@ SET(no_hash, g->job_hash = zeros)
 SET(nobody, g->worker = HD_WORKER_NONE)
 SET(nobody_other_hash, g->worker = HD_WORKER_NONE; g->job_hash = other)
 SET(nobody_no_hash, g->worker = HD_WORKER_NONE; g->job_hash = zeros)
-SET(nobody_coordinates_no_hash, g->worker = HD_WORKER_NONE; g->job_hash = zeros; g->role = HD_ROLE_COORDINATOR)
+SET(nobody_coordinates_no_hash,
+	g->worker = HD_WORKER_NONE; g->job_hash = zeros; g->role = HD_ROLE_COORDINATOR)
 SET(coordinator, g->role = HD_ROLE_COORDINATOR)
 SET(coordinator_other_hash, g->role = HD_ROLE_COORDINATOR; g->job_hash = other)
 SET(coordinator_other_kernels, g->role = HD_ROLE_COORDINATOR; g->kernels = other)
@@ -60,7 +62,8 @@ static const struct greeting_case incoming[] = {
 	{ "another hash, to a coordinator", HD_CLOSE_JOB, other_hash, coordinates },
 	{ "no hash, to a worker", HD_CLOSE_JOB, no_hash, usual },
 	{ "no hash and no id, to a worker", HD_CLOSE_JOB, nobody_no_hash, usual },
-	{ "no hash and no id, of a coordinator to a worker", HD_CLOSE_JOB, nobody_coordinates_no_hash, usual },
+	{ "no hash and no id, of a coordinator to a worker", HD_CLOSE_JOB, nobody_coordinates_no_hash,
+		usual },
 	{ "no hash, but an id, to a coordinator", HD_CLOSE_JOB, no_hash, coordinates },
 	{ "another hash and no id, to a coordinator", HD_CLOSE_JOB, nobody_other_hash, coordinates },
 	{ "a coordinator's, to one that knows no job", HD_CLOSE_JOB, coordinator, knows_no_job },
@@ -88,7 +91,8 @@ static const struct greeting_case incoming[] = {
 
 static void check_losts(const struct world *w, const char *name, uint32_t n, enum hd_close why)
 {
-	CHECK(w->heard.n_losts == n && (!n || w->heard.losts[0].why == why), "%s: %u losts, for %s", name, w->heard.n_losts,
+	CHECK(w->heard.n_losts == n && (!n || w->heard.losts[0].why == why), "%s: %u losts, for %s", name,
+		w->heard.n_losts,
 		w->heard.n_losts ? hd_close_name(w->heard.losts[0].why) : "nothing");
 }
 
@@ -108,18 +112,24 @@ static void who_greets_us_as_it_should_comes_up_and_nobody_else(void **state)
 		greet(w, HD_FRAME_HELLO, &hello);
 		move(w);
 		const uint8_t *payload = said(w, 0, &frame);
-		CHECK(frame.type == (c->why ? HD_FRAME_BYE : HD_FRAME_WELCOME) && !(frame.flags & HD_FRAME_CRC), "%s: answered by %s", c->name,
+		CHECK(frame.type == (c->why ? HD_FRAME_BYE : HD_FRAME_WELCOME) &&
+			!(frame.flags & HD_FRAME_CRC), "%s: answered by %s", c->name,
 			hd_frame_name(frame.type));
-		CHECK(w->peer.state == (c->why ? HD_PEER_CLOSING : HD_PEER_UP), "%s: state %d", c->name, (int)w->peer.state);
-		CHECK(w->heard.n_ups == !c->why && w->n_admits == (!c->why || c->why == HD_CLOSE_CROWDED), "%s: %u ups, %u asked for", c->name, w->heard.n_ups,
+		CHECK(w->peer.state == (c->why ? HD_PEER_CLOSING : HD_PEER_UP), "%s: state %d", c->name,
+			(int)w->peer.state);
+		CHECK(w->heard.n_ups == !c->why && w->n_admits == (!c->why || c->why == HD_CLOSE_CROWDED),
+			"%s: %u ups, %u asked for", c->name, w->heard.n_ups,
 			w->n_admits);
 		if (c->why)
-			CHECK(hd_get32(payload) == (uint32_t)c->why, "%s: refused for %s", c->name, hd_close_name(hd_close_from(hd_get32(payload))));
+			CHECK(hd_get32(payload) == (uint32_t)c->why, "%s: refused for %s", c->name,
+				hd_close_name(hd_close_from(hd_get32(payload))));
 		else {
 			uint32_t id = hello.worker == HD_WORKER_NONE ? HD_WORKER_GUEST : hello.worker;
 			assert_int_equal(hd_greeting_get(payload, &welcome, &w->diag), HD_OK);
-			CHECK(welcome.least == 1 && welcome.greatest == 1 && hd_hash_same(welcome.nonce, hello.nonce), "%s: the welcome", c->name);
-			CHECK(w->heard.ups[0].worker == id && !w->heard.ups[0].outgoing, "%s: it is %u", c->name, w->heard.ups[0].worker);
+			CHECK(welcome.least == 1 && welcome.greatest == 1 &&
+				hd_hash_same(welcome.nonce, hello.nonce), "%s: the welcome", c->name);
+			CHECK(w->heard.ups[0].worker == id && !w->heard.ups[0].outgoing, "%s: it is %u",
+				c->name, w->heard.ups[0].worker);
 			assert_int_equal(w->unheard_ms, T_MS);
 		}
 		check_losts(w, c->name, 0, HD_CLOSE_NONE);
@@ -158,13 +168,15 @@ static void whom_we_call_comes_up_if_it_answers_as_it_should(void **state)
 		const uint8_t *payload = said(w, 0, &frame);
 		assert_int_equal(frame.type, HD_FRAME_HELLO);
 		assert_int_equal(hd_greeting_get(payload, &hello, &w->diag), HD_OK);
-		assert_true(hello.least == 1 && hello.greatest == 1 && hd_hash_same(hello.job_hash, w->peers.config.job_hash));
+		assert_true(hello.least == 1 && hello.greatest == 1 &&
+			hd_hash_same(hello.job_hash, w->peers.config.job_hash));
 		welcome.nonce = hello.nonce;
 		c->change(&welcome);
 		greet(w, HD_FRAME_WELCOME, &welcome);
 		move(w);
 		(void)said(w, 0, &frame);         /* nothing more than the HELLO, whatever it answered */
-		CHECK(w->peer.state == (c->why ? HD_PEER_DOWN : HD_PEER_UP) && w->heard.n_ups == !c->why && !w->n_admits, "%s: state %d", c->name,
+		CHECK(w->peer.state == (c->why ? HD_PEER_DOWN : HD_PEER_UP) && w->heard.n_ups == !c->why &&
+			!w->n_admits, "%s: state %d", c->name,
 			(int)w->peer.state);
 		CHECK(!c->why || w->peers.closed[c->why] == 1, "%s: counted for another reason", c->name);
 		check_losts(w, c->name, !!c->why, c->why);
@@ -191,7 +203,11 @@ static void two_callers_draw_other_nonces(void **state)
 
 /* What comes in the place of the greeting: one case for who called us, one for whom we called. */
 static void a_ping(struct world *w) { say_checked(w, HD_FRAME_PING, "12345678", 8); }
-static void a_hello(struct world *w) { struct hd_greeting_payload g = proper(); greet(w, HD_FRAME_HELLO, &g); }
+static void a_hello(struct world *w)
+{
+	struct hd_greeting_payload g = proper();
+	greet(w, HD_FRAME_HELLO, &g);
+}
 static void a_welcome(struct world *w)
 {
 	struct hd_greeting_payload g = proper();
@@ -237,10 +253,19 @@ static void the_end(struct world *w) { w->ended = true; }
 static void half_and_the_end(struct world *w) { a_hello(w); w->in_len -= 20; w->ended = true; }
 static void nothing(struct world *w) { (void)w; }
 
-static const struct { const char *name; bool outgoing; unsigned powers; void (*what)(struct world *w); enum hd_close why; } firsts[] = {
-	{ "a ping", false, 0, a_ping, HD_CLOSE_ORDER }, { "a ping as an answer", true, 0, a_ping, HD_CLOSE_ORDER },
-	{ "a welcome", false, 0, a_welcome, HD_CLOSE_ORDER }, { "a hello as an answer", true, 0, a_hello, HD_CLOSE_ORDER },
-	{ "a good-bye", false, 0, a_bye, HD_CLOSE_ORDER }, { "a good-bye as an answer", true, 0, a_bye, HD_CLOSE_CROWDED },
+static const struct {
+	const char *name;
+	bool outgoing;
+	unsigned powers;
+	void (*what)(struct world *w);
+	enum hd_close why;
+} firsts[] = {
+	{ "a ping", false, 0, a_ping, HD_CLOSE_ORDER },
+	{ "a ping as an answer", true, 0, a_ping, HD_CLOSE_ORDER },
+	{ "a welcome", false, 0, a_welcome, HD_CLOSE_ORDER },
+	{ "a hello as an answer", true, 0, a_hello, HD_CLOSE_ORDER },
+	{ "a good-bye", false, 0, a_bye, HD_CLOSE_ORDER },
+	{ "a good-bye as an answer", true, 0, a_bye, HD_CLOSE_CROWDED },
 	{ "a later reason", true, 0, of_a_later_bye, HD_CLOSE_OTHER },
 	{ "a broken header", false, 0, a_broken_header, HD_CLOSE_FRAME },
 	{ "half a header", false, 0, half_a_header_of_noise, HD_CLOSE_NONE },
@@ -250,9 +275,11 @@ static const struct { const char *name; bool outgoing; unsigned powers; void (*w
 	{ "an answer without a checksum", true, HD_WIRE_OPEN, a_welcome_of_other_checks, HD_CLOSE_FRAME },
 	{ "a wrong checksum", false, HD_WIRE_OPEN, a_flipped_hello, HD_CLOSE_CHECKSUM },
 	{ "a wrong checksum of an answer", true, HD_WIRE_OPEN, a_flipped_welcome, HD_CLOSE_CHECKSUM },
-	{ "the end", false, 0, the_end, HD_CLOSE_GONE }, { "the end of whom we called", true, 0, the_end, HD_CLOSE_GONE },
+	{ "the end", false, 0, the_end, HD_CLOSE_GONE },
+	{ "the end of whom we called", true, 0, the_end, HD_CLOSE_GONE },
 	{ "half a greeting and the end", false, 0, half_and_the_end, HD_CLOSE_GONE },
-	{ "nothing yet", false, 0, nothing, HD_CLOSE_NONE }, { "no answer yet", true, 0, nothing, HD_CLOSE_NONE },
+	{ "nothing yet", false, 0, nothing, HD_CLOSE_NONE },
+	{ "no answer yet", true, 0, nothing, HD_CLOSE_NONE },
 };
 
 static void what_comes_first_is_a_greeting_and_whole(void **state)
@@ -268,12 +295,15 @@ static void what_comes_first_is_a_greeting_and_whole(void **state)
 			move(w);
 			firsts[i].what(w);
 			move(w);
-			CHECK(w->peer.state == (why ? HD_PEER_DOWN : HD_PEER_GREETING), "%s: state %d", firsts[i].name, (int)w->peer.state);
-			CHECK(!why || w->peers.closed[why] == 1, "%s: counted for another reason", firsts[i].name);
+			CHECK(w->peer.state == (why ? HD_PEER_DOWN : HD_PEER_GREETING), "%s: state %d",
+				firsts[i].name, (int)w->peer.state);
+			CHECK(!why || w->peers.closed[why] == 1, "%s: counted for another reason",
+				firsts[i].name);
 			check_losts(w, firsts[i].name, why && firsts[i].outgoing, why);
 			if (firsts[i].outgoing) {
 				(void)said(w, 0, &frame);
-				CHECK(!(frame.flags & HD_FRAME_CRC) == !firsts[i].powers, "%s: our hello's checksum", firsts[i].name);
+				CHECK(!(frame.flags & HD_FRAME_CRC) == !firsts[i].powers,
+					"%s: our hello's checksum", firsts[i].name);
 			} else
 				CHECK(!w->out_len, "%s: answered", firsts[i].name);
 			leave(w);
@@ -294,7 +324,8 @@ static void a_refusal_is_told_with_its_words(void **state)
 	leave(w);
 }
 
-/* What lies behind a greeting is the stream's; greetings may come and go byte by byte, on open ways and on others. */
+/* What lies behind a greeting is the stream's; greetings may come and go byte by byte, on open ways and on
+ * others. */
 static void a_greeting_may_come_and_go_in_pieces(void **state)
 {
 	(void)state;
@@ -319,7 +350,8 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 		assert_int_equal(hd_greeting_get(said(w, 0, &frame), &welcome, &w->diag), HD_OK);
 		assert_int_equal(frame.type, HD_FRAME_WELCOME);
 		assert_int_equal(frame.flags, powers ? HD_FRAME_CRC : 0);
-		assert_true(!powers || frame.payload_crc == hd_crc32c(0, w->out + HD_FRAME_HEADER, hd_greeting_len));
+		assert_true(!powers || frame.payload_crc == hd_crc32c(0, w->out + HD_FRAME_HEADER,
+			hd_greeting_len));
 		size_t at = w->out_len;
 		w->room = BYTES;
 		move(w);
@@ -332,12 +364,21 @@ static void a_greeting_may_come_and_go_in_pieces(void **state)
 
 /* ---- refusing ---- */
 
-/* Who may not know the reason is closed without a word; who may is told it, and then nothing that it says is looked at. */
+/* Who may not know the reason is closed without a word; who may is told it, and then nothing that it says is
+ * looked at. */
 static void who_may_know_is_told_why_it_is_refused(void **state)
 {
-	static const struct { unsigned powers; void (*change)(struct hd_greeting_payload *g); bool told; enum hd_close why; } cases[] = {
-		{ 0, other_job, true, HD_CLOSE_JOB }, { HD_WIRE_OPEN, other_job, false, HD_CLOSE_JOB }, { HD_WIRE_OPEN, other_hash, true, HD_CLOSE_JOB },
-		{ HD_WIRE_OPEN, later_versions, true, HD_CLOSE_VERSION }, { 0, later_versions, true, HD_CLOSE_VERSION } };
+	static const struct {
+		unsigned powers;
+		void (*change)(struct hd_greeting_payload *g);
+		bool told;
+		enum hd_close why;
+	} cases[] = {
+		{ 0, other_job, true, HD_CLOSE_JOB },
+		{ HD_WIRE_OPEN, other_job, false, HD_CLOSE_JOB },
+		{ HD_WIRE_OPEN, other_hash, true, HD_CLOSE_JOB },
+		{ HD_WIRE_OPEN, later_versions, true, HD_CLOSE_VERSION },
+		{ 0, later_versions, true, HD_CLOSE_VERSION } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -352,13 +393,17 @@ static void who_may_know_is_told_why_it_is_refused(void **state)
 		CHECK(w->peer.state == (cases[i].told ? HD_PEER_CLOSING : HD_PEER_DOWN), "case %zu", i);
 		if (cases[i].told) {
 			const uint8_t *payload = said(w, 0, &frame);
-			CHECK(frame.type == HD_FRAME_BYE && hd_get32(payload) == (uint32_t)cases[i].why, "case %zu", i);
-			CHECK(frame.len == 4 + strlen(text) && !memcmp(payload + 4, text, strlen(text)), "case %zu: the words", i);
+			CHECK(frame.type == HD_FRAME_BYE && hd_get32(payload) == (uint32_t)cases[i].why,
+				"case %zu", i);
+			CHECK(frame.len == 4 + strlen(text) && !memcmp(payload + 4, text, strlen(text)),
+				"case %zu: the words", i);
 			CHECK(frame.flags == (cases[i].powers ? HD_FRAME_CRC : 0) &&
-				(!cases[i].powers || frame.payload_crc == hd_crc32c(0, payload, frame.len)), "case %zu: the checksum", i);
+				(!cases[i].powers || frame.payload_crc == hd_crc32c(0, payload, frame.len)),
+					"case %zu: the checksum", i);
 		} else
 			CHECK(!w->out_len, "case %zu: told", i);
-		CHECK(!w->heard.n_losts && !w->heard.n_ups && w->peers.closed[cases[i].why] == !cases[i].told, "case %zu", i);
+		CHECK(!w->heard.n_losts && !w->heard.n_ups && w->peers.closed[cases[i].why] == !cases[i].told,
+			"case %zu", i);
 		leave(w);
 	}
 }
@@ -445,7 +490,9 @@ static void one_that_was_refused_and_stays_is_closed_after_t(void **state)
 static void an_error_of_the_transport_is_a_reason(void **state)
 {
 	static const struct { enum hd_err err; enum hd_close why; } errs[] = {
-		{ HD_E_REFUSED, HD_CLOSE_KEY }, { HD_E_PROTOCOL, HD_CLOSE_FRAME }, { HD_E_PEERLOST, HD_CLOSE_GONE } };
+		{ HD_E_REFUSED, HD_CLOSE_KEY },
+		{ HD_E_PROTOCOL, HD_CLOSE_FRAME },
+		{ HD_E_PEERLOST, HD_CLOSE_GONE } };
 	enum { READY, READ, WRITE, READ_UP, WRITE_UP, PLACES };
 
 	(void)state;
@@ -465,10 +512,12 @@ static void an_error_of_the_transport_is_a_reason(void **state)
 			if (where == WRITE_UP)
 				hd_stream_ping(w->peer.stream);
 			move(w);
-			CHECK(w->peer.state == HD_PEER_DOWN && w->peers.closed[errs[i].why] == 1 && w->closed, "%d at %d: state %d", (int)errs[i].err, where,
+			CHECK(w->peer.state == HD_PEER_DOWN && w->peers.closed[errs[i].why] == 1 && w->closed,
+				"%d at %d: state %d", (int)errs[i].err, where,
 				(int)w->peer.state);
 			check_losts(w, "error", 1, errs[i].why);
-			CHECK(strstr(w->heard.losts[0].text, "not "), "%d at %d: %s", (int)errs[i].err, where, w->heard.losts[0].text);
+			CHECK(strstr(w->heard.losts[0].text, "not "), "%d at %d: %s", (int)errs[i].err, where,
+				w->heard.losts[0].text);
 			leave(w);
 		}
 }
@@ -501,7 +550,8 @@ static void nothing_is_greeted_before_the_transport_is_ready(void **state)
 	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN + 5 * T);
 	later(w, 5 * T);
 	hd_peer_tick(&w->peer);
-	assert_true(w->peer.state == HD_PEER_DOWN && w->peers.closed[HD_CLOSE_LATE] == 1 && !w->heard.n_losts);
+	assert_true(w->peer.state == HD_PEER_DOWN && w->peers.closed[HD_CLOSE_LATE] == 1 &&
+		!w->heard.n_losts);
 	leave(w);
 }
 
@@ -529,16 +579,19 @@ static void what_the_stream_refuses_closes(void **state)
 		if (by_turn)
 			w->peers.next = 1;
 		up(w);
-		say(w, (struct hd_frame){ .type = by_turn ? HD_FRAME_EPOCH : HD_FRAME_HELLO, .epoch = (uint32_t)by_turn, .len = by_turn ? 16 : 80 },
+		say(w, (struct hd_frame){ .type = by_turn ? HD_FRAME_EPOCH : HD_FRAME_HELLO,
+			.epoch = (uint32_t)by_turn, .len = by_turn ? 16 : 80 },
 			(uint8_t[80]){ 4 });
 		move(w);
 		if (by_turn) {
 			assert_int_equal(w->peer.state, HD_PEER_UP);
 			hd_stream_epoch(w->peer.stream, 1, other_plan);
-			assert_int_equal(hd_stream_channel(w->peer.stream, channel, 1, channel, 1, &w->diag), HD_OK);
+			assert_int_equal(hd_stream_channel(w->peer.stream, channel, 1, channel, 1, &w->diag),
+				HD_OK);
 			move(w);
 		}
-		check_losts(w, by_turn ? "another plan" : "a second hello", 1, by_turn ? HD_CLOSE_PLAN : HD_CLOSE_ORDER);
+		check_losts(w, by_turn ? "another plan" : "a second hello", 1,
+			by_turn ? HD_CLOSE_PLAN : HD_CLOSE_ORDER);
 		leave(w);
 	}
 }
@@ -571,11 +624,14 @@ static void the_loop_is_asked_for_what_changed(void **state)
 	(void)state;
 	w->second = SECOND;
 	accepted(w);
-	assert_true(w->peer.interest == (HD_LOOP_READ | HD_LOOP_WRITE) && w->loop.watched[SOCK].interest == w->peer.interest);
+	assert_true(w->peer.interest == (HD_LOOP_READ | HD_LOOP_WRITE) &&
+		w->loop.watched[SOCK].interest == w->peer.interest);
 	assert_int_equal(w->n_asks, 1);
 	move(w);
-	assert_true(w->loop.watched[SOCK].interest == HD_LOOP_READ && w->loop.watched[SECOND].interest == HD_LOOP_READ);
-	assert_true(w->loop.watched[SOCK].tag == w->loop.watched[SECOND].tag && w->loop.watched[SOCK].tag >= HD_HUB_TAG);
+	assert_true(w->loop.watched[SOCK].interest == HD_LOOP_READ &&
+		w->loop.watched[SECOND].interest == HD_LOOP_READ);
+	assert_true(w->loop.watched[SOCK].tag == w->loop.watched[SECOND].tag &&
+		w->loop.watched[SOCK].tag >= HD_HUB_TAG);
 	assert_int_equal(w->n_asks, 3);
 	move(w);
 	assert_int_equal(w->n_asks, 3);
@@ -586,7 +642,8 @@ static void the_loop_is_asked_for_what_changed(void **state)
 	assert_int_equal(w->n_asks, 5);
 	w->deaf = false;
 	move(w);
-	assert_true(w->loop.watched[SOCK].interest == HD_LOOP_READ && w->loop.watched[SECOND].interest == HD_LOOP_READ);
+	assert_true(w->loop.watched[SOCK].interest == HD_LOOP_READ &&
+		w->loop.watched[SECOND].interest == HD_LOOP_READ);
 	leave(w);
 	w = enter(0);
 	up(w);
@@ -638,7 +695,8 @@ static void send_one(struct world *w)
 	w->peers.plan = plan;
 	up(w);
 	assert_int_equal(hd_stream_channel(w->peer.stream, channel, 1, channel, 1, &w->diag), HD_OK);
-	assert_int_equal(hd_stream_send(w->peer.stream, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, BEGAN, &w->diag), HD_OK);
+	assert_int_equal(hd_stream_send(w->peer.stream, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, BEGAN,
+		&w->diag), HD_OK);
 }
 
 static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
@@ -651,12 +709,15 @@ static void an_end_is_told_once_and_only_where_it_is_to_be(void **state)
 		move(w);
 		assert_int_equal(w->loop.watched[SECOND].interest, HD_LOOP_READ);
 		hd_peer_close(&w->peer, HD_CLOSE_SILENT, "for the test", tell);
-		assert_true(w->heard.n_losts == (uint32_t)tell && w->heard.n_sents == (uint32_t)tell && w->n_closes == 1);
-		assert_true(!tell || (w->heard.sents[0].err == HD_E_PEERLOST && !strcmp(w->heard.losts[0].text, "for the test")));
+		assert_true(w->heard.n_losts == (uint32_t)tell && w->heard.n_sents == (uint32_t)tell &&
+			w->n_closes == 1);
+		assert_true(!tell || (w->heard.sents[0].err == HD_E_PEERLOST &&
+			!strcmp(w->heard.losts[0].text, "for the test")));
 		assert_int_equal(w->loop.watched[SECOND].interest, 0);
 		assert_true(w->peers.gone.frames_sent > 0);
 		leave(w);
-		w = enter(0);                     /* whom we called, before it answered; who called us, before its greeting */
+		/* whom we called, before it answered; who called us, before its greeting */
+		w = enter(0);
 		called(w);
 		hd_peer_close(&w->peer, HD_CLOSE_LIVE, "", tell);
 		check_losts(w, "a call", (uint32_t)tell, HD_CLOSE_LIVE);
@@ -739,7 +800,8 @@ static void the_epoch_that_the_hub_is_in_is_the_stream_s(void **state)
 	assert_int_equal(w->far_heard.n_arrivals, 1);
 	assert_string_equal(into, "abc");
 	assert_int_equal(w->heard.n_sents, 1);
-	assert_int_equal(w->heard.sents[0].end_ns, BEGAN + T / 8);    /* when it was written, not when something was before */
+	/* when it was written, not when something was before */
+	assert_int_equal(w->heard.sents[0].end_ns, BEGAN + T / 8);
 	assert_true(w->n_chunks >= 1 && w->chunk == hd_stream_chunk(w->peer.stream));
 	uint32_t chunks = w->n_chunks;
 	hd_stream_ping(w->peer.stream);
@@ -748,10 +810,12 @@ static void the_epoch_that_the_hub_is_in_is_the_stream_s(void **state)
 	leave(w);
 }
 
-/* Two workers hold back what is of an epoch that they do not know; with a coordinator at either end it goes through. */
+/* Two workers hold back what is of an epoch that they do not know; with a coordinator at either end it goes
+ * through. */
 static void epochs_part_workers_but_not_from_a_coordinator(void **state)
 {
-	static const enum hd_role roles[][2] = { { HD_ROLE_WORKER, HD_ROLE_WORKER }, { HD_ROLE_COORDINATOR, HD_ROLE_WORKER },
+	static const enum hd_role roles[][2] = { { HD_ROLE_WORKER, HD_ROLE_WORKER },
+		{ HD_ROLE_COORDINATOR, HD_ROLE_WORKER },
 		{ HD_ROLE_WORKER, HD_ROLE_COORDINATOR } };
 
 	(void)state;
@@ -779,7 +843,8 @@ static void without_memory_nobody_comes_up(void **state)
 	hd_alloc_arm(1);
 	move(w);
 	hd_alloc_arm(0);
-	assert_true(w->peer.state == HD_PEER_DOWN && w->peers.closed[HD_CLOSE_DROPPED] == 1 && !w->heard.n_ups && !w->heard.n_losts);
+	assert_true(w->peer.state == HD_PEER_DOWN && w->peers.closed[HD_CLOSE_DROPPED] == 1 &&
+		!w->heard.n_ups && !w->heard.n_losts);
 	leave(w);
 }
 
@@ -844,8 +909,10 @@ static void a_failpoint_acts_as_the_transport_would(void **state)
 		move(w);
 		assert_int_equal(hd_failpoint_arm(NULL, 0, NULL), HD_OK);
 		check_losts(w, cases[i].order, cases[i].closes, HD_CLOSE_GONE);
-		CHECK(cases[i].writes ? w->out_len == out_len : w->in_at == in_at, "%s: it went through", cases[i].order);
-		CHECK(cases[i].closes || !cases[i].writes || w->peer.interest & HD_LOOP_WRITE, "%s: not watched", cases[i].order);
+		CHECK(cases[i].writes ? w->out_len == out_len : w->in_at == in_at, "%s: it went through",
+			cases[i].order);
+		CHECK(cases[i].closes || !cases[i].writes || w->peer.interest & HD_LOOP_WRITE,
+			"%s: not watched", cases[i].order);
 		leave(w);
 	}
 	struct world *w = enter(0);

@@ -1,4 +1,5 @@
-/* What one connection waits for, and when: heartbeats, silence, epochs that are not known here, buffers that were promised. */
+/* What one connection waits for, and when: heartbeats, silence, epochs that are not known here, buffers that
+ * were promised. */
 #include "wire/testing_peer.h"
 
 static const struct hd_hash plan = { { 4 } };
@@ -6,7 +7,10 @@ static const struct hd_transfer channel[] = { { 3, 1, 4 } };
 
 static int64_t now_ns(struct world *w) { return hd_clock_now_ns(&w->clock.clock); }
 static void tick(struct world *w) { hd_peer_tick(&w->peer); }
-static void ping(struct world *w) { say(w, (struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, "12345678"); }
+static void ping(struct world *w)
+{
+	say(w, (struct hd_frame){ .type = HD_FRAME_PING, .len = 8 }, "12345678");
+}
 
 static void at(struct world *w, int64_t ns)
 {
@@ -36,7 +40,8 @@ static void a_heartbeat_goes_when_nothing_else_went_for_a_quarter_of_t(void **st
 	assert_int_equal(w->out_len, w->far_at);
 	at(w, T / 4);
 	tick(w);
-	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN + T / 2);    /* asked for, whether the way takes it or not */
+	/* asked for, whether the way takes it or not */
+	assert_int_equal(hd_peer_due_ns(&w->peer), BEGAN + T / 2);
 	move(w);
 	(void)said(w, w->far_at, &frame);
 	assert_int_equal(frame.type, HD_FRAME_PING);
@@ -65,7 +70,8 @@ static void silence_is_suspected_after_t_once_and_closed_after_eight(void **stat
 		at(w, T + i);
 		tick(w);
 	}
-	assert_true(w->heard.n_suspects == 1 && w->heard.suspects[0].silent_ms == T_MS && w->heard.suspects[0].worker == OTHER);
+	assert_true(w->heard.n_suspects == 1 && w->heard.suspects[0].silent_ms == T_MS &&
+		w->heard.suspects[0].worker == OTHER);
 	assert_true(w->peer.suspected && hd_peer_due_ns(&w->peer) > now_ns(w));
 	at(w, 2 * T);
 	ping(w);
@@ -205,7 +211,8 @@ static void who_does_not_listen_long_does_not_call_the_other_silent(void **state
 	leave(w);
 }
 
-/* Both are in epoch 1; a buffer for transfer 3 was promised from the start, and what comes into it is here before it is posted. */
+/* Both are in epoch 1; a buffer for transfer 3 was promised from the start, and what comes into it is here
+ * before it is posted. */
 static struct world *promised(void)
 {
 	struct world *w = enter(0);
@@ -217,7 +224,8 @@ static struct world *promised(void)
 	hd_stream_epoch(w->far, 1, plan);
 	assert_int_equal(hd_stream_channel(w->peer.stream, channel, 1, channel, 1, &w->diag), HD_OK);
 	assert_int_equal(hd_stream_channel(w->far, channel, 1, channel, 1, &w->diag), HD_OK);
-	assert_int_equal(hd_stream_send(w->far, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, BEGAN, &w->diag), HD_OK);
+	assert_int_equal(hd_stream_send(w->far, &(struct hd_send){ 3, 0, 1, "abc", 4, 5 }, BEGAN, &w->diag),
+		HD_OK);
 	talk(w);
 	assert_int_equal(w->heard.n_arrivals, 0);
 	tick(w);
@@ -265,7 +273,8 @@ static void a_buffer_that_was_promised_is_waited_for_eight_t(void **state)
 /* T is the larger of both ends', but four times ours at most. */
 static void t_is_the_larger_of_both_but_four_times_ours_at_most(void **state)
 {
-	static const uint32_t ts[][2] = { { 10, T_MS }, { T_MS, T_MS }, { 2 * T_MS, 2 * T_MS }, { 4 * T_MS, 4 * T_MS }, { 600000, 4 * T_MS } };
+	static const uint32_t ts[][2] = { { 10, T_MS }, { T_MS, T_MS }, { 2 * T_MS, 2 * T_MS },
+		{ 4 * T_MS, 4 * T_MS }, { 600000, 4 * T_MS } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof ts / sizeof *ts; i++) {
@@ -273,7 +282,8 @@ static void t_is_the_larger_of_both_but_four_times_ours_at_most(void **state)
 		struct hd_greeting_payload hello = proper();
 		hello.detect_ms = ts[i][0];
 		greeted(w, &hello);
-		CHECK(w->heard.ups[0].detect_ms == ts[i][0] && w->unheard_ms == ts[i][1], "%u ms: %u", ts[i][0], w->unheard_ms);
+		CHECK(w->heard.ups[0].detect_ms == ts[i][0] && w->unheard_ms == ts[i][1], "%u ms: %u",
+			ts[i][0], w->unheard_ms);
 		CHECK(hd_peer_due_ns(&w->peer) == BEGAN + ts[i][1] * HD_NS_PER_MS / 4, "%u ms", ts[i][0]);
 		leave(w);
 	}

@@ -1,4 +1,5 @@
-/* testing_peer.h -- one connection (peer.h) over a transport that does what a test tells it, in simulated time. */
+/* testing_peer.h -- one connection (peer.h) over a transport that does what a test tells it, in simulated
+ * time. */
 #ifndef HD_WIRE_TESTING_PEER_H
 #define HD_WIRE_TESTING_PEER_H
 
@@ -28,7 +29,8 @@ struct world {
 	enum hd_close admits;
 	size_t piece, room;               /* bytes a read gives at most; bytes that can be written yet */
 	bool ended, deaf;                 /* the other end is gone; no interest in anything */
-	int sock, second, refused;        /* ids: of the socket, of a second one (-1: none), of the one that the loop does not take (-1: none) */
+	/* ids: of the socket, of a second one, of the one that the loop does not take (-1: none) */
+	int sock, second, refused;
 	uint32_t proven;
 	uint8_t in[BYTES], out[BYTES];
 	size_t in_at, in_len, out_len, far_at;
@@ -61,7 +63,8 @@ static inline enum hd_err row_ready(struct hd_conn *conn, struct hd_diag *diag)
 }
 
 /* What is in *got when it fails means nothing: it is a number here, that nobody counts with it. */
-static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got, struct hd_diag *diag)
+static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *got,
+	struct hd_diag *diag)
 {
 	struct world *w = world_of(conn);
 	size_t most = w->in_len - w->in_at < w->piece ? w->in_len - w->in_at : w->piece;
@@ -82,7 +85,8 @@ static inline enum hd_err row_read(struct hd_conn *conn, const struct hd_vec *ve
 	return HD_OK;
 }
 
-static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put, struct hd_diag *diag)
+static inline enum hd_err row_write(struct hd_conn *conn, const struct hd_vec *vec, size_t n, size_t *put,
+	struct hd_diag *diag)
 {
 	struct world *w = world_of(conn);
 
@@ -158,7 +162,8 @@ static inline enum hd_err loop_watch(struct hd_loop *loop, int id, unsigned inte
 	struct world *w = (struct world *)((char *)loop - offsetof(struct world, loop));
 
 	w->n_asks++;
-	return interest && id == w->refused ? hd_fail(diag, HD_E_NOSPACE, "not watched") : w->sim_ops->watch(loop, id, interest, diag);
+	return interest && id == w->refused ? hd_fail(diag, HD_E_NOSPACE,
+		"not watched") : w->sim_ops->watch(loop, id, interest, diag);
 }
 
 static inline enum hd_close hub_admit(struct hd_peers *peers, uint32_t *worker)
@@ -175,12 +180,14 @@ static inline uint64_t hub_stamp(void *self) { (void)self; return 1; }
 
 static inline struct world *enter(unsigned powers)
 {
-	static const struct hd_net_ops net_ops = { .name = "told", .connect = net_connect, .tune = net_tune, .close = net_close };
+	static const struct hd_net_ops net_ops = { .name = "told", .connect = net_connect, .tune = net_tune,
+		.close = net_close };
 	struct world *w = calloc(1, sizeof *w);
 
 	assert_non_null(w);
 	w->net.ops = &net_ops;
-	w->row = (struct hd_transport){ "told", powers, NULL, row_ready, row_read, row_write, row_wants, row_seen, row_chunk, row_close };
+	w->row = (struct hd_transport){ "told", powers, NULL, row_ready, row_read, row_write, row_wants,
+		row_seen, row_chunk, row_close };
 	hd_clock_sim(&w->clock, BEGAN, 0);
 	assert_int_equal(hd_loop_sim_init(&w->loop, &w->clock, &w->diag), HD_OK);
 	w->sim_ops = w->loop.ops;
@@ -192,8 +199,10 @@ static inline struct world *enter(unsigned powers)
 	w->second = w->refused = -1;
 	w->proven = OTHER;
 	w->piece = w->room = BYTES;
-	w->peers = (struct hd_peers){ .events = hear_with(&w->heard), .loop = &w->loop, .net = &w->net, .admit = hub_admit, .stamp = hub_stamp,
-		.config = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } }, .role = HD_ROLE_WORKER, .detect_ms = T_MS, .peers_cap = 8,
+	w->peers = (struct hd_peers){ .events = hear_with(&w->heard), .loop = &w->loop, .net = &w->net,
+		.admit = hub_admit, .stamp = hub_stamp,
+		.config = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } },
+			.role = HD_ROLE_WORKER, .detect_ms = T_MS, .peers_cap = 8,
 			.streams_cap = 16 } };
 	w->peer.peers = &w->peers;
 	return w;
@@ -233,12 +242,14 @@ static inline void say_checked(struct world *w, enum hd_frame_type type, const v
 {
 	bool open = w->row.powers & HD_WIRE_OPEN;
 
-	say(w, (struct hd_frame){ .type = type, .len = len, .flags = open ? HD_FRAME_CRC : 0, .payload_crc = open ? hd_crc32c(0, payload, len) : 0 }, payload);
+	say(w, (struct hd_frame){ .type = type, .len = len, .flags = open ? HD_FRAME_CRC : 0,
+		.payload_crc = open ? hd_crc32c(0, payload, len) : 0 }, payload);
 }
 
 static inline struct hd_greeting_payload proper(void)
 {
-	return (struct hd_greeting_payload){ 1, 1, OTHER, HD_ROLE_WORKER, T_MS, { { 1 } }, { { 2 } }, { { 3 } }, { { 5 } } };
+	return (struct hd_greeting_payload){ 1, 1, OTHER, HD_ROLE_WORKER, T_MS, { { 1 } }, { { 2 } },
+		{ { 3 } }, { { 5 } } };
 }
 
 static inline void greet(struct world *w, enum hd_frame_type type, const struct hd_greeting_payload *greeting)
@@ -267,7 +278,8 @@ static inline const uint8_t *said(const struct world *w, size_t at, struct hd_fr
 
 	CHECK(w->out_len >= at + HD_FRAME_HEADER, "%zu bytes went out", w->out_len);
 	CHECK(!hd_frame_get(w->out + at, frame, &diag), "%s", diag.text);
-	CHECK(w->out_len == at + HD_FRAME_HEADER + frame->len, "%zu bytes went out, not a frame of %u", w->out_len, frame->len);
+	CHECK(w->out_len == at + HD_FRAME_HEADER + frame->len, "%zu bytes went out, not a frame of %u",
+		w->out_len, frame->len);
 	return w->out + at + HD_FRAME_HEADER;
 }
 
@@ -277,10 +289,13 @@ static inline void greeted(struct world *w, const struct hd_greeting_payload *he
 	accepted(w);
 	greet(w, HD_FRAME_HELLO, hello);
 	move(w);
-	CHECK(w->peer.state == HD_PEER_UP && w->heard.n_ups == 1, "closed: %s", w->heard.n_losts ? w->heard.losts[0].text : "without a word");
+	CHECK(w->peer.state == HD_PEER_UP && w->heard.n_ups == 1, "closed: %s",
+		w->heard.n_losts ? w->heard.losts[0].text : "without a word");
 	w->far_at = w->out_len;
-	struct hd_stream_config config = { .self = hello->worker, .peer = w->peers.config.worker, .payload_crc = w->row.powers & HD_WIRE_OPEN,
-		.fenced = hello->role != HD_ROLE_COORDINATOR && w->peers.config.role != HD_ROLE_COORDINATOR, .streams_cap = 16, .stamp = hub_stamp };
+	struct hd_stream_config config = { .self = hello->worker, .peer = w->peers.config.worker,
+		.payload_crc = w->row.powers & HD_WIRE_OPEN,
+		.fenced = hello->role != HD_ROLE_COORDINATOR && w->peers.config.role != HD_ROLE_COORDINATOR,
+			.streams_cap = 16, .stamp = hub_stamp };
 	struct hd_wire_events events = hear_with(&w->far_heard);
 	assert_int_equal(hd_stream_create(&config, &events, &w->far, &w->diag), HD_OK);
 }
