@@ -76,7 +76,7 @@ void hd_job_at(struct hd_job_reader *reader, enum hd_job_key key)
 	reader->origin = v->origin;
 	if (v->line)
 		set_place(reader, v->line, v->column);
-	else if (v->origin == HD_FROM_DEFAULT || v->origin == HD_FROM_FILE)
+	else if (v->origin == HD_FROM_DEFAULT)            /* a value of the file has its line */
 		snprintf(reader->place, sizeof reader->place, "%s", reader->job->file);
 	else
 		set_outside_place(reader, hd_job_dotted(key, dotted), v->text ? v->text : "...");
@@ -331,7 +331,7 @@ static enum hd_err read_sets(struct hd_job_reader *reader, const struct hd_job_s
 {
 	enum hd_err err = HD_OK;
 
-	for (int origin = HD_FROM_ENV; origin <= HD_FROM_OPTION && !err; origin++)
+	for (int origin = HD_FROM_ENV; origin <= HD_FROM_OPTION; origin++)
 		for (uint32_t i = 0; i < nsets && !err; i++)
 			if ((int)set[i].origin == origin)
 				err = read_set(reader, &set[i]);
