@@ -6,6 +6,7 @@
 #define HD_SERVE_TESTING_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "serve/db.h"
