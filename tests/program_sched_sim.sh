@@ -53,7 +53,7 @@ slurm="--trace sacct.txt --cluster a100:8,v100:4 --speed a100:3 --policy isolate
 expect 0 heddle sched simulate $slurm --rows rows.csv --log slurm.ndjson --json
 says 'heddle: sacct.txt: 4 rows could not be read and are left out:'
 says 'sacct.txt:16:44: Submit "Unknown" is no time'
-says 'sacct.txt: 2 jobs without GPUs are left out (--map gpus=NNodes takes one device a node)'
+says 'sacct.txt: 1 job without GPUs is left out (--map gpus=NNodes takes one device a node)'
 says 'sacct.txt: 1 job still ran when it was written'
 says '1 job had devices of a type that the cluster has not (h100...)'
 says '"recorded_id":"412010+0","recorded_wait_s":7200'

@@ -322,7 +322,7 @@ static void a_bad_row_of_an_accounting_costs_that_row_alone(void **state)
 		{ "|2023-03-01T10:00:05|00:01|1|gres/gpu=1|", "t:3:1: a job without JobID" },
 		{ "2|Unknown|00:01|1|gres/gpu=1|", "t:3:3: Submit \"Unknown\" is no time" },
 		{ "2|2023-02-30T10:00:05|00:01|1|gres/gpu=1|", "t:3:3: Submit \"2023-02-30T10:00:05\" is no time" },
-		{ "2|2023-03-01T10:00:05|1-01|1|gres/gpu=1|", "t:3:23: Elapsed \"1-01\" is no duration" },
+		{ "2|2023-03-01T10:00:05|1-|1|gres/gpu=1|", "t:3:23: Elapsed \"1-\" is no duration" },
 		{ "2|2023-03-01T10:00:05|INVALID|1|gres/gpu=1|", "t:3:23: Elapsed \"INVALID\" is no duration" },
 		{ "2|2023-03-01T10:00:05|00:01|1", "t:3:29: 4 fields, the header has 6" },
 		{ "2|2023-03-01T10:00:05|00:01|1|gres/gpu=1|x|", "t:3:44: 7 fields, the header has 6" },
@@ -380,6 +380,113 @@ static void gpus_of_an_accounting_are_counted_with_their_type(void **state)
 	hd_arena_reset(&arena);
 }
 
+/* sacct prints [DD-]HH:MM:SS, of old MM:SS and fractions of what it measured; a limit may be given as days and hours. */
+static void durations_are_read_as_slurm_writes_them(void **state)
+{
+	static const struct { const char *text; double seconds; } cases[] = {
+		{ "05:30", 330 }, { "01:02.5", 62.5 }, { "00:00.250", 0.25 }, { "01:02:03", 3723 }, { "01:02:03.5", 3723.5 }, { "100:00:00", 360000 },
+		{ "1-02", 93600 }, { "1-02:03", 93780 }, { "1-02:03:04", 93784 }, { "1-02:03:04.125", 93784.125 }, { "2-00:00:00", 172800 },
+		{ "5", -1 }, { "5.5", -1 }, { "01.02.03", -1 }, { "1-02.5", -1 }, { "1-02:03.5", -1 }, { "01:02.", -1 }, { "01:02.5:03", -1 }, { "01:", -1 },
+		{ "1:2:3:4", -1 }, { "1-1-1", -1 }, { "01:02:03:", -1 }, { "1-01:02:03:04", -1 }, { "-01:02", -1 }, { "01:02.5x", -1 }, { "01:02 ", -1 },
+	};
+	char text[400];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_job_list list;
+		struct hd_diag diag = { "" };
+		snprintf(text, sizeof text, "JobID|Submit|Elapsed|Timelimit|AllocTRES\n1|2023-03-01T10:00:00|%s|02:00|gres/gpu=1\n"
+			"2|2023-03-01T10:00:01|00:01|%s|gres/gpu=1", cases[i].text, cases[i].text);
+		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s: %s", cases[i].text, diag.text);
+		const struct hd_listed_job *last = &list.at[list.n - 1];
+		CHECK(list.n == (cases[i].seconds < 0 ? 1u : 2u) && list.nbad == (cases[i].seconds < 0), "%s: %zu jobs", cases[i].text, list.n);
+		double read_s = cases[i].seconds;
+		CHECK(read_s < 0 ? isnan(last->record->limit_s) : list.at[0].duration_s == read_s && last->record->limit_s == read_s,
+			"%s: %g s, limit %g", cases[i].text, list.at[0].duration_s, last->record->limit_s);
+	}
+	hd_arena_reset(&arena);
+}
+
+static void an_empty_cell_of_the_duration_asked_for_costs_its_row(void **state)
+{
+	static const char text[] = "JobID|Submit|Elapsed|Planned|AllocTRES\n1|2023-03-01T10:00:00|00:07|9|gres/gpu=1\n"
+		"2|2023-03-01T10:00:01|00:07||gres/gpu=1\n";
+	struct hd_job_list list;
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	CHECK(read_sacct(&list, text, "duration=Planned", &diag) == HD_OK, "%s", diag.text);
+	CHECK(list.n == 1 && list.nbad == 1 && list.at[0].duration_s == 9, "%zu jobs, %d bad", list.n, (int)list.nbad);
+	assert_string_equal(list.bad[0], "t:3:29: \"Planned\" is empty: no duration");
+	hd_arena_reset(&arena);
+}
+
+static void parts_of_a_heterogeneous_job_are_one_job(void **state)
+{
+#define HEAD "JobID|Submit|ElapsedRaw|State|AllocTRES|Kind\n"
+#define AT "|2023-03-01T10:00:0"
+	static const struct { const char *rows; size_t n; uint32_t scale; double duration_s; const char *type; int ncpu, nbad, nopen; } cases[] = {
+		{ "7+0" AT "0|5|COMPLETED|gres/gpu:a=2|k\n7+0.batch" AT "0|5|||\n7+1" AT "0|9|COMPLETED|gres/gpu:a=3|k\n", 1, 5, 9, "a", 0, 0, 0 },
+		{ "7+0" AT "0|5|RUNNING|gres/gpu:a=2|k\n7+1" AT "0|4|COMPLETED|gres/gpu:b=3|k\n", 1, 5, 5, NULL, 0, 0, 1 },
+		{ "7+0" AT "0|5||cpu=2|k\n7+1" AT "0|4||gres/gpu:b=3|k\n", 1, 3, 5, "b", 0, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu:b=3|k\n7+1" AT "0|4||cpu=2|k\n", 1, 3, 5, "b", 0, 0, 0 },
+		{ "7+0" AT "0|5||cpu=2|k\n7+1" AT "0|4||cpu=1|k\n", 0, 0, 0, NULL, 1, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu=1|k\n8+0" AT "0|5||gres/gpu=1|k\n", 2, 1, 5, NULL, 0, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu=1|k\n8" AT "0|5||gres/gpu=1|k\n", 2, 1, 5, NULL, 0, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu=1|k\n7+1" AT "0|x||gres/gpu=1|k\n", 1, 1, 5, NULL, 0, 1, 0 },
+		{ "7+" AT "0|5||gres/gpu=1|k\n7+x" AT "0|5||gres/gpu=1|k\n", 2, 1, 5, NULL, 0, 0, 0 },
+		{ "7+0" AT "0|5||gres/gpu=1|k\n" HEAD "7+1" AT "0|5||gres/gpu=2|k\n", 1, 3, 5, NULL, 0, 0, 0 },
+	};
+	char text[600];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int kind = 0; kind < 2; kind++) {
+			struct hd_job_list list;
+			struct hd_diag diag = { "" };
+			snprintf(text, sizeof text, HEAD "1" AT "0|1||gres/gpu=1|first\n%s9" AT "9|1||gres/gpu=1|last\n", cases[i].rows);
+			CHECK(read_sacct(&list, text, kind ? "type=Kind" : NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+			CHECK(list.n == cases[i].n + 2 && (int)list.ncpu == cases[i].ncpu && (int)list.nbad == cases[i].nbad &&
+				(int)list.nopen == cases[i].nopen,
+				"case %zu: %zu jobs, %d without, %d bad, %d open", i, list.n, (int)list.ncpu, (int)list.nbad, (int)list.nopen);
+			const struct hd_listed_job *job = &list.at[1];
+			if (!cases[i].n)
+				continue;
+			CHECK(job->scale == cases[i].scale && job->duration_s == cases[i].duration_s && job->record->id[0] == '7',
+				"case %zu: %u devices, %g s", i, job->scale, job->duration_s);
+			CHECK(!job->type == !cases[i].type && (!job->type || !strcmp(job->type, cases[i].type)), "case %zu: %s", i,
+				job->type ? job->type : "any");
+			CHECK(!kind || !strcmp(job->kind, "k"), "case %zu: kind %s", i, job->kind);
+		}
+	hd_arena_reset(&arena);
+#undef HEAD
+#undef AT
+}
+
+static void gpus_of_each_node_are_those_of_all_nodes(void **state)
+{
+	static const struct { const char *req, *alloc, *nodes; uint32_t n; bool bad; } cases[] = {
+		{ "PER_NODE:gpu:2", "", "3", 6, false }, { "PER_NODE:gres:gpu:a100:2", "", "3", 6, false }, { "PER_JOB:gpu:2", "", "3", 2, false },
+		{ "PER_NODE:gpu", "", "4", 4, false }, { "PER_NODE:gpu:2", "", "", 0, true }, { "PER_TASK:gpu:2", "", "3", 0, true },
+		{ "PER_TASK:gpu:2", "gres/gpu=8", "3", 8, false }, { "PER_NODE:gpu:2", "gres/gpu=8", "", 8, false }, { "PER_NODE:gpu:60000", "", "60000", 0, true },
+		{ "PER_TASK:craynetwork:1", "", "1", 0, false }, { "PER_SOCKET:gpu:0", "", "1", 0, false },
+	};
+	char text[400];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_job_list list;
+		struct hd_diag diag = { "" };
+		snprintf(text, sizeof text, "JobID|Submit|ElapsedRaw|NNodes|AllocTRES|ReqGRES\n1|2023-03-01T10:00:00|5|1|gres/gpu=1|\n"
+			"2|2023-03-01T10:00:01|5|%s|%s|%s\n", cases[i].nodes, cases[i].alloc, cases[i].req);
+		CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+		CHECK(list.n == (cases[i].n ? 2u : 1u) && list.nbad == cases[i].bad && list.ncpu == (!cases[i].n && !cases[i].bad),
+			"case %zu: %zu jobs", i, list.n);
+		CHECK(!cases[i].n || list.at[1].scale == cases[i].n, "case %zu: %u", i, list.at[list.n - 1].scale);
+	}
+	hd_arena_reset(&arena);
+}
+
 /* Rows as several releases print them; tests/data/README.md says that the cluster is made up. */
 static void what_slurm_prints_is_kept(void **state)
 {
@@ -391,7 +498,7 @@ static void what_slurm_prints_is_kept(void **state)
 
 	assert_non_null(text);
 	CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s", diag.text);
-	CHECK(list.n == 8 && list.ncpu == 2 && list.nbad == 4 && list.ndropped == 2 && list.nopen == 1, "%zu jobs, %d cpu, %d bad, %d dropped, %d open", list.n,
+	CHECK(list.n == 8 && list.ncpu == 1 && list.nbad == 4 && list.ndropped == 2 && list.nopen == 1, "%zu jobs, %d cpu, %d bad, %d dropped, %d open", list.n,
 		(int)list.ncpu, (int)list.nbad, (int)list.ndropped, (int)list.nopen);
 	static const struct { const char *id, *user, *account, *partition, *qos, *type; uint32_t scale; double duration_s, limit_s, waited_s; } want[] = {
 		{ "412001", "amara", "vision", "gpu", "normal", "a100", 2, 3600, 14400, 130 },
@@ -563,6 +670,10 @@ int main(void)
 		cmocka_unit_test(what_slurm_accounted_becomes_jobs),
 		cmocka_unit_test(a_bad_row_of_an_accounting_costs_that_row_alone),
 		cmocka_unit_test(gpus_of_an_accounting_are_counted_with_their_type),
+		cmocka_unit_test(durations_are_read_as_slurm_writes_them),
+		cmocka_unit_test(an_empty_cell_of_the_duration_asked_for_costs_its_row),
+		cmocka_unit_test(parts_of_a_heterogeneous_job_are_one_job),
+		cmocka_unit_test(gpus_of_each_node_are_those_of_all_nodes),
 		cmocka_unit_test(what_slurm_prints_is_kept),
 		cmocka_unit_test(prices_of_all_forms_say_what_holds_when),
 		cmocka_unit_test(machines_come_and_go_as_their_traces_say),
