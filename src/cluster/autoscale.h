@@ -90,7 +90,6 @@ void hd_scale_sample(struct hd_scale *scale, uint32_t size, double step_s);     
 void hd_scale_propose(struct hd_scale *scale, const struct hd_scale_now *now, struct hd_scale_answer *answer);
 /* Devices came or went, prices changed: what was settled is open again; compute_ps and prices are taken anew. */
 void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *setting);
-double hd_scale_cost(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size);
 
 HD_MUST_USE enum hd_err hd_objective_find(enum hd_objective *objective, const char *name, struct hd_diag *diag);
 

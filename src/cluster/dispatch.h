@@ -215,7 +215,6 @@ double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);              
 double hd_dispatch_began_s(const struct hd_dispatch *dispatch);                    /* zero of the boundaries; below 0: nobody came yet */
 double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
 struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type; };
-uint32_t hd_dispatch_ndevices(const struct hd_dispatch *dispatch);
 struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch, uint32_t device);
 
 /* Why a job is where it is: those of sched_why.h, and

@@ -4,17 +4,6 @@
 
 enum { HD_DUTY_LOOK_NS = 1000000000 };    /* a wake-up is sent; the look is only the bound that every wait has */
 
-const char *hd_duty_name(enum hd_duty_kind kind)
-{
-	static const char *const name[] = {
-#define X(id, reads, text) #id,
-		HD_DUTIES_TABLE(X)
-#undef X
-	};
-
-	return kind < HD_DUTY_NKINDS ? name[kind] : "?";
-}
-
 enum hd_err hd_duties_init(struct hd_duties *d, void (*wake)(void *user), void *user, struct hd_diag *diag)
 {
 	*d = (struct hd_duties){ .wake = wake, .user = user };

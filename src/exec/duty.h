@@ -47,7 +47,6 @@ enum hd_duty_kind {
 #undef X
 	HD_DUTY_NKINDS
 };
-const char *hd_duty_name(enum hd_duty_kind kind);
 
 struct hd_duty {
 	enum hd_duty_kind kind;

@@ -65,11 +65,6 @@ void hd_relay_finish(struct hd_relay *r)
 	*r = (struct hd_relay){ 0 };
 }
 
-uint64_t hd_relay_bytes(const struct hd_relay *r)
-{
-	return r->room_cap * HD_BUCKET_BYTES + r->operand_cap * sizeof *r->operand + r->nvns * r->leaf_len + r->rows_cap * sizeof *r->rows;
-}
-
 void hd_relay_epoch(struct hd_relay *r, uint32_t epoch) { r->epoch = epoch; }
 
 void hd_relay_view(struct hd_relay *r, const struct hd_view *view, uint32_t self)

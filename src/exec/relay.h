@@ -91,7 +91,6 @@ HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd
 
 /* Addresses of the operands of a fold, in the order of relay->root; own ones are filled in as their passes are computed. */
 const float *const *hd_relay_operands(struct hd_relay *relay, uint32_t bucket);
-uint64_t hd_relay_bytes(const struct hd_relay *relay);       /* of its memory */
 
 /* The hand's: entries of a pass it has computed; entries of the others, before it finishes. */
 void hd_relay_leaves(struct hd_relay *relay, uint32_t pass);

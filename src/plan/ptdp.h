@@ -56,7 +56,6 @@ enum hd_ptdp_state {
 #undef X
 	HD_NPTDP_STATES
 };
-const char *hd_ptdp_state_name(enum hd_ptdp_state state);
 /* shards 1: not sharded, else over that many replicas; partials: gradients held at once. */
 double hd_ptdp_state_bytes(enum hd_ptdp_state state, uint32_t partials, uint32_t shards);
 

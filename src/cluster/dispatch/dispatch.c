@@ -537,7 +537,6 @@ double hd_dispatch_rate_now(const struct hd_dispatch *d, uint64_t id)
 double hd_dispatch_boundary_s(const struct hd_dispatch *d) { return d->boundary_s; }
 double hd_dispatch_began_s(const struct hd_dispatch *d) { return d->began_s; }
 double hd_dispatch_round_s(const struct hd_dispatch *d) { return d->set.round_s; }
-uint32_t hd_dispatch_ndevices(const struct hd_dispatch *d) { return d->ndevices; }
 
 struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *d, uint32_t device)
 {

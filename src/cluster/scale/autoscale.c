@@ -119,8 +119,6 @@ void hd_scale_reopen(struct hd_scale *scale, const struct hd_scale_setting *sett
 	scale->set.max = setting->max;
 }
 
-double hd_scale_cost(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size) { return scale->policy->cost(scale, now, size); }
-
 /* ---- shared */
 
 static const double late = 1e12;

@@ -8,13 +8,11 @@ const char *const hd_ptdp_recompute_names[HD_NPTDP_RECOMPUTES] = {
 #undef X
 };
 
-static const struct { const char *name; double weight, grad, state; } states[HD_NPTDP_STATES] = {
-#define X(id, name, weight, grad, state, activation) { name, weight, grad, state },
+static const struct { double weight, grad, state; } states[HD_NPTDP_STATES] = {
+#define X(id, name, weight, grad, state, activation) { weight, grad, state },
 	HD_PTDP_STATES(X)
 #undef X
 };
-
-const char *hd_ptdp_state_name(enum hd_ptdp_state state) { return states[state].name; }
 
 double hd_ptdp_state_bytes(enum hd_ptdp_state state, uint32_t partials, uint32_t shards)
 {
