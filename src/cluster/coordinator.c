@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "wire/patience.h"
+#include "base/timeouts.h"
 
 const char *hd_co_worker_state_name(enum hd_co_worker_state state)
 {

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "wire/patience.h"
+#include "base/timeouts.h"
 
 /* What is wanted is a function of the record (target, who drains) and of who is there; each event that changes either
  * calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are coalesced by themselves. */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "base/timeouts.h"
 #include "sys/failpoint.h"
 #include "sys/memory.h"
 #include "sys/process.h"
@@ -13,7 +14,6 @@
 #include "data/prefetch.h"
 #include "wire/frame.h"
 #include "wire/hub.h"
-#include "wire/patience.h"
 #include "plan/plan.h"
 #include "plan/tree.h"
 #include "exec/view.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "wire/patience.h"
 #include "exec/kept_plan.h"
 
 /* The hand: the thread that owns the worker, doing one duty after the other. */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "wire/patience.h"
 
 /* The wire's thread: what comes from outside becomes events of the member machine. */
 

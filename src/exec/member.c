@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "wire/patience.h"
+#include "base/timeouts.h"
 
 const char *hd_member_event_name(enum hd_member_event_kind kind)
 {

@@ -1,7 +1,7 @@
 #include "plan/diff.h"
 
 #include "plan/generate.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static struct hd_layout layout(const char *text)

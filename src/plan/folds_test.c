@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { MAX_VNS = 70, MAX_MEMBERS = 9 };

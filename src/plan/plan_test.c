@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static void every_virtual_node_is_loaded_forwarded_and_backwarded_by_its_rank(void **state)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static const char golden[] =

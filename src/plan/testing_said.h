@@ -3,7 +3,7 @@
 #define HD_PLAN_TESTING_SAID_H
 
 #include "plan/schedule_check.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 
 /* "": they are accepted. Lies in the test's arena. */
 static inline const char *hd_all_said(const struct hd_schedule *s, const struct hd_schedule_job *job, enum hd_transport transport)

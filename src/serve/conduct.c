@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "wire/patience.h"
 #include "exec/ending.h"
 
 enum { OTHERS = 32 };

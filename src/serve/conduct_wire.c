@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/patience.h"
+#include "base/timeouts.h"
 #include "exec/elastic.h"
 
 static bool make_machine(struct conduct *c)

@@ -1,6 +1,6 @@
 #include "serve/relief.h"
 
-#include "wire/patience.h"
+#include "base/timeouts.h"
 
 static bool gain(void *self, uint32_t worker, double normal_ps, int64_t *now_ps, int64_t *well_ps)
 {

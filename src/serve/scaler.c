@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/patience.h"
+#include "base/timeouts.h"
 #include "cluster/coordinator.h"
 
 #define HD_SCALER_BOOT_S 1.0              /* before one was seen */

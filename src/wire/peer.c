@@ -7,9 +7,9 @@
 
 #include "base/crc32c.h"
 #include "base/le.h"
+#include "base/timeouts.h"
 #include "sys/crypto.h"
 #include "sys/failpoint.h"
-#include "wire/patience.h"
 
 enum {
 	MOVES = 64,                       /* reads and writes before others have a turn */

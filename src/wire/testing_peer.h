@@ -4,7 +4,7 @@
 #define HD_WIRE_TESTING_PEER_H
 
 #include "base/le.h"
-#include "wire/patience.h"
+#include "base/timeouts.h"
 #include "wire/peer.h"
 #include "wire/testing.h"
 

@@ -10,7 +10,7 @@
 #include "plan/generate.h"
 #include "plan/passes.h"
 #include "plan/simulate.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 #include "tests/lists_oracle.inc.h"
 

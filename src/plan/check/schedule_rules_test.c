@@ -5,7 +5,7 @@
 
 #include "plan/check/int.h"
 #include "plan/passes.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static const struct hd_schedule_rules eager = { HD_TRANSPORT_EAGER, 0 };

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "plan/check/int.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 #define EAGER HD_TRANSPORT_EAGER

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { NODES = 7 };

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/yaml.h"
 #include "plan/job/int.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static struct hd_job job;

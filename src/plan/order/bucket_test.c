@@ -1,7 +1,7 @@
 #include "plan/bucket.h"
 
 #include "base/json.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 
 /* Against stored answers (shared/data/timed), against all ways to cut a line of gradients in runs, against all compute orders. */
 

@@ -1,7 +1,7 @@
 #include "plan/order.h"
 
 #include "base/json.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 
 /* Ours against stored answers (shared/data/timed), and against an evaluator that runs ops one by one and never heard of groups or sums. */
 

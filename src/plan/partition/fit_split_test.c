@@ -5,7 +5,7 @@
 #include "plan/generate.h"
 #include "plan/profile.h"
 #include "plan/sim_plan.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { NODES = 9 };

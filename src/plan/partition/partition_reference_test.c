@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "plan/partition.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 #define TP_REL 1e-9                               /* what the stored times were written with is finer */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "plan/partition/cost.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { CUTS_MOST = 48 };

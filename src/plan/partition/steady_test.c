@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { NODES_MOST = 12, DEVICES_MOST = 6 };

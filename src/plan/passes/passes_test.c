@@ -5,7 +5,7 @@
 #include "plan/generate.h"
 #include "plan/schedule_check.h"
 #include "plan/simulate.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static void recomputation_keeps_inputs_and_computes_again_before_a_backward(void **state)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/planner/build.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 struct rig {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/planner.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 /* Chains of hand-made profiles: what a plan must take can be said in a line. */

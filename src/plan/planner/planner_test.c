@@ -11,7 +11,7 @@
 #include "plan/planner/shape.h"
 #include "plan/schedule_check.h"
 #include "plan/sim_plan.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { DEVICES_MOST = 12 };

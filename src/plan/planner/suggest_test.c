@@ -1,6 +1,6 @@
 #include "plan/suggest.h"
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 
 /* A chain of three nodes whose times and activations grow with the rows; what a virtual node takes besides, it takes whatever its size. */
 enum { NODES = 3 };

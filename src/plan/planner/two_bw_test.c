@@ -7,7 +7,7 @@
 
 #include "plan/generate.h"
 #include "plan/simulate.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 enum { BLOCKS = 24 };

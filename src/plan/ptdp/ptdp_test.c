@@ -8,7 +8,7 @@
 
 #include "plan/generate.h"
 #include "plan/simulate.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static bool near(double a, double b, double rel) { return fabs(a - b) <= rel * fabs(b); }

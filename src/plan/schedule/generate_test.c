@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 /* "interleaved-v2" is interleaved with two chunks. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/testing.h"
+#include "tests/planning.h"
 #include "tests/check.h"
 
 static void sizes_and_places_are_inferred(void **state)

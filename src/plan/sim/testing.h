@@ -3,7 +3,7 @@
 #define HD_PLAN_SIM_TESTING_H
 
 #include "plan/sim_plan.h"
-#include "plan/testing.h"
+#include "tests/planning.h"
 
 /* A simulation whose shares must add up to the whole. */
 static inline struct hd_sim_plan hd_sim_adds_up(const struct hd_schedule *s, const struct hd_sim_setting *set)

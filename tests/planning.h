@@ -1,7 +1,7 @@
 /* testing.h -- what the tests of this room share: an arena that is made and dropped with each test, dice, schedules by name and
  * from text, chains of nodes, and published files. For tests only: what goes wrong in here fails the test. */
-#ifndef HD_PLAN_TESTING_H
-#define HD_PLAN_TESTING_H
+#ifndef HD_TESTS_PLANNING_H
+#define HD_TESTS_PLANNING_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * that follows the work instead says so where it stands: a worker may be busy for 8 times its longest instruction.
  *
  * Source: reliability.md's failure catalogue; the values were chosen so that a notice takes at most 2 T. */
-#ifndef HD_WIRE_PATIENCE_H
-#define HD_WIRE_PATIENCE_H
+#ifndef HD_BASE_TIMEOUTS_H
+#define HD_BASE_TIMEOUTS_H
 
 #include <stdint.h>
 
