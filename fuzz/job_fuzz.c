@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/job.h"
+#include "job/job.h"
 
 enum { BUDGET = 32 << 20, MAX_SET = 4096 };
 

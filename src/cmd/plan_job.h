@@ -6,8 +6,8 @@
 #define HD_CMD_PLAN_JOB_H
 
 #include "plan/cluster.h"
-#include "plan/job.h"
 #include "plan/stage_costs.h"
+#include "job/job.h"
 #include "cmd/verbs.h"
 
 struct hd_graph;

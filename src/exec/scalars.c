@@ -5,7 +5,7 @@
 #include "base/lanes.h"
 #include "sys/failpoint.h"
 #include "sys/file.h"
-#include "plan/lr.h"
+#include "job/lr.h"
 
 /* NORM: every rank computes the step scalars from the same numbers in the same
  * order, so that nothing has to be agreed upon. The norm is that of the mean

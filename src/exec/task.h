@@ -21,7 +21,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "plan/job.h"
+#include "job/job.h"
 #include "exec/weights.h"
 
 struct hd_task {

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "sys/failpoint.h"
-#include "plan/job.h"
+#include "job/job.h"
 #include "serve/daemon_int.h"
 
 /* What is there: workers on devices by their seats, runs by the seats of their coordinators, by what these answer, and by what they left. */

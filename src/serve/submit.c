@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/names.h"
 #include "base/near.h"
-#include "plan/job.h"
+#include "job/job.h"
 #include "exec/rundir.h"
 #include "serve/daemon_int.h"
 

@@ -1,4 +1,4 @@
-#include "plan/job/int.h"
+#include "job/int.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,8 +17,8 @@
  *
  * Ownership: texts lie in the arena given. Pure: the caller reads the file and the
  * environment and hands the bytes over. */
-#ifndef HD_PLAN_JOB_H
-#define HD_PLAN_JOB_H
+#ifndef HD_JOB_JOB_H
+#define HD_JOB_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,7 +84,7 @@ struct hd_job_value {
 
 enum hd_job_key {
 #define X(id, table, key, type, r, def, words, lo, hi, about) HD_JOB_##id,
-#include "plan/job/keys.h"
+#include "job/keys.h"
 #undef X
 	HD_JOB_NKEYS
 };

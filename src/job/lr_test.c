@@ -1,4 +1,4 @@
-#include "plan/lr.h"
+#include "job/lr.h"
 
 #include <math.h>
 

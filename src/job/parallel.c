@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "plan/generate.h"
-#include "plan/job/int.h"
+#include "job/int.h"
 
 /* `parallel:` says how, never what: no key of it fixes the result, so none enters the hash. Planners take all that is
  * checked here; what of it can be trained is another question (hd_job_trains). */

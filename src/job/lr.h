@@ -12,10 +12,10 @@
  *    bit), rounded once to f32.
  *
  * Used by the step scalars of exec and by reports. Pure. */
-#ifndef HD_PLAN_LR_H
-#define HD_PLAN_LR_H
+#ifndef HD_JOB_LR_H
+#define HD_JOB_LR_H
 
-#include "plan/job.h"
+#include "job/job.h"
 
 /* In the order of the words of optim.schedule.kind. */
 enum hd_lr_kind { HD_LR_CONSTANT, HD_LR_LINEAR, HD_LR_COSINE, HD_LR_STEP };

@@ -1,11 +1,11 @@
-#include "plan/job.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/yaml.h"
-#include "plan/job/int.h"
+#include "job/int.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 

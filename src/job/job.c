@@ -1,4 +1,4 @@
-#include "plan/job/int.h"
+#include "job/int.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 const struct hd_job_key_row hd_job_keys[HD_JOB_NKEYS] = {
 #define X(id, table, key, type, r, def, words, lo, hi, about) [HD_JOB_##id] = { table, key, HD_T_##type, r, def, words, lo, hi, about },
-#include "plan/job/keys.h"
+#include "job/keys.h"
 #undef X
 };
 
 static const struct { const char *table, *key, *word; } absent[] = {
 #define A(table, key, word) { table, key, word },
-#include "plan/job/absent.h"
+#include "job/absent.h"
 #undef A
 };
 enum { NABSENT = sizeof absent / sizeof absent[0] };

@@ -3,11 +3,11 @@
  * job.c walks the file and the sets, value.c reads one value by its type, check.c
  * proves what concerns several keys, print.c writes. A *place* is where a value was
  * found, for messages: "tiny.yaml:7:19", "-s", "HEDDLE_BATCH_GLOBAL". */
-#ifndef HD_PLAN_JOB_INT_H
-#define HD_PLAN_JOB_INT_H
+#ifndef HD_JOB_INT_H
+#define HD_JOB_INT_H
 
 #include "base/yaml.h"
-#include "plan/job.h"
+#include "job/job.h"
 
 enum { HD_PLACE_CAP = 320, HD_DOTTED_CAP = 96 };
 

@@ -1,4 +1,4 @@
-#include "plan/lr.h"
+#include "job/lr.h"
 
 /* cos(pi t) for t in [0,1]: the right half is the left one turned over, so that the series
  * sees at most pi/2; the first term left out is a^24/24! < 1e-18. */

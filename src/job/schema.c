@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "plan/job/int.h"
+#include "job/int.h"
 
 /* What the table of keys says, for editors (JSON Schema, draft 2020-12) and for people (a
  * template). Both are made from the rows alone. */
