@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/cluster.h"
+#include "cost/topology.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

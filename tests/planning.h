@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/stage_costs.h"
 #include "plan/generate.h"
-#include "plan/stage_costs.h"
 #include "tests/shared_file.h"
 
 /* Each test program has its own. The fixtures make and drop it. */

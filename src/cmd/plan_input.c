@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "sys/thread.h"
 #include "graph/layout.h"
-#include "plan/profile_graph.h"
+#include "cost/profile_graph.h"
 #include "exec/task.h"
 #include "cmd/session.h"
 

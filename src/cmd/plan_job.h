@@ -5,8 +5,8 @@
 #ifndef HD_CMD_PLAN_JOB_H
 #define HD_CMD_PLAN_JOB_H
 
-#include "plan/cluster.h"
-#include "plan/stage_costs.h"
+#include "cost/topology.h"
+#include "cost/stage_costs.h"
 #include "job/job.h"
 #include "cmd/verbs.h"
 

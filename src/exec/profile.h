@@ -1,7 +1,7 @@
 /* profile.h -- the profiler: what the nodes of a job cost on a device of this machine.
  *
- * `heddle profile` writes what comes out for planners to read (plan/profile.h); which graph node counts at
- * which node of the profile, and its bytes, are a matter of the graph alone (plan/profile_graph.h).
+ * `heddle profile` writes what comes out for planners to read (cost/profile.h); which graph node counts at
+ * which node of the profile, and its bytes, are a matter of the graph alone (cost/profile_graph.h).
  *
  * 1. One virtual node of the job's step runs alone, node by node, forward and then backward in the order of the
  *    step, again and again; each node's time is taken with the device drained before its end. So a sample holds
@@ -19,7 +19,7 @@
 #define HD_EXEC_PROFILE_H
 
 #include "sys/clock.h"
-#include "plan/profile_graph.h"
+#include "cost/profile_graph.h"
 #include "exec/op_times.h"
 
 enum { HD_PROFILE_WARMUP = 20, HD_PROFILE_LEAST = 100, HD_PROFILE_MOST = 1000, HD_PROFILE_STEPS = 5, HD_PROFILE_SAMPLES_CAP = 1000000 };

@@ -4,7 +4,7 @@
 
 #include "sys/memory.h"
 #include "sys/thread.h"
-#include "plan/line_fit.h"
+#include "cost/line_fit.h"
 
 /* What a pipeline within one process does with a tensor: its maker writes it where the reader finds it, they
  * meet, the reader copies it to where its kernels read. Two threads meet at a barrier, which wakes as devices wake each

@@ -14,8 +14,8 @@
 #ifndef HD_PLAN_DIFF_H
 #define HD_PLAN_DIFF_H
 
+#include "cost/stage_costs.h"
 #include "plan/schedule.h"
-#include "plan/stage_costs.h"
 
 enum { HD_DIFF_CELLS = 1 << 22 };
 

@@ -12,8 +12,8 @@
 #ifndef HD_PLAN_FIT_SPLIT_H
 #define HD_PLAN_FIT_SPLIT_H
 
+#include "cost/stage_costs.h"
 #include "plan/schedule_check.h"
-#include "plan/stage_costs.h"
 
 struct hd_fit { uint32_t *first; int64_t memory; };       /* first[stages]; memory: what it takes, at least the one asked for */
 

@@ -24,7 +24,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 enum { HD_ORDER_RECVS = 65535, HD_ORDER_OPS = 1 << 20, HD_ORDER_SET_BYTES = 1 << 28 };
 #define HD_ORDER_TICKS 1e6                        /* of a unit of a file */

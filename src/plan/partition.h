@@ -24,7 +24,7 @@
 #ifndef HD_PLAN_PARTITION_H
 #define HD_PLAN_PARTITION_H
 
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 
 enum { HD_PART_LEVELS = 4, HD_PART_MACHINES = 4096 };
 

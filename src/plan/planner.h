@@ -32,9 +32,9 @@
 #ifndef HD_PLAN_PLANNER_H
 #define HD_PLAN_PLANNER_H
 
-#include "plan/cluster.h"
+#include "cost/topology.h"
+#include "cost/stage_costs.h"
 #include "plan/schedule.h"
-#include "plan/stage_costs.h"
 
 enum { HD_AUTO_KEEP = 50, HD_AUTO_CUTS = 64, HD_AUTO_RANKS = 64, HD_AUTO_CHUNKS = 4 };      /* most ranks of a pipeline, chunks of a rank */
 #define HD_AUTO_SLACK 1.10

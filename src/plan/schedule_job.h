@@ -13,8 +13,8 @@
 #ifndef HD_PLAN_SCHEDULE_JOB_H
 #define HD_PLAN_SCHEDULE_JOB_H
 
+#include "cost/stage_costs.h"
 #include "plan/schedule.h"
-#include "plan/stage_costs.h"
 
 struct hd_stage_rule { uint32_t every, delay; };          /* every 0: all virtual nodes of a step */
 

@@ -28,10 +28,10 @@
 #ifndef HD_PLAN_SIM_PLAN_H
 #define HD_PLAN_SIM_PLAN_H
 
-#include "plan/cluster.h"
+#include "cost/topology.h"
+#include "cost/stage_costs.h"
 #include "plan/schedule_check.h"
 #include "plan/simulate.h"
-#include "plan/stage_costs.h"
 
 /*        id          name          why a rank stands still              */
 #define HD_IDLES(X)                                                       \

@@ -27,8 +27,8 @@
 #ifndef HD_PLAN_STEADY_H
 #define HD_PLAN_STEADY_H
 
-#include "plan/cluster.h"
-#include "plan/stage_costs.h"
+#include "cost/topology.h"
+#include "cost/stage_costs.h"
 
 enum { HD_STEADY_CUTS = 256, HD_STEADY_SITES = 32 };
 

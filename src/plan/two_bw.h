@@ -23,8 +23,8 @@
 #ifndef HD_PLAN_TWO_BW_H
 #define HD_PLAN_TWO_BW_H
 
-#include "plan/cluster.h"
-#include "plan/stage_costs.h"
+#include "cost/topology.h"
+#include "cost/stage_costs.h"
 
 struct hd_2bw_ask {
 	uint32_t vns;                             /* V of a step; never 0 */

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
+#include "cost/profile.h"
 #include "plan/generate.h"
-#include "plan/profile.h"
 #include "plan/sim_plan.h"
 #include "tests/planning.h"
 #include "tests/check.h"

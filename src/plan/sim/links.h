@@ -8,7 +8,7 @@
 #ifndef HD_PLAN_SIM_LINKS_H
 #define HD_PLAN_SIM_LINKS_H
 
-#include "plan/cluster.h"
+#include "cost/topology.h"
 #include "plan/sim/queue.h"
 
 __extension__ typedef __int128 sim_wide;

@@ -23,8 +23,8 @@
  * 5. What a file breaks is HD_E_INPUT with file:line:column and the sentence.
  *
  * Ownership: everything lies in the arena given. Pure. */
-#ifndef HD_PLAN_CLUSTER_H
-#define HD_PLAN_CLUSTER_H
+#ifndef HD_COST_TOPOLOGY_H
+#define HD_COST_TOPOLOGY_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "plan/profile_graph.h"
+#include "cost/profile_graph.h"
 
 #include <math.h>
 #include <string.h>

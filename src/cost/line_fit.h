@@ -5,8 +5,8 @@
  * the largest message.
  *
  * Pure; the sums are in f64 and in the order given. */
-#ifndef HD_PLAN_LINE_FIT_H
-#define HD_PLAN_LINE_FIT_H
+#ifndef HD_COST_LINE_FIT_H
+#define HD_COST_LINE_FIT_H
 
 #include <stdint.h>
 

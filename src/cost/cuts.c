@@ -1,9 +1,9 @@
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 
 #include <string.h>
 
 #include "base/hash.h"
-#include "plan/partition/front.h"
+#include "cost/front.h"
 
 enum { WORD = 64, NAMED_MAX = 4 };
 

@@ -1,4 +1,4 @@
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "plan/partition/front.h"
+#include "cost/front.h"
 
 #include <string.h>
 

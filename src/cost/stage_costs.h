@@ -11,10 +11,10 @@
  * 4. What W needs of the activations is act_w of each node, rounded down.
  *
  * Ownership: everything lies in the arena; the profile and the cuts are borrowed. Pure. */
-#ifndef HD_PLAN_STAGE_COSTS_H
-#define HD_PLAN_STAGE_COSTS_H
+#ifndef HD_COST_STAGE_COSTS_H
+#define HD_COST_STAGE_COSTS_H
 
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 
 struct hd_spread { int64_t mean, sd; };           /* ps; of measured times: mean 0 where none is known */
 

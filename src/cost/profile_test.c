@@ -1,4 +1,4 @@
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 #include <string.h>
 

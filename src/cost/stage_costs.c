@@ -1,4 +1,4 @@
-#include "plan/stage_costs.h"
+#include "cost/stage_costs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -24,10 +24,10 @@
  * stand in the order of the nodes they lead to.
  *
  * Ownership: everything lies in the arena given. Pure. */
-#ifndef HD_PLAN_CUTS_H
-#define HD_PLAN_CUTS_H
+#ifndef HD_COST_CUTS_H
+#define HD_COST_CUTS_H
 
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 enum { HD_CUTS_MAX = 5000, HD_CUTS_CAP = 20000 };      /* unless asked otherwise; pred is a bit set of n squared: 50 MB */
 

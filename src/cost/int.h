@@ -1,8 +1,8 @@
 /* int.h -- what the two readers of profiles share. */
-#ifndef HD_PLAN_COST_INT_H
-#define HD_PLAN_COST_INT_H
+#ifndef HD_COST_INT_H
+#define HD_COST_INT_H
 
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 /* Ids of nodes to their indices: open addressing over the nodes of one profile. */
 struct hd_profile_ids { uint32_t *at, mask; const struct hd_profile_node *node; };

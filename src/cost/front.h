@@ -1,10 +1,10 @@
 /* front.h -- the graph that is cut: a profile's nodes without what the cutter does not need.
  *
  * Private to the maker of cuts. Nodes keep the order of the file; `succ` keeps the order of the edges. */
-#ifndef HD_PLAN_PARTITION_FRONT_H
-#define HD_PLAN_PARTITION_FRONT_H
+#ifndef HD_COST_FRONT_H
+#define HD_COST_FRONT_H
 
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 
 struct hd_front_node { int64_t time_ns, param, out; uint32_t of; };      /* of: its node in the profile, the first of a chain */
 

@@ -1,11 +1,11 @@
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/json_writer.h"
-#include "plan/cost/int.h"
+#include "cost/int.h"
 
 #define FORMAT "heddle-profile"
 enum { VERSION = 1, IGNORED_CAP = 256, SMALL_MAX = 1 << 20 };

@@ -1,4 +1,4 @@
-#include "plan/cluster.h"
+#include "cost/topology.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -16,8 +16,8 @@
  * 5. What a file breaks is HD_E_INPUT with file:line (graph.txt) or the path of the value (JSON).
  *
  * Ownership: everything lies in the arena given. Pure. */
-#ifndef HD_PLAN_PROFILE_H
-#define HD_PLAN_PROFILE_H
+#ifndef HD_COST_PROFILE_H
+#define HD_COST_PROFILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "plan/line_fit.h"
+#include "cost/line_fit.h"
 
 /* With weights 1 / ns^2 the normal equations of ns = a + b bytes. */
 struct hd_line hd_line_fit(const struct hd_line_point *point, uint32_t n)

@@ -1,10 +1,10 @@
-#include "plan/profile_graph.h"
+#include "cost/profile_graph.h"
 
 #include <stdlib.h>
 
 #include "graph/layout.h"
 #include "graph/testing.h"
-#include "plan/cuts.h"
+#include "cost/cuts.h"
 #include "tests/check.h"
 
 /* What the profile says of a graph is compared with sums taken straight from the graph: here

@@ -25,11 +25,11 @@
  * 9. recompute_ok everywhere: every op has the same bits again, random ones are keyed.
  *
  * Ownership: everything lies in the arena given. Pure. */
-#ifndef HD_PLAN_PROFILE_GRAPH_H
-#define HD_PLAN_PROFILE_GRAPH_H
+#ifndef HD_COST_PROFILE_GRAPH_H
+#define HD_COST_PROFILE_GRAPH_H
 
 #include "graph/ir.h"
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 struct hd_profile_ask {
 	uint64_t rows;                    /* of a virtual node: vn_size */

@@ -1,4 +1,4 @@
-#include "plan/line_fit.h"
+#include "cost/line_fit.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Costs of stages against sums over nodes whose membership is found from the graph alone. */
-#include "plan/stage_costs.h"
+#include "cost/stage_costs.h"
 
 #include <string.h>
 

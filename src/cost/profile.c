@@ -1,9 +1,9 @@
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 #include <string.h>
 
 #include "base/hash.h"
-#include "plan/cost/int.h"
+#include "cost/int.h"
 
 static const char *const method_name[HD_NPROFILE_METHODS] = {
 #define X(id, name) [HD_PROFILE_##id] = name,

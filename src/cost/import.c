@@ -6,14 +6,14 @@
  * The separator is " -- ", an edge begins with a tab, a node may end with " -- stage_id=3". Times are
  * milliseconds, of which whole microseconds are kept; activation_size is a number or "[a; b; c]". Edges
  * may stand before their nodes: the nodes are read first. */
-#include "plan/profile.h"
+#include "cost/profile.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/utf8.h"
-#include "plan/cost/int.h"
+#include "cost/int.h"
 
 #define NS_PER_US 1000
 #define US_PER_MS 1000.0
