@@ -19,7 +19,7 @@ print(f"""# PTD-P: published runs against the model
 Made by `bench/ptdp.sh` on {date} with {version}. Predictions have no clock: every machine prints the same.
 
 Runs of SC 2021, table 1 (A100 80 GB, full recomputation); micro-batches and chunks by its authors\u0027 own script. TFLOP/s a device by the formula
-`96 B q l H^2 (1 + q/(6H) + Y/(16 l H))`. The model has three free constants (`src/plan/ptdp_cost.h`), fitted to the rows marked so.
+`96 B q l H^2 (1 + q/(6H) + Y/(16 l H))`. The model has three free constants (`src/planner/ptdp_cost.h`), fitted to the rows marked so.
 
 | run | parameters 1e9 | printed | t | p | d | b | v | published TFLOP/s | predicted | error % | |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|""")

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "plan/bucket.h"
+#include "planner/bucket.h"
 
 enum { BUDGET = 64 << 20, RECVS_MOST = 24, OPS_MOST = 200 };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/partition.h"
-#include "plan/planner.h"
-#include "plan/steady.h"
+#include "planner/partition.h"
+#include "planner/planner.h"
+#include "planner/steady.h"
 
 enum { BUDGET = 256 << 20, CUTS_MOST = 60, NODES_MOST = 200, PLANNED_CUTS = 12 };
 

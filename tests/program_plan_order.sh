@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle plan order, plan buckets: of graphs and of jobs. The answers themselves: src/plan/order/order_test.c, bucket_test.c.
+# heddle plan order, plan buckets: of graphs and of jobs. The answers themselves: src/planner/order/order_test.c, bucket_test.c.
 . "$(dirname "$0")/program.sh"
 cat >johnson.json <<'END'
 {"name": "johnson", "recv": {"a": 5, "b": 1, "c": 9, "d": 3, "e": 10, "f": 2},

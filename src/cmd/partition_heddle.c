@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
-#include "plan/steady.h"
+#include "planner/steady.h"
 #include "cmd/json_line.h"
 
 enum { VNS_A_MACHINE = 4 };

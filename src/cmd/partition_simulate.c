@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "plan/pipedream.h"
+#include "planner/pipedream.h"
 #include "cmd/json_line.h"
 
 static const char *split_text(struct hd_cmd *cmd, const struct hd_part_split *split)

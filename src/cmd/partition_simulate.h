@@ -2,7 +2,7 @@
 #ifndef HD_CMD_PARTITION_SIMULATE_H
 #define HD_CMD_PARTITION_SIMULATE_H
 
-#include "plan/partition.h"
+#include "planner/partition.h"
 #include "cmd/verbs.h"
 
 HD_MUST_USE enum hd_err hd_cmd_partition_simulate(struct hd_cmd *cmd, const struct hd_profile *profile, const struct hd_cuts *cuts,

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "plan/generate.h"
-#include "plan/two_bw.h"
+#include "planner/two_bw.h"
 #include "cmd/json_line.h"
 #include "cmd/stages.h"
 

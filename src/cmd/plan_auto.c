@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/planner.h"
+#include "planner/planner.h"
 #include "cmd/json_line.h"
 #include "cmd/verbs.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/bucket.h"
+#include "planner/bucket.h"
 #include "cmd/json_line.h"
 #include "cmd/plan_job.h"
 #include "cmd/schedule.h"

@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/fit_split.h"
 #include "plan/schedule_check.h"
 #include "plan/sim_plan.h"
+#include "planner/fit_split.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 #include "cmd/stages.h"

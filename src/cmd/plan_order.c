@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "plan/order.h"
+#include "planner/order.h"
 #include "cmd/json_line.h"
 #include "cmd/plan_job.h"
 #include "cmd/schedule.h"

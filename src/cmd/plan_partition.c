@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/partition.h"
+#include "planner/partition.h"
 #include "cmd/json_line.h"
 #include "cmd/partition_heddle.h"
 #include "cmd/partition_simulate.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/ptdp_plan.h"
+#include "planner/ptdp_plan.h"
 #include "cmd/json_line.h"
 #include "cmd/stages.h"
 #include "cmd/verbs.h"

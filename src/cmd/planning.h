@@ -5,7 +5,7 @@
 #ifndef HD_CMD_PLANNING_H
 #define HD_CMD_PLANNING_H
 
-#include "plan/suggest.h"
+#include "planner/suggest.h"
 #include "cmd/plan_job.h"
 
 struct hd_planning {

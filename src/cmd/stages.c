@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/num.h"
-#include "plan/partition.h"
+#include "planner/partition.h"
 
 static const double FREE = 1e18;          /* bytes per second: nothing that travels shows */
 

@@ -9,8 +9,8 @@
 #ifndef HD_CMD_STAGES_H
 #define HD_CMD_STAGES_H
 
-#include "plan/partition.h"
 #include "plan/schedule_job.h"
+#include "planner/partition.h"
 #include "cmd/verbs.h"
 
 /* The profile of --graph and its cuts (plan_partition.c). */
