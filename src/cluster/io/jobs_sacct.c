@@ -103,7 +103,7 @@ static double gpus_of(const char *tres, double nodes, char type[TYPE_CAP])
 			return NO_NUMBER;
 		if (n && isnan(times))
 			return NOT_SAID;
-		n *= (uint64_t)times;
+		n = n ? n * (uint64_t)times : 0;
 		if (*name && n) {
 			typed += n;
 			ntypes += !!strcmp(type, name);

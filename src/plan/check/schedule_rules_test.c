@@ -362,7 +362,7 @@ static void buffers_are_told_apart(void **state)
 {
 	enum { N = 512 };
 	static const struct { uint32_t n, apart; } slots[] = { { 16, 1 }, { 2, 1 }, { 128, 1 }, { 128, 64 }, { 256, 256 } };     /* of a way of a channel */
-	static struct hd_ins at[2 * N];
+	static struct hd_ins at[2 * N + 1];      /* the last: where all is done that needs a buffer */
 	static struct hd_done done[3 * N];
 
 	(void)state;
