@@ -251,6 +251,48 @@ static void what_is_left_after_a_turn_is_due_at_once(void **state)
 	leave(w);
 }
 
+static struct world *telling;
+
+static void tell_the_third(void *self, const struct hd_message *message)
+{
+	hear_message(self, message);
+	assert_int_equal(hd_hub_tell(&telling->hubs[0], 2, 21, 0, "on", 2, &telling->diag), HD_OK);
+}
+
+static void poll_once(struct world *w, int i)
+{
+	struct hd_loop_event other[4];
+	size_t n;
+
+	assert_int_equal(hd_hub_poll(&w->hubs[i], hd_clock_now_ns(w->clock), other, 4, &n, &w->diag), HD_OK);
+}
+
+/* What a callback tells another peer goes out in the poll that called back. */
+static void what_a_callback_tells_goes_out_in_the_same_poll(void **state)
+{
+	struct world *w = telling = enter("sim", 0);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct hd_wire_events events = hear_with(&w->heard[i]);
+		if (i == 0)
+			events.message = tell_the_third;
+		snprintf(w->addr[i], sizeof w->addr[i], "unix:%d", i);
+		assert_int_equal(hd_hub_init(&w->hubs[i], &w->config[i], &events, &w->loops[i], net_of(w, i), &w->diag), HD_OK);
+		assert_int_equal(hd_hub_listen(&w->hubs[i], "sim", w->addr[i], &w->diag), HD_OK);
+	}
+	meet(w, 0, 2);                            /* its place is before the one that the message comes by */
+	meet(w, 1, 0);
+	run_for(w, 10);
+	assert_int_equal(hd_hub_tell(&w->hubs[1], 0, 20, 0, "go", 2, &w->diag), HD_OK);
+	poll_once(w, 1);
+	poll_once(w, 0);
+	assert_int_equal(w->heard[0].n_messages, 1);
+	poll_once(w, 2);
+	assert_int_equal(w->heard[2].n_messages, 1);
+	leave(w);
+}
+
 static void an_unknown_epoch_is_asked_for_then_closed(void **state)
 {
 	(void)state;
@@ -453,6 +495,7 @@ int main(void)
 		cmocka_unit_test(a_promised_buffer_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(what_is_cancelled_ends_at_the_next_poll),
 		cmocka_unit_test(what_is_left_after_a_turn_is_due_at_once),
+		cmocka_unit_test(what_a_callback_tells_goes_out_in_the_same_poll),
 		cmocka_unit_test(an_unknown_epoch_is_asked_for_then_closed),
 		cmocka_unit_test(a_simulation_repeats_itself_by_its_seed),
 		cmocka_unit_test(two_threads_lose_no_wake_up),
