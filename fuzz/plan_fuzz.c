@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "plan/check.h"
-#include "plan/passes.h"
-#include "plan/schedule_check.h"
-#include "plan/simulate.h"
+#include "pipeline/passes.h"
+#include "pipeline/schedule_check.h"
+#include "pipeline/simulate.h"
 
 enum { BUDGET = 64 << 20, PRINT_BUDGET = 512 << 20, JOB_CHUNKS_MAX = 1 << 22 };
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 
 enum { O_RANKS = 4, O_STAGES = 8, O_VNS = 48, O_VERSIONS = 50, O_SENDS = 96, O_GROUPS = 2, O_BUCKETS = 3, O_SLOTS = 4 };
 

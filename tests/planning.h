@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cost/stage_costs.h"
-#include "plan/generate.h"
+#include "pipeline/generate.h"
 #include "tests/shared_file.h"
 
 /* Each test program has its own. The fixtures make and drop it. */

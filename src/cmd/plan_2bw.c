@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "plan/generate.h"
+#include "pipeline/generate.h"
 #include "planner/two_bw.h"
 #include "cmd/json_line.h"
 #include "cmd/stages.h"

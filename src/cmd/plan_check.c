@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/schedule_check.h"
-#include "plan/sim_plan.h"
+#include "pipeline/schedule_check.h"
+#include "pipeline/sim_plan.h"
 #include "planner/fit_split.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"

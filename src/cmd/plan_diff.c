@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/diff.h"
+#include "pipeline/diff.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 #include "cmd/stages.h"

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "plan/draw.h"
+#include "pipeline/draw.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 #include "cmd/simulate_full.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/draw_time.h"
+#include "pipeline/draw_time.h"
 #include "cmd/json_line.h"
 
 enum { RANKS_SHOWN = 64, WHY_SHOWN = 5, COLUMNS = 120 };

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "plan/passes.h"
+#include "pipeline/passes.h"
 #include "cmd/json_line.h"
 #include "cmd/schedule.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/plan_schedule.h"
+#include "pipeline/plan_schedule.h"
 #include "cmd/json_line.h"
 
 enum { MAX_NUMBERS = HD_MAX_RANKS };

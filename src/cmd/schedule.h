@@ -7,8 +7,8 @@
 #define HD_CMD_SCHEDULE_H
 
 #include "plan/check.h"
-#include "plan/schedule_check.h"
-#include "plan/simulate.h"
+#include "pipeline/schedule_check.h"
+#include "pipeline/simulate.h"
 #include "cmd/verbs.h"
 
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/sim_trace.h"
+#include "pipeline/sim_trace.h"
 #include "cmd/json_line.h"
 #include "cmd/stages.h"
 

@@ -1,9 +1,9 @@
-/* simulate_full.h -- `heddle simulate` with devices, links, transports or a profile: the full simulator (plan/sim_plan.h). */
+/* simulate_full.h -- `heddle simulate` with devices, links, transports or a profile: the full simulator (pipeline/sim_plan.h). */
 #ifndef HD_CMD_SIMULATE_FULL_H
 #define HD_CMD_SIMULATE_FULL_H
 
 #include "base/json_writer.h"
-#include "plan/sim_plan.h"
+#include "pipeline/sim_plan.h"
 #include "cmd/verbs.h"
 
 /* Something is asked for, or stands in the schedule (lockstep), that only the full simulator answers. */

@@ -9,7 +9,7 @@
 #ifndef HD_CMD_STAGES_H
 #define HD_CMD_STAGES_H
 
-#include "plan/schedule_job.h"
+#include "pipeline/schedule_job.h"
 #include "planner/partition.h"
 #include "cmd/verbs.h"
 

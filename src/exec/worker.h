@@ -22,8 +22,8 @@
 #define HD_EXEC_WORKER_H
 
 #include "graph/state.h"
-#include "data/prefetch.h"
 #include "plan/plan.h"
+#include "data/prefetch.h"
 #include "exec/recorder.h"
 #include "exec/task.h"
 

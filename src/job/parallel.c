@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/generate.h"
+#include "pipeline/generate.h"
 #include "job/int.h"
 
 /* `parallel:` says how, never what: no key of it fixes the result, so none enters the hash. Planners take all that is

@@ -13,7 +13,7 @@
 #define HD_PLANNER_FIT_SPLIT_H
 
 #include "cost/stage_costs.h"
-#include "plan/schedule_check.h"
+#include "pipeline/schedule_check.h"
 
 struct hd_fit { uint32_t *first; int64_t memory; };       /* first[stages]; memory: what it takes, at least the one asked for */
 

@@ -13,7 +13,7 @@
 #ifndef HD_PLANNER_JOB_PLAN_H
 #define HD_PLANNER_JOB_PLAN_H
 
-#include "plan/sim_plan.h"
+#include "pipeline/sim_plan.h"
 #include "planner/partition.h"
 
 /* 0 and NULL: the planner chooses. */

@@ -11,7 +11,7 @@
 #ifndef HD_PLANNER_PIPEDREAM_H
 #define HD_PLANNER_PIPEDREAM_H
 
-#include "plan/sim_plan.h"
+#include "pipeline/sim_plan.h"
 #include "planner/partition.h"
 
 enum { HD_PD_BUCKET = 25 << 20, HD_PD_MINIBATCHES = 1 << 14 };

@@ -34,7 +34,7 @@
 
 #include "cost/topology.h"
 #include "cost/stage_costs.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 
 enum { HD_AUTO_KEEP = 50, HD_AUTO_CUTS = 64, HD_AUTO_RANKS = 64, HD_AUTO_CHUNKS = 4 };      /* most ranks of a pipeline, chunks of a rank */
 #define HD_AUTO_SLACK 1.10

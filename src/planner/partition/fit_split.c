@@ -1,6 +1,6 @@
 #include "planner/fit_split.h"
 
-#include "plan/sim_plan.h"
+#include "pipeline/sim_plan.h"
 
 /* How many of each kind of byte a stage's rank holds at once. */
 struct held { int64_t param, saved, in, out; };

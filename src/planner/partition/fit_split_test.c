@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "cost/profile.h"
-#include "plan/generate.h"
-#include "plan/sim_plan.h"
+#include "pipeline/generate.h"
+#include "pipeline/sim_plan.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "plan/schedule_check.h"
+#include "pipeline/schedule_check.h"
 
 #define PS_PER_S 1e12
 #define NO_FILL INFINITY

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/simulate.h"
+#include "pipeline/simulate.h"
 
 enum { SIMULATED_INS = 1 << 22 };        /* 2 p m v of a schedule that is still simulated: 4 million, half a second */
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/generate.h"
-#include "plan/simulate.h"
+#include "pipeline/generate.h"
+#include "pipeline/simulate.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/passes.h"
-#include "plan/schedule_check.h"
-#include "plan/sim_plan.h"
+#include "pipeline/passes.h"
+#include "pipeline/schedule_check.h"
+#include "pipeline/sim_plan.h"
 
 uint64_t hd_auto_nins(const struct hd_auto_cand *c, uint32_t vns)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/near.h"
-#include "plan/passes.h"
+#include "pipeline/passes.h"
 
 #define MIB 0x1p-20
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/generate.h"
+#include "pipeline/generate.h"
 #include "planner/search/refuse.h"
 
 /* Shapes of the second round. */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "plan/generate.h"
-#include "plan/passes.h"
-#include "plan/schedule_check.h"
-#include "plan/sim_plan.h"
+#include "pipeline/generate.h"
+#include "pipeline/passes.h"
+#include "pipeline/schedule_check.h"
+#include "pipeline/sim_plan.h"
 #include "planner/search/shape.h"
 #include "tests/planning.h"
 #include "tests/check.h"

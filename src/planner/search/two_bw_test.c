@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/generate.h"
-#include "plan/simulate.h"
+#include "pipeline/generate.h"
+#include "pipeline/simulate.h"
 #include "tests/planning.h"
 #include "tests/check.h"
 
