@@ -1,6 +1,6 @@
 /* straggler.h -- workers that fall behind, and when another is asked for in the place of one.
  *
- * plan/drift.h gives a slow worker fewer virtual nodes, and none while it is not worth its exchange: that moves no state and costs nothing.
+ * balance/drift.h gives a slow worker fewer virtual nodes, and none while it is not worth its exchange: that moves no state and costs nothing.
  * What is left is another worker. Told every step how long the devices of each worker took for a virtual node, this says whom to relieve:
  *
  *	ours      slow = time over the median of the others' (even: the lower of the middle two), an EWMA of 0.1, judged after 10 samples.

@@ -1,7 +1,7 @@
 /* relief.h -- another worker in the place of one that falls behind: cluster/straggler.h told of a run's steps.
  *
  * Local members are compared with one another: who runs on another machine may be of another kind, and nobody here can start one there. What
- * another would bring is the solver's answer (plan/solver.h) by the speeds that reshape.h has measured.
+ * another would bring is the solver's answer (balance/solver.h) by the speeds that reshape.h has measured.
  *
  * Plain values, no clock. Threads: one. */
 #ifndef HD_SERVE_RELIEF_H

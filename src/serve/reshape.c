@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/arrange.h"
+#include "balance/arrange.h"
 
 static const double alpha = 0.1;
 

@@ -1,6 +1,6 @@
 /* reshape.h -- which virtual nodes each worker of a run has, and when that changes while it runs.
  *
- * pace.h measures, plan/drift.h decides, plan/solver.h answers. The devices of the solver are those of the members in the order of
+ * pace.h measures, balance/drift.h decides, balance/solver.h answers. The devices of the solver are those of the members in the order of
  * their ids; the profile is the median pace of the members, and how much slower each is comes on top.
  *
  * 1. Asked for other members than before (hd_reshape_plan), it answers with the solver's map by the paces known; who was never measured
@@ -16,7 +16,7 @@
 #ifndef HD_SERVE_RESHAPE_H
 #define HD_SERVE_RESHAPE_H
 
-#include "plan/drift.h"
+#include "balance/drift.h"
 #include "serve/pace.h"
 
 enum { HD_RESHAPE_LEARN = 8, HD_RESHAPE_WORDS = 600 };

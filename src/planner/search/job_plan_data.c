@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "plan/solver.h"
+#include "balance/solver.h"
 #include "planner/search/job_plan_int.h"
 
 /* Every device used has the whole model; how many virtual nodes each gets, and which are used at all, is what the solver says

@@ -1,4 +1,4 @@
-#include "plan/drift.h"
+#include "balance/drift.h"
 
 #include <stdlib.h>
 #include <string.h>

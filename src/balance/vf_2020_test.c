@@ -1,4 +1,4 @@
-#include "plan/vf_2020.h"
+#include "balance/vf_2020.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "plan/vnode/solve_int.h"
+#include "balance/solve_int.h"
 
 __extension__ typedef unsigned __int128 wide;
 static const uint64_t ps_per_s = 1000000000000u;

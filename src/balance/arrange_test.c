@@ -1,4 +1,4 @@
-#include "plan/arrange.h"
+#include "balance/arrange.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "plan/vnode/solve_int.h"
+#include "balance/solve_int.h"
 
 #define NEVER INT64_MAX
 

@@ -1,4 +1,4 @@
-#include "plan/vn_cost.h"
+#include "balance/vn_cost.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "plan/solver.h"
+#include "balance/solver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

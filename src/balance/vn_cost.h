@@ -11,8 +11,8 @@
  * 4. Times are whole picoseconds, c0 and V times the longest wave together at most HD_VN_PS_MAX.
  *
  * Arrays lie in the arena given. Pure. */
-#ifndef HD_PLAN_VN_COST_H
-#define HD_PLAN_VN_COST_H
+#ifndef HD_BALANCE_VN_COST_H
+#define HD_BALANCE_VN_COST_H
 
 #include "base/arena.h"
 #include "base/err.h"

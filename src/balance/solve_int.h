@@ -3,10 +3,10 @@
  * A class is all workers with the same devices, in the same order, and the same link. Its table is that of a worker as
  * a whole: the greedy division of solver.h, rule 1. A set says how many workers of each class are used, each with
  * one virtual node at least; a line is a set with its counts, in the order of the ranges. */
-#ifndef HD_PLAN_VNODE_SOLVE_INT_H
-#define HD_PLAN_VNODE_SOLVE_INT_H
+#ifndef HD_BALANCE_SOLVE_INT_H
+#define HD_BALANCE_SOLVE_INT_H
 
-#include "plan/solver.h"
+#include "balance/solver.h"
 
 struct hd_solve_class {
 	uint32_t nworkers, *worker;               /* those with more virtual nodes now first, then the lower */

@@ -10,8 +10,8 @@
  * 4. Counts of 0 come last, in the order given.
  *
  * Pure; scratch is taken from the arena. */
-#ifndef HD_PLAN_ARRANGE_H
-#define HD_PLAN_ARRANGE_H
+#ifndef HD_BALANCE_ARRANGE_H
+#define HD_BALANCE_ARRANGE_H
 
 #include "base/arena.h"
 #include "base/err.h"

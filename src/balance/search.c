@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/arrange.h"
-#include "plan/vnode/solve_int.h"
+#include "balance/arrange.h"
+#include "balance/solve_int.h"
 
 /* ---- what may be asked */
 

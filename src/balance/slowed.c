@@ -1,4 +1,4 @@
-#include "plan/solver.h"
+#include "balance/solver.h"
 
 struct kind { uint32_t type, steps; };            /* of the profile; how many steps of rounding its times are multiplied by */
 

@@ -1,4 +1,4 @@
-#include "plan/drift.h"
+#include "balance/drift.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -24,11 +24,11 @@
  *    on the devices in use, or at the start the best plan on devices of one type.
  *
  * Everything lies in the arena given. Pure: integers only, equal arguments give equal bytes. */
-#ifndef HD_PLAN_SOLVER_H
-#define HD_PLAN_SOLVER_H
+#ifndef HD_BALANCE_SOLVER_H
+#define HD_BALANCE_SOLVER_H
 
 #include "base/text.h"
-#include "plan/vn_cost.h"
+#include "balance/vn_cost.h"
 
 enum { HD_SOLVE_TYPES = 64, HD_SOLVE_DEVICES = 4096, HD_SOLVE_SETS = 1000000, HD_SOLVE_WORK = 1 << 25, HD_SOLVE_ERRORS = 8, HD_SOLVE_RIVALS = 16 };
 #define HD_SOLVE_ERROR_PPM 30000                    /* before any prediction was judged */

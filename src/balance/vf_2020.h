@@ -10,8 +10,8 @@
  * never for a run.
  *
  * Ties: fewer virtual nodes, then lower types get more samples. Pure; scratch comes from the arena. */
-#ifndef HD_PLAN_VF_2020_H
-#define HD_PLAN_VF_2020_H
+#ifndef HD_BALANCE_VF_2020_H
+#define HD_BALANCE_VF_2020_H
 
 #include <stdbool.h>
 #include <stdint.h>

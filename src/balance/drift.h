@@ -16,10 +16,10 @@
  * 6. Every answer has its reason, with numbers; STAY has one if the solver was asked in vain or a change was judged, else "".
  *
  * Arrays lie in the arena of init; decide() takes scratch and plans from the arena it is given. Pure. */
-#ifndef HD_PLAN_DRIFT_H
-#define HD_PLAN_DRIFT_H
+#ifndef HD_BALANCE_DRIFT_H
+#define HD_BALANCE_DRIFT_H
 
-#include "plan/solver.h"
+#include "balance/solver.h"
 
 enum { HD_DRIFT_SETS = 4, HD_DRIFT_WHY = 320 };
 
