@@ -16,7 +16,7 @@
 #include "data/prefetch.h"
 #include "wire/frame.h"
 #include "wire/hub.h"
-#include "exec/view.h"
+#include "protocol/view.h"
 #include "serve/pool.h"
 #include "cmd/build.h"
 #include "cmd/session.h"

@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cluster/simulation.h"
+#include "protocol/simulation.h"
 #include "cmd/json_line.h"
 #include "cmd/verbs.h"
 

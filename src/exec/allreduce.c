@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "exec/exchange.h"
+#include "protocol/exchange.h"
 
 enum { BLOCK = 2048 };                    /* floats that are added through all levels at once: a few of them fit the first cache */
 enum { FLOATS = HD_ALLREDUCE_BUCKET / (int)sizeof(float) };

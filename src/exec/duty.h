@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
-#include "exec/view.h"
+#include "protocol/view.h"
 #include "exec/worker.h"
 
 /*        id         reads                  the hand                                                             */

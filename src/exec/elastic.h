@@ -17,7 +17,7 @@
 #define HD_EXEC_ELASTIC_H
 
 #include "sys/socket.h"
-#include "exec/message.h"
+#include "protocol/message.h"
 #include "exec/run.h"
 
 #define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)           /* as the hub knows the coordinator: an id that no worker gets */

@@ -4,10 +4,10 @@
 
 #include "sys/thread.h"
 #include "wire/hub.h"
+#include "protocol/member.h"
 #include "exec/duty.h"
 #include "exec/elastic.h"
 #include "exec/finals.h"
-#include "exec/member.h"
 #include "exec/relay.h"
 #include "exec/teach.h"
 

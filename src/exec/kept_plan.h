@@ -15,7 +15,7 @@
 
 #include "sys/file.h"
 #include "plan/plan.h"
-#include "exec/view.h"
+#include "protocol/view.h"
 
 #define HD_PLAN_FOLDER "plan"
 

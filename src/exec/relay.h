@@ -28,9 +28,9 @@
 #define HD_EXEC_RELAY_H
 
 #include "wire/hub.h"
-#include "exec/exchange.h"
+#include "protocol/exchange.h"
+#include "protocol/view.h"
 #include "exec/share.h"
-#include "exec/view.h"
 
 struct hd_relay {
 	struct hd_hub *hub;               /* borrowed, as worker, layout, x */

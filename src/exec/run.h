@@ -17,11 +17,11 @@
 #ifndef HD_EXEC_RUN_H
 #define HD_EXEC_RUN_H
 
+#include "protocol/view.h"
 #include "exec/ckpt.h"
 #include "exec/forward.h"
 #include "exec/rundir.h"
 #include "exec/times.h"
-#include "exec/view.h"
 #include "exec/worker.h"
 
 struct hd_run;

@@ -19,8 +19,8 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
+#include "protocol/member_int.h"
 #include "exec/elastic_int.h"
-#include "exec/member_int.h"
 #include "tests/check.h"
 
 enum {
@@ -521,7 +521,7 @@ static inline void r_node_close(struct r_node *n)
 	free(n);
 }
 
-/* ---- the coordinator: as cluster/coordinator_view.c, of members alone ---- */
+/* ---- the coordinator: as protocol/coordinator_view.c, of members alone ---- */
 
 static inline void r_map(struct r_world *w, struct hd_view *view)
 {

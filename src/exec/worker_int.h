@@ -13,10 +13,10 @@
 #include "sys/memory.h"
 #include "sys/thread.h"
 #include "plan/folds.h"
+#include "protocol/seal.h"
 #include "exec/forward.h"
 #include "exec/lockstep.h"
 #include "exec/moments.h"
-#include "exec/seal.h"
 #include "exec/share.h"
 #include "exec/worker.h"
 

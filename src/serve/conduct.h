@@ -1,4 +1,4 @@
-/* conduct.h -- the coordinator of one run as a process: the machine of cluster/coordinator.h with a clock, links, a disk, and
+/* conduct.h -- the coordinator of one run as a process: the machine of protocol/coordinator.h with a clock, links, a disk, and
  * workers of its own.
  *
  * `heddle run --workers N` calls it in its own process; when that one is gone, a member starts `heddle serve --job RUN`, which calls it
@@ -21,9 +21,9 @@
 #ifndef HD_SERVE_CONDUCT_H
 #define HD_SERVE_CONDUCT_H
 
+#include "protocol/coordinator.h"
 #include "exec/rundir.h"
 #include "exec/task.h"
-#include "cluster/coordinator.h"
 
 enum { HD_CONDUCT_LISTENS = 3 };
 #define HD_CONDUCT_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "exec/member.h"
+#include "protocol/member.h"
 
 /* Steps that have no line in metrics.ndjson: how many, and why. */
 

@@ -11,7 +11,7 @@
 #ifndef HD_SERVE_PACE_H
 #define HD_SERVE_PACE_H
 
-#include "cluster/coordinator.h"
+#include "protocol/coordinator.h"
 
 enum { HD_PACE_FIRST = 3 };
 

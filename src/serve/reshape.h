@@ -71,7 +71,7 @@ void hd_reshape_seal(struct hd_reshape *reshape, uint32_t worker, uint64_t step,
 bool hd_reshape_step(struct hd_reshape *reshape, uint64_t step, const struct hd_view *view, struct hd_reshape_said *said);
 /* What a step takes under the best map by the speeds known, that worker taking vn_ps for a virtual node (0: what it takes). false: not known yet. */
 HD_MUST_USE bool hd_reshape_if(struct hd_reshape *reshape, uint32_t worker, double vn_ps, int64_t *step_ps);
-/* hd_plan_view of cluster/coordinator.h; `self` is the reshape. */
+/* hd_plan_view of protocol/coordinator.h; `self` is the reshape. */
 bool hd_reshape_plan(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/timeouts.h"
-#include "cluster/coordinator.h"
+#include "protocol/coordinator.h"
 
 #define HD_SCALER_BOOT_S 1.0              /* before one was seen */
 

@@ -13,7 +13,7 @@
 #ifndef HD_SERVE_SCALER_H
 #define HD_SERVE_SCALER_H
 
-#include "exec/seal.h"
+#include "protocol/seal.h"
 #include "cluster/autoscale.h"
 
 struct hd_scaler {

@@ -1,0 +1,856 @@
+#include "protocol/coordinator_int.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/timeouts.h"
+
+const char *hd_co_worker_state_name(enum hd_co_worker_state state)
+{
+	static const char *const names[] = {
+#define X(id, text) text,
+		HD_CO_STATES(X)
+#undef X
+	};
+	return state < HD_W_NSTATES ? names[state] : "unknown";
+}
+
+/* ---- what goes out ---- */
+
+struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind kind)
+{
+	static struct hd_co_action nowhere;               /* written when memory is out, never read */
+
+	if (co->nact == co->act_cap) {
+		size_t cap = co->act_cap ? 2 * co->act_cap : 64;
+		struct hd_co_action *more = hd_arena_take(&co->out, cap, sizeof *more);
+		if (!more) {
+			co->broken = true;
+			return &nowhere;
+		}
+		if (co->nact)
+			memcpy(more, co->act, co->nact * sizeof *more);
+		co->act = more;
+		co->act_cap = cap;
+	}
+	co->act[co->nact] = (struct hd_co_action){ .kind = kind, .worker = HD_NOBODY };
+	return &co->act[co->nact++];
+}
+
+struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind)
+{
+	struct hd_msg *msg = hd_arena_take(&co->out, 1, sizeof *msg);
+
+	if (!msg) {
+		co->broken = true;
+		return NULL;
+	}
+	msg->kind = kind;
+	msg->term = co->record.term;
+	msg->epoch = co->has_view ? co->view.epoch : 0;
+	return msg;
+}
+
+static void send_to(struct hd_coordinator *co, uint32_t worker, const struct hd_msg *msg)
+{
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_SEND);      /* without memory for msg none of it is done */
+	a->worker = worker;
+	a->msg = msg;
+}
+
+void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	if (w->up)
+		send_to(co, w->worker, msg);
+}
+
+void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...)
+{
+	char *text = hd_arena_take(&co->out, HD_MSG_TEXT, 1);
+	va_list args;
+
+	if (!text) {
+		co->broken = true;
+		return;
+	}
+	va_start(args, fmt);
+	vsnprintf(text, HD_MSG_TEXT, fmt, args);
+	va_end(args);
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_NOTE);
+	a->name = name;
+	a->text = text;
+	a->worker = worker;
+	a->epoch = co->record.epoch;
+}
+
+static uint64_t put_record(struct hd_coordinator *co)
+{
+	struct hd_co_record *copy = hd_arena_take(&co->out, 1, sizeof *copy);
+	if (!copy) {
+		co->broken = true;
+		return co->record.serial;
+	}
+	*copy = co->record;
+	hd_co_act(co, HD_CO_DO_STORE)->record = copy;
+	return co->record.serial;
+}
+
+uint64_t hd_co_store(struct hd_coordinator *co)
+{
+	co->record.serial++;
+	return put_record(co);
+}
+
+void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_RELEASE);
+
+	if (!msg)
+		return;
+	msg->release = (struct hd_msg_release){ .code = code, .nwhy = (uint32_t)strlen(why), .why = why };
+	hd_co_send(co, w, msg);
+}
+
+void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why)
+{
+	size_t n = strnlen(why, HD_MSG_TEXT);
+
+	assert(co->phase != HD_CO_OVER);
+	if (co->phase == HD_CO_ENDING)
+		return;
+	hd_co_void(co);
+	co->phase = HD_CO_ENDING;
+	co->end_ns = co->now_ns + HD_PATIENCE_NS(FAREWELL, co->config.detect_ns);
+	co->end_code = code;
+	memmove(co->halt_why, why, n);    /* it may be that */
+	co->halt_why[n] = '\0';
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (hd_co_is_here(&co->worker[i]))
+			hd_co_release(co, &co->worker[i], code, co->halt_why);
+}
+
+static void end_if_all_left(struct hd_coordinator *co)
+{
+	if (co->phase != HD_CO_ENDING)
+		return;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->now_ns < co->end_ns; i++)
+		if (co->worker[i].up)
+			return;
+	co->phase = HD_CO_OVER;
+	hd_co_distrust(co);
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_EXIT);
+	a->code = co->end_code;
+	a->text = co->halt_why;
+}
+
+/* ---- workers ---- */
+
+struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].state != HD_W_FREE && co->worker[i].worker == worker)
+			return &co->worker[i];
+	return NULL;
+}
+
+bool hd_co_is_here(const struct hd_co_worker *w)
+{
+	return w->state != HD_W_FREE && w->state != HD_W_LEFT && w->state != HD_W_OUT;
+}
+
+/* A place in the table: a free one, else of somebody gone. */
+static struct hd_co_worker *place(struct hd_coordinator *co)
+{
+	struct hd_co_worker *best = NULL;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_FREE || (!hd_co_is_here(w) && !w->up && (!best || w->worker < best->worker)))
+			best = w;
+		if (w->state == HD_W_FREE)
+			break;
+	}
+	if (best) {
+		uint64_t *sum = best->answer.sum, *parm = best->answer.parm, *slot = best->answer.slot;
+		memset(best, 0, sizeof *best);
+		best->answer.sum = sum;
+		best->answer.parm = parm;
+		best->answer.slot = slot;
+		best->guest = best->donor = HD_NOBODY;
+		best->joined_ns = best->done_ns = co->now_ns;
+	}
+	return best;
+}
+
+static void refuse(struct hd_coordinator *co, uint32_t guest, uint32_t code, const char *why)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_REFUSE);
+
+	if (msg)
+		msg->refuse = (struct hd_msg_refuse){ .code = code, .nwhy = (uint32_t)strlen(why), .why = why };
+	send_to(co, guest, msg);
+	hd_co_note(co, "refused", guest, "%s", why);
+}
+
+static void admit(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_ADMIT);
+
+	if (msg)
+		msg->admit = (struct hd_msg_admit){ w->worker, w->nonce };
+	send_to(co, w->guest, msg);
+}
+
+static void keep_text(char *to, const char *text, size_t n)    /* the text of a message may be NULL where it is empty */
+{
+	if (n > 0)
+		memcpy(to, text, n);
+	to[n] = '\0';
+}
+
+static void take_facts(struct hd_co_worker *w, const struct hd_msg_join *join)
+{
+	w->ndevices = join->ndevices ? join->ndevices : 1;
+	w->memory = join->memory;
+	w->vn_ps = join->vn_ps;
+	w->nonce = join->nonce;
+	keep_text(w->address, join->address, join->naddress);
+	keep_text(w->host, join->host, join->nhost);
+}
+
+uint32_t hd_co_remotes(const struct hd_coordinator *co)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && hd_is_remote(co->worker[i].worker);
+	return n;
+}
+
+uint32_t hd_co_wanted(const struct hd_coordinator *co)
+{
+	uint32_t n = co->record.target + hd_co_remotes(co);
+
+	return n < co->config.max ? n : co->config.max;
+}
+
+bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes)
+{
+	if (hd_is_remote(worker))
+		return nlocals + nremotes + (nlocals == 0) < co->config.max;
+	return nlocals < co->record.target && nlocals + nremotes < co->config.max;
+}
+
+static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_msg_join *join, bool remote)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (hd_co_is_here(w) && w->nonce == join->nonce && w->guest != HD_NOBODY) {       /* it asks again */
+			w->guest = guest;
+			w->lost_ns = 0;
+			if (co->stored >= w->id_serial)
+				admit(co, w);
+			return;
+		}
+	}
+	if (!hd_hash_same(join->job, co->config.job)) {
+		refuse(co, guest, 2, "another job runs here; start the worker with this run's job");
+		return;
+	}
+	if (!hd_hash_same(join->kernels, co->config.kernels)) {
+		refuse(co, guest, 2, "its kernels differ from the job's: use a like machine, or start with kernels: portable");
+		return;
+	}
+	struct hd_co_worker *w = co->phase == HD_CO_ENDING || co->record.next_worker == HD_REMOTE_WORKER ? NULL : place(co);
+	if (!w) {
+		refuse(co, guest, 10, "the job takes no more workers");
+		return;
+	}
+	w->state = HD_W_ADMITTED;
+	w->worker = co->record.next_worker++ + (remote ? HD_REMOTE_WORKER : 0);
+	take_facts(w, join);
+	w->guest = guest;
+	w->id_serial = hd_co_store(co);
+	co->spawned -= co->spawned > 0 && !remote;
+	hd_co_note(co, "join", w->worker, "%u devices at %s", w->ndevices, w->host);
+}
+
+static void tell_peer(struct hd_coordinator *co, const struct hd_co_worker *to, const struct hd_co_worker *about)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PEER);
+
+	if (msg)
+		msg->peer = (struct hd_msg_peer){ .worker = about->worker, .naddress = (uint32_t)strlen(about->address), .address = about->address };
+	hd_co_send(co, to, msg);
+}
+
+static void stale(struct hd_coordinator *co, uint32_t worker)
+{
+	send_to(co, worker, hd_co_msg(co, HD_MSG_STALE));
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_DROP);
+	a->worker = worker;
+	a->text = "not in this epoch any more";
+}
+
+/* Connected under its id: for the first time, or again. What was on a closed link is said anew. */
+static void on_return(struct hd_coordinator *co, const struct hd_msg_join *join)
+{
+	struct hd_co_worker *w = hd_co_find(co, join->worker);
+	uint32_t number = join->worker % HD_REMOTE_WORKER;
+
+	if (!w && co->record.started && !join->member && number < co->record.next_worker && (w = place(co))) {
+		w->state = HD_W_ADMITTED;                         /* a learner of the coordinator before */
+		w->worker = join->worker;
+		w->draining = hd_co_is_going(co, w->worker);
+	}
+	if (!w || !hd_co_is_here(w) || (w->nonce && w->nonce != join->nonce) || (join->member && w->state != HD_W_MEMBER && w->state != HD_W_READY)) {
+		stale(co, join->worker);
+		return;
+	}
+	/* what it said of its links while this one was closed is lost: one that closed and came back would be missed by nobody */
+	co->mend |= !w->up && co->phase <= HD_CO_DECIDED && hd_view_has(&co->view, w->worker);
+	w->guest = HD_NOBODY;
+	w->up = true;
+	w->silent = false;
+	w->lost_ns = 0;
+	w->done_ns = co->now_ns;
+	take_facts(w, join);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *other = &co->worker[i];
+		if (other == w || !hd_co_is_here(other) || !*other->address)
+			continue;
+		tell_peer(co, w, other);
+		tell_peer(co, other, w);
+	}
+	if (co->phase == HD_CO_ENDING) {
+		hd_co_release(co, w, co->end_code, co->halt_why);
+		return;
+	}
+	if (w->state != HD_W_MEMBER && co->has_view)
+		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));
+	hd_co_change_again(co, w);
+	hd_co_ask(co, w);
+}
+
+static bool any(const uint64_t *bits) { return bits[0] || bits[1]; }
+
+/* What it reported of others: nobody takes it back any more. */
+static void forget_reports(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	uint64_t bit = (uint64_t)(w - co->worker);
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		co->worker[i].suspected[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+		co->worker[i].closed[bit / 64] &= ~(UINT64_C(1) << bit % 64);
+	}
+}
+
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_untaught(co, w);
+	hd_co_forget_going(co, w->worker);
+	forget_reports(co, w);
+	co->mend |= any(w->closed);       /* whose link to it closed may lack what it said last */
+	w->state = HD_W_LEFT;
+}
+
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why)
+{
+	bool member = w->state == HD_W_MEMBER, of_next = (co->phase == HD_CO_DECIDED || co->phase == HD_CO_DECIDING) && hd_view_has(&co->next, w->worker);
+
+	if (!hd_co_is_here(w))
+		return;
+	hd_co_note(co, "lost", w->worker, "%s", why);
+	hd_co_untaught(co, w);
+	hd_co_forget_going(co, w->worker);
+	w->state = HD_W_OUT;
+	if (w->up)
+		stale(co, w->worker);
+	hd_co_act(co, HD_CO_DO_END)->worker = w->worker;
+	forget_reports(co, w);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *other = &co->worker[i];
+		if (other->donor != w->worker)
+			continue;
+		if (other->state == HD_W_READY && other->decided)
+			other->donor = HD_NOBODY;         /* it may have entered, and be the only one who holds the state: it is asked */
+		else
+			hd_co_unlearn(co, other);
+	}
+	if (member || of_next || w->asked)
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+	else if (hd_view_has(&co->next, w->worker))
+		hd_co_void(co);
+}
+
+/* ---- suspicion ---- */
+
+static uint32_t number(const uint64_t *bits) { return (uint32_t)(__builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1])); }
+
+static void on_suspect(struct hd_coordinator *co, const struct hd_co_worker *by, const struct hd_msg_suspect *msg)
+{
+	struct hd_co_worker *w = hd_co_find(co, msg->worker);
+	uint64_t i = (uint64_t)(by - co->worker), bit = UINT64_C(1) << i % 64;
+
+	if (msg->why == HD_CORRUPT) {
+		hd_co_doubt(co, by, msg->worker);
+		return;
+	}
+	if (by->state != HD_W_MEMBER) {           /* of a newcomer: what it lacks is said again in a new epoch alone */
+		co->mend |= msg->why == HD_CLOSED && (co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, by->worker);
+		return;
+	}
+	/* it left, but not everybody has what it said last: those who have not entered the next view would wait for ever */
+	if (!w || !hd_co_is_here(w)) {
+		co->mend |= msg->why != HD_HEARD && (hd_view_has(&co->view, msg->worker) || by->spoke < co->view.epoch);
+		return;
+	}
+	if (msg->why == HD_HEARD) {
+		co->mend |= (w->closed[i / 64] & bit) != 0;
+		w->suspected[i / 64] &= ~bit;
+		w->closed[i / 64] &= ~bit;
+		return;
+	}
+	if (!any(w->suspected))
+		w->suspect_ns = co->now_ns;
+	w->suspected[i / 64] |= bit;
+	if (msg->why != HD_SILENT)
+		w->closed[i / 64] |= bit;
+	if (w->lost_ns)
+		hd_co_dead(co, w, "its links are closed here and at a peer");
+}
+
+/* Who was told its id closes the link to call again under it, at once. Who does not is gone. */
+static void on_guest_lost(struct hd_coordinator *co, uint32_t guest)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->guest == guest)
+			w->lost_ns = co->now_ns ? co->now_ns : 1;
+	}
+}
+
+static void on_lost(struct hd_coordinator *co, uint32_t worker, enum hd_suspicion why)
+{
+	struct hd_co_worker *w = hd_co_find(co, worker);
+
+	if (!w) {
+		if (worker != HD_NOBODY && why == HD_CLOSED)
+			on_guest_lost(co, worker);
+		return;
+	}
+	if (why == HD_HEARD) {
+		if (w->silent)
+			w->lost_ns = 0;
+		w->silent = false;
+		return;
+	}
+	w->silent = w->up = why == HD_SILENT && w->up;            /* what is down is not silent: it is not there before it calls again */
+	w->lost_ns = co->now_ns ? co->now_ns : 1;
+	if (why == HD_EXITED)
+		hd_co_dead(co, w, "its process ended");
+	else if (any(w->suspected))
+		hd_co_dead(co, w, "its links are closed here and at a peer");
+}
+
+/* Peers miss it, we hear it: after T the one that most reports name goes; ties: the higher id. */
+static void expel(struct hd_coordinator *co)
+{
+	struct hd_co_worker *worst = NULL;
+	bool due = false;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (!hd_co_is_here(w) || !any(w->suspected))
+			continue;
+		due |= co->now_ns - w->suspect_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns);
+		uint32_t n = number(w->suspected), most = worst ? number(worst->suspected) : 0;
+		if (n > most || (n == most && w->worker > worst->worker))
+			worst = w;
+	}
+	if (due)
+		hd_co_dead(co, worst, "its peers do not hear it");
+}
+
+static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns, least = HD_PATIENCE_NS(PROGRESS, co->config.detect_ns);
+
+	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest : least);
+}
+
+static void watch(struct hd_coordinator *co)
+{
+	int64_t t = co->config.detect_ns;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->lost_ns && co->now_ns - w->lost_ns >= HD_PATIENCE_NS(SILENT, t))
+			hd_co_dead(co, w, w->up ? "nothing was heard of it" : "its link closed");
+		else if (w->guest != HD_NOBODY && co->now_ns - w->joined_ns > HD_PATIENCE_NS(START, t))
+			hd_co_dead(co, w, "it did not come back under its id");
+		else if (hung(co, w))
+			hd_co_dead(co, w, "it makes no progress");
+	}
+	expel(co);
+}
+
+/* ---- messages ---- */
+
+static void on_progress(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_progress *msg)
+{
+	if (msg->done != w->done || !msg->busy)
+		w->done_ns = co->now_ns;
+	w->done = msg->done;
+	w->longest_ns = msg->longest_ns;
+	w->busy = msg->busy;
+}
+
+/* Its donor was gone as it was let into a view: it never entered that, and learns anew. */
+static void lose_what_it_learned(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_note(co, "lost", w->worker, "what it had learned was of one who left: it learns again");
+	w->state = HD_W_STANDBY;
+	w->asked = false;
+	hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+}
+
+static void on_warm(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_warm *msg)
+{
+	bool slow = msg->given_up && msg->given_up == w->lesson && (w->state == HD_W_LEARNING || w->state == HD_W_READY);
+
+	w->warm = true;
+	if (w->state == HD_W_LEARNING || w->state == HD_W_READY)
+		hd_co_unlearn(co, w);
+	else if (w->state == HD_W_ADMITTED)
+		w->state = HD_W_STANDBY;
+	else if (w->state == HD_W_MEMBER)
+		lose_what_it_learned(co, w);
+	w->answer.said = false;           /* whatever it answered before, it holds nothing any more */
+	if (slow)
+		hd_co_aside(co, w);
+	hd_co_unasked(co, w);
+}
+
+static void on_leave(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_leave *msg)
+{
+	if (!w->draining)
+		hd_co_note(co, "leave", w->worker, "%.*s", (int)msg->nwhy, msg->why);
+	if (msg->gone || (w->state != HD_W_MEMBER && !w->decided)) {      /* who was decided into a view may be a member there */
+		if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+			hd_co_void(co);
+		if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED) && hd_view_has(&co->next, w->worker)) {
+			hd_co_dead(co, w, "it left before it took part");
+			return;
+		}
+		if (w->asked) {
+			hd_co_dead(co, w, "it left while it was asked");
+			return;
+		}
+		hd_co_left(co, w);
+		return;
+	}
+	w->draining = true;
+}
+
+/* A failure says why. What stopped otherwise with a code was asked to, by a coordinator before whose record of it was lost. */
+static void on_done(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_done *msg)
+{
+	bool scribe = hd_view_scribe(&co->view) == w->worker, failed = msg->code && msg->nwhy && !co->halting;
+
+	if (w->state != HD_W_MEMBER || !(scribe || failed))
+		return;
+	char *why = hd_arena_text(&co->out, msg->why, msg->nwhy);
+	hd_co_note(co, "done", w->worker, "stopped before step %llu", (unsigned long long)msg->step);
+	if (failed)
+		hd_co_end(co, msg->code, why ? why : "");
+	else if (msg->code)
+		hd_co_halt(co, msg->code, "it was asked to stop");
+	co->done = true;
+	co->done_step = msg->step;
+}
+
+static void on_event(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg_event *msg)
+{
+	struct hd_co_action *a = hd_co_act(co, HD_CO_DO_NOTE);
+	const char *name = hd_arena_text(&co->out, msg->kind, msg->nkind), *text = hd_arena_text(&co->out, msg->json, msg->njson);
+
+	a->worker = w->worker;
+	a->epoch = co->record.epoch;
+	a->name = name ? name : "";
+	a->text = text ? text : "";
+}
+
+/* Of another lesson it tells what is past, or what the coordinator before arranged. */
+static void on_learned(struct hd_co_worker *w, const struct hd_msg_learned *msg)
+{
+	if (w->state == HD_W_LEARNING && msg->donor == w->donor && msg->lesson == w->lesson)
+		w->state = HD_W_READY;
+	else if (w->state == HD_W_ADMITTED)
+		w->state = HD_W_STANDBY;
+	w->warm = true;
+}
+
+static void on_message(struct hd_coordinator *co, uint32_t from, const struct hd_msg *msg, bool remote)
+{
+	if (msg->kind == HD_MSG_JOIN) {
+		if (msg->join.worker == HD_NOBODY)
+			on_guest(co, from, &msg->join, remote);
+		else
+			on_return(co, &msg->join);
+		return;
+	}
+	struct hd_co_worker *w = hd_co_find(co, from);
+	if (!w || !hd_co_is_here(w) || !w->up) {
+		if (w && w->state == HD_W_OUT && w->up)
+			stale(co, from);
+		return;
+	}
+	/* whoever speaks in an epoch has adopted it; a learner's seal only announces it */
+	bool announces = msg->kind == HD_MSG_SEAL && !msg->seal.ran;
+	if (msg->epoch > w->spoke && !announces)
+		w->spoke = msg->epoch;
+	if (co->phase == HD_CO_DECIDED && msg->epoch == co->next.epoch && !announces)
+		hd_co_switched(co);
+	switch ((int)msg->kind) {
+	case HD_MSG_WARM:     on_warm(co, w, &msg->warm); break;
+	case HD_MSG_LEARNED:  on_learned(w, &msg->learned); break;
+	case HD_MSG_PREPARED: hd_co_on_prepared(co, w, msg->decided.next); break;
+	case HD_MSG_SEAL:     hd_co_on_seal(co, w, msg); break;
+	case HD_MSG_SUSPECT:  on_suspect(co, w, &msg->suspect); break;
+	case HD_MSG_STATUS:   hd_co_on_status(co, w, msg); break;
+	case HD_MSG_LEAVE:    on_leave(co, w, &msg->leave); break;
+	case HD_MSG_DONE:     on_done(co, w, &msg->done); break;
+	case HD_MSG_EVENT:    on_event(co, w, &msg->event); break;
+	case HD_MSG_PROGRESS: on_progress(co, w, &msg->progress); break;
+	default: break;
+	}
+}
+
+/* ---- the caller's wishes ---- */
+
+static void on_scale(struct hd_coordinator *co, uint32_t n)
+{
+	uint32_t max = co->config.max, min = co->config.min;
+
+	co->record.target = n > max ? max : n < min ? min : n;
+	co->spawned = 0;
+	hd_co_recall(co);
+	hd_co_store(co);
+	co->told = 0;
+}
+
+/* Who asked for them did, or a remote one came or goes. */
+static void tell_wanted(struct hd_coordinator *co)
+{
+	uint32_t n = hd_co_wanted(co), remotes = n - (co->record.target < n ? co->record.target : n);
+
+	if (n == co->told)
+		return;
+	co->told = n;
+	if (remotes)
+		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted, %u of them of other machines", n, remotes);
+	else
+		hd_co_note(co, "scale", HD_NOBODY, "%u workers are wanted", n);
+}
+
+static void on_stored(struct hd_coordinator *co, const struct hd_co_event *event)
+{
+	if (!event->ok) {
+		co->store_failed = true;
+		return;
+	}
+	if (event->serial > co->stored)
+		co->stored = event->serial;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (hd_co_is_here(w) && w->guest != HD_NOBODY && w->id_serial && w->id_serial <= co->stored) {
+			w->id_serial = 0;
+			admit(co, w);
+		}
+	}
+	if (co->stored >= co->phase_serial) {             /* 0: no phase waits */
+		co->phase_serial = 0;
+		hd_co_change_stored(co);
+		hd_co_view_stored(co);
+	}
+}
+
+static void on_restored(struct hd_coordinator *co, uint64_t step)
+{
+	if (co->phase != HD_CO_RESTORING)
+		return;
+	if (step == HD_NO_STEP) {
+		hd_co_end(co, 10, "no worker is left, and no checkpoint");
+		return;
+	}
+	co->config.step = step;
+	co->committed = co->verified = step;
+	co->phase = HD_CO_START;
+	co->start_ns = co->now_ns;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].state == HD_W_LEARNING || co->worker[i].state == HD_W_READY)
+			hd_co_unlearn(co, &co->worker[i]);
+}
+
+static void on_tick(struct hd_coordinator *co)
+{
+	if (co->store_failed) {
+		co->store_failed = false;
+		put_record(co);                                   /* as it is now, under the number that is awaited */
+	}
+	if (co->phase == HD_CO_ENDING)
+		return;
+	watch(co);
+	hd_co_view_tick(co);
+}
+
+static void dispatch(struct hd_coordinator *co, const struct hd_co_event *event)
+{
+	struct hd_co_worker *w = NULL;
+
+	switch (event->kind) {
+	case HD_CO_IN_MESSAGE:  on_message(co, event->worker, event->msg, event->remote); break;
+	case HD_CO_IN_LOST:     on_lost(co, event->worker, event->why); break;
+	case HD_CO_IN_SCALE:    on_scale(co, event->n); break;
+	case HD_CO_IN_DRAIN:    hd_co_on_drain(co, event->worker); break;
+	case HD_CO_IN_RELIEVE:
+		w = hd_co_find(co, event->worker);
+		if (w && !hd_is_remote(w->worker))
+			w->relieved = event->ok;
+		break;
+	case HD_CO_IN_HALT:     hd_co_on_halt(co, event->code, event->text); break;
+	case HD_CO_IN_UNSPAWNED: co->spawned -= event->n < co->spawned ? event->n : co->spawned; break;
+	case HD_CO_IN_REPLAN:   co->replan = true; break;
+	case HD_CO_IN_STORED:   on_stored(co, event); break;
+	case HD_CO_IN_RESTORED: on_restored(co, event->step); break;
+	case HD_CO_IN_TICK:     on_tick(co); break;
+	case HD_CO_IN_NKINDS:   break;
+	}
+}
+
+struct hd_co_actions hd_coordinator_step(struct hd_coordinator *co, const struct hd_co_event *event, int64_t now_ns)
+{
+	static struct hd_co_action out_of_memory = { .kind = HD_CO_DO_EXIT, .worker = HD_NOBODY, .code = 11, .text = "out of memory" };
+
+	assert(now_ns >= co->now_ns);
+	co->now_ns = now_ns;
+	hd_arena_reset(&co->out);
+	co->act = NULL;
+	co->nact = co->act_cap = 0;
+	if (co->phase == HD_CO_OVER)
+		return (struct hd_co_actions){ NULL, 0 };
+	dispatch(co, event);
+	if (co->phase != HD_CO_ENDING) {
+		tell_wanted(co);
+		hd_co_judge(co);
+		hd_co_plan(co);
+	}
+	end_if_all_left(co);
+	if (co->broken) {
+		co->phase = HD_CO_OVER;
+		return (struct hd_co_actions){ &out_of_memory, 1 };
+	}
+	return (struct hd_co_actions){ co->act, co->nact };
+}
+
+/* ---- birth and death ---- */
+
+/* Found in the store: its members hold the state. They are asked as after a failure in which nobody died. */
+static void take_over(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < co->record.nmembers; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		w->state = HD_W_MEMBER;
+		w->worker = co->record.member[i];
+		w->draining = hd_co_is_going(co, w->worker);
+		w->guest = w->donor = HD_NOBODY;
+		w->lost_ns = 0;
+		w->joined_ns = w->done_ns = co->now_ns;
+	}
+}
+
+enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_co_config *config, int64_t now_ns, struct hd_diag *diag)
+{
+	if (config->min < 1 || config->min > config->max || config->max > HD_MAX_MEMBERS || config->nbuckets < 1 || config->nbuckets > HD_MAX_BUCKETS ||
+	    config->record.nmembers > HD_MAX_WORKERS)
+		return hd_fail(diag, HD_E_INVAL, "workers %u..%u of at most %d, %u buckets of at most %d", config->min, config->max, HD_MAX_MEMBERS,
+			config->nbuckets, HD_MAX_BUCKETS);
+	struct hd_coordinator *co = hd_alloc(sizeof *co);
+	if (!co)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator");
+	memset(co, 0, sizeof *co);
+	hd_arena_init(&co->out, 0);
+	co->config = *config;
+	co->record = config->record;
+	co->words = (config->nbuckets + 63) / 64;
+	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);
+	co->have = co->sums ? hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have) : NULL;
+	if (!co->have) {
+		hd_coordinator_destroy(co);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets", config->nbuckets);
+	}
+	co->parm = co->have + config->nbuckets;
+	co->chain = co->parm + config->nbuckets;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker_answer *a = &co->worker[i].answer;
+		a->sum = co->sums + (size_t)3 * i * co->words;
+		a->parm = a->sum + co->words;
+		a->slot = a->parm + co->words;
+		co->worker[i].guest = co->worker[i].donor = HD_NOBODY;
+	}
+	co->now_ns = co->start_ns = now_ns;
+	co->stored = co->record.serial;
+	co->committed = config->step;
+	co->verified = config->record.started ? config->verified : config->step;
+	co->record.term++;
+	if (!co->record.target)
+		co->record.target = config->target;
+	take_over(co);
+	if (co->record.halting)
+		hd_co_halt(co, co->record.halt_code, co->record.halt_why);
+	co->told = hd_co_wanted(co);
+	*out = co;
+	return HD_OK;
+}
+
+void hd_coordinator_destroy(struct hd_coordinator *co)
+{
+	if (!co)
+		return;
+	hd_free(co->sums);
+	hd_free(co->have);
+	hd_arena_finish(&co->out);
+	hd_free(co);
+}
+
+void hd_coordinator_status(const struct hd_coordinator *co, struct hd_co_status *status)
+{
+	*status = (struct hd_co_status){
+		.term = co->record.term, .epoch = co->record.epoch, .nmembers = co->has_view ? co->view.nmembers : 0, .asked = co->record.target,
+		.target = hd_co_wanted(co),
+		.committed = co->committed, .changing = co->phase != HD_CO_IDLE, .holding = co->holding, .halting = co->halting,
+	};
+}
+
+uint32_t hd_coordinator_workers(const struct hd_coordinator *co, struct hd_co_worker_status *out, uint32_t cap)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && n < cap; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_FREE)
+			continue;
+		out[n] = (struct hd_co_worker_status){ .worker = w->worker, .ndevices = w->ndevices, .state = w->state, .sealed = w->sealed, .up = w->up,
+						       .host = w->host, .address = w->address };
+		for (uint32_t r = 0; co->has_view && r < co->view.nranks; r++)
+			out[n].nvns += co->view.rank[r].worker == w->worker ? co->view.rank[r].nvns : 0;
+		n++;
+	}
+	return n;
+}
+
+const struct hd_view *hd_coordinator_view(const struct hd_coordinator *co) { return co->has_view ? &co->view : NULL; }

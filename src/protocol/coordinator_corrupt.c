@@ -1,0 +1,201 @@
+#include "protocol/coordinator_int.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Rule 12 of coordinator.h. Digests are kept by worker and step, whatever the epoch: X_{s+1} is a function of the job, so two that differ
+ * mean that somebody's memory, or what somebody computed, is not what it should be. Whose part in the sums of that step was wrong cannot be
+ * told from them: everybody's state is in doubt, and the minority is whom nobody should compute with again. */
+
+enum { TRIES = 2 };                       /* without a later state that was the same at all: it is no accident then */
+
+static const struct hd_co_told *told_of(const struct hd_co_worker *w, uint64_t step)
+{
+	const struct hd_co_told *t = &w->told[step & 1];
+
+	return t->next == step + 1 ? t : NULL;
+}
+
+static bool same(const struct hd_co_told *a, const struct hd_co_told *b) { return a->sum == b->sum && a->state == b->state; }
+
+static void dispute(struct hd_coordinator *co, uint64_t step)
+{
+	if (!co->disputed || step + 1 < co->disputed)
+		co->disputed = step + 1;
+	if (co->verified > step)                  /* by those who were left, before one of them said so */
+		co->verified = co->verified_before <= step ? co->verified_before : 0;
+}
+
+void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal)
+{
+	struct hd_co_told *mine = &w->told[seal->step & 1];
+
+	if (!seal->ran || !(seal->sum_digest || seal->state_digest) || seal->step + 1 < mine->next)
+		return;
+	*mine = (struct hd_co_told){ seal->step + 1, seal->sum_digest, seal->state_digest };
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_told *other = told_of(&co->worker[i], seal->step);
+		if (other && !same(other, mine))
+			dispute(co, seal->step);
+	}
+}
+
+/* What the other one told may have been heard by that member alone. */
+void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker)
+{
+	uint64_t next = by->told[0].next > by->told[1].next ? by->told[0].next : by->told[1].next;
+	struct hd_co_worker *w = hd_co_find(co, worker);
+
+	if (!next)
+		return;
+	dispute(co, next - 1);
+	if (w)
+		w->doubted = next;
+	else
+		co->stranger = next;              /* of a coordinator before: gone since */
+}
+
+/* All members told a digest of the state after it; the same one, since nothing that is disputed is committed. */
+void hd_co_verify(struct hd_coordinator *co, uint64_t step)
+{
+	assert(!co->disputed || step + 1 < co->disputed);
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		const struct hd_co_told *t = w ? told_of(w, step) : NULL;
+		if (!t || !t->state)
+			return;
+	}
+	co->verified_before = co->verified;
+	co->verified = step + 1;
+}
+
+/* Members that have not sealed it yet do, or are dead in a while. */
+static bool all_sealed(struct hd_coordinator *co, uint64_t step)
+{
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && hd_co_is_here(w) && w->sealed <= step)
+			return false;
+	}
+	return true;
+}
+
+struct votes { uint32_t n, most; const struct hd_co_worker *of[2]; const struct hd_co_told *best; };
+
+/* of: two that differ, for a sentence. */
+static void count(const struct hd_coordinator *co, uint64_t step, struct votes *v)
+{
+	*v = (struct votes){ .n = co->stranger == step + 1 };
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		const struct hd_co_told *t = told_of(w, step);
+		uint32_t n = 0;
+		v->n += t || w->doubted == step + 1;
+		for (uint32_t k = 0; t && k < HD_MAX_WORKERS; k++) {
+			const struct hd_co_told *other = told_of(&co->worker[k], step);
+			n += other && same(t, other);
+		}
+		if (t && !v->of[0])
+			v->of[0] = w;
+		else if (!v->of[1] && (t ? !same(t, told_of(v->of[0], step)) : w->doubted == step + 1))
+			v->of[1] = w;
+		if (n > v->most) {
+			v->most = n;
+			v->best = t;
+		}
+	}
+}
+
+static void distrust(struct hd_coordinator *co)
+{
+	hd_co_act(co, HD_CO_DO_DISTRUST)->step = co->verified;
+}
+
+static void forget(struct hd_coordinator *co)
+{
+	co->disputed = co->stranger = 0;
+	for (uint32_t i = 0; i < HD_CO_NEWS; i++)
+		co->news[i].step = 0;                     /* records of steps that are run again */
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		memset(co->worker[i].told, 0, sizeof co->worker[i].told);
+		co->worker[i].doubted = 0;
+	}
+}
+
+/* Nobody is left to tell more of what is disputed: what was saved of it is not to be begun from, nor resumed. */
+void hd_co_distrust(struct hd_coordinator *co)
+{
+	if (co->distrusts || co->disputed)
+		distrust(co);
+	if (co->disputed)
+		forget(co);
+	co->distrusts = false;
+}
+
+static void give_up(struct hd_coordinator *co, uint64_t step, const struct votes *v, const char *why)
+{
+	char who[80] = "", text[HD_MSG_TEXT + 1];
+
+	if (v->of[0] && v->of[1])
+		snprintf(who, sizeof who, "workers %u and %u", v->of[0]->worker, v->of[1]->worker);
+	snprintf(text, sizeof text, "step %llu: %s hold different states, and %s: a memory or a processor gives wrong bits. Checkpoints up to step %llu are"
+		" sound, later ones were removed: have the machines looked at, and resume the run on others", (unsigned long long)step,
+		*who ? who : "workers", why, (unsigned long long)co->verified);
+	hd_co_note(co, "integrity", HD_NOBODY, "%s", text);
+	distrust(co);
+	co->distrusts = true;                             /* `disputed` stays: seals may come yet, and commit nothing */
+	hd_co_store(co);
+	hd_co_end(co, 5, text);
+}
+
+/* Everybody who may hold what came of that step. Those who learned from them learn anew by themselves. */
+static void begin_again(struct hd_coordinator *co, uint64_t step, const struct votes *v)
+{
+	const struct hd_co_told best = *v->best;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		const struct hd_co_told *t = told_of(w, step);
+		if (!hd_co_is_here(w) || !(t ? !same(t, &best) : w->doubted == step + 1))
+			continue;
+		char *text = hd_arena_take(&co->out, HD_MSG_TEXT + 1, 1);         /* RELEASE keeps it */
+		if (!text) {
+			co->broken = true;
+			return;
+		}
+		snprintf(text, HD_MSG_TEXT, "worker %u held another state after step %llu than %u of %u workers: its memory or its processor gives wrong bits",
+			w->worker, (unsigned long long)step, v->most, v->n);
+		hd_co_note(co, "corrupt", w->worker, "%s", text);
+		hd_co_release(co, w, 5, text);
+		hd_co_dead(co, w, "it is corrupt");
+	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_MEMBER || w->decided)
+			hd_co_dead(co, w, "its state may have come of what a corrupt worker sent: all begin again from the newest that was the same at all");
+	}
+	distrust(co);
+	co->distrusts = true;
+	forget(co);
+}
+
+void hd_co_judge(struct hd_coordinator *co)
+{
+	bool open = co->phase >= HD_CO_IDLE && co->phase <= HD_CO_DECIDED;
+	uint64_t step = co->disputed - 1;
+	struct votes v;
+
+	assert(!open || co->has_view);
+	if (!co->disputed || !open || !all_sealed(co, step))
+		return;
+	count(co, step, &v);
+	co->record.disputes = co->verified > co->record.disputed ? 1 : co->record.disputes + 1;    /* stored with the epoch that comes of it */
+	co->record.disputed = step > co->record.disputed ? step : co->record.disputed;
+	if (2 * v.most <= v.n)
+		give_up(co, step, &v, "no majority says which is right");
+	else if (co->record.disputes > TRIES)
+		give_up(co, step, &v, "it has happened before");
+	else
+		begin_again(co, step, &v);
+}

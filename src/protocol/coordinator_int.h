@@ -1,0 +1,175 @@
+/* coordinator_int.h -- the inside of the coordinator; coordinator.h says what it promises. */
+#ifndef HD_PROTOCOL_COORDINATOR_INT_H
+#define HD_PROTOCOL_COORDINATOR_INT_H
+
+#include "protocol/seal.h"
+#include "protocol/coordinator.h"
+
+enum { HD_CO_PAUSES = 9 };                /* doublings of a pause (rule 13) */
+
+struct hd_co_worker_answer {              /* its STATUS in the present epoch */
+	bool said, member, begun, halted, prev, table, updated;
+	uint64_t at;
+	struct hd_passes passes;
+	uint64_t *sum, *parm, *slot;      /* owned by the coordinator: [words] each */
+};
+
+/* What it told of step next - 1; next 0: nothing. */
+struct hd_co_told { uint64_t next, sum, state; };
+
+struct hd_co_worker {
+	enum hd_co_worker_state state;
+	uint32_t worker, guest;           /* guest: the number under which it asked; HD_NOBODY: it has come back under its id */
+	bool up, silent, warm, draining, mend;    /* mend: a link of it closed and is there again */
+	bool relieved;                    /* another is to take its place */
+	bool decided;                     /* into a view that it may have entered without our hearing of it */
+	uint64_t id_serial;               /* its id is stored with that record */
+	uint64_t nonce, memory, vn_ps;
+	uint32_t ndevices, donor;
+	uint64_t lesson;                  /* what it learns, as LEARN names it */
+	uint32_t given_up;                /* lessons of the present members that their donors gave up */
+	int64_t aside_ns;                 /* ASIDE: until then */
+	uint64_t sealed;
+	uint32_t spoke;                   /* the newest epoch in which it said something */
+	int64_t lost_ns, suspect_ns, joined_ns;
+	uint64_t suspected[HD_MAX_WORKERS / 64];      /* by whom, bits of table indices: now */
+	uint64_t closed[HD_MAX_WORKERS / 64];         /* by whom as closed */
+	bool asked, prepared;
+	uint64_t done, longest_ns;
+	bool busy;
+	int64_t done_ns;
+	struct hd_co_told told[2];        /* of its last digest steps, by parity */
+	uint64_t doubted;                 /* a member heard another digest of step doubted - 1 from it; 0: none */
+	struct hd_co_worker_answer answer;
+	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1];
+};
+
+/*        id          what is under way                                                          */
+#define HD_CO_PHASES(X)                                                                           \
+	X(START,      "nobody has the state: workers load it")                                    \
+	X(IDLE,       "a view is in force")                                                       \
+	X(NUMBERING,  "the epoch of a planned change is being stored")                            \
+	X(PREPARING,  "PREPARE went out")                                                         \
+	X(DECIDING,   "all are prepared; the decision is being stored")                           \
+	X(DECIDED,    "DECIDE went out; not in force yet")                                        \
+	X(FENCING,    "the epoch of a failure is being stored")                                   \
+	X(ASKING,     "FENCE went out")                                                           \
+	X(VIEWING,    "the new view has new members: they are being stored")                      \
+	X(RESTORING,  "no member is left: the caller looks on disk")                              \
+	X(ENDING,     "RELEASE went out")                                                         \
+	X(OVER,       "EXIT")
+
+enum hd_co_phase {
+#define X(id, text) HD_CO_##id,
+	HD_CO_PHASES(X)
+#undef X
+	HD_CO_NPHASES
+};
+
+struct hd_co_news { uint64_t step; struct hd_step_news news; };
+
+struct hd_coordinator {
+	struct hd_co_config config;
+	struct hd_co_record record;
+	uint64_t stored, phase_serial;    /* newest record stored; the one the phase waits for */
+	bool store_failed;
+
+	enum hd_co_phase phase;
+	struct hd_co_worker worker[HD_MAX_WORKERS];
+	uint32_t lessons;                 /* given by donors in this term */
+	uint64_t *sums;                   /* owned: bitmaps of all answers */
+	uint32_t words;
+
+	bool has_view, holding;
+	struct hd_view view, next;        /* in force; planned or to come */
+	struct hd_seals seals;
+	uint64_t committed;
+	uint64_t verified, verified_before;       /* X_verified was the same at all who had it; so was one before it */
+	bool distrusts;                   /* what was saved later may be wrong: said again when all who may be saving are gone */
+	uint64_t disputed, stranger;      /* digests of step disputed - 1 differ; so does that of one who is not in the table; 0: no */
+	struct hd_co_news news[HD_CO_NEWS];
+
+	int64_t fence_ns, fence_for_ns;   /* asked when; how long an answer may take */
+	int64_t prepare_ns, hold_ns, start_ns, refence_ns, end_ns, plan_ns;
+	bool mend;                        /* a new epoch is due though nobody is dead */
+	bool replan;
+
+	/* the VIEW of the present epoch: repeated to who did not hear it */
+	struct hd_msg_view open;
+	struct hd_passes open_passes;
+	uint64_t open_at[HD_MAX_MEMBERS];
+	struct hd_have *have, *parm, *chain;      /* owned: [nbuckets] each, one block */
+	uint32_t view_epoch;              /* of which it is; 0: none yet */
+
+	bool halting, done;
+	uint64_t done_step;               /* with `done`: the scribe has saved X_done_step */
+	uint32_t halt_code;
+	char halt_why[HD_MSG_TEXT + 1];
+	uint32_t end_code;
+	uint32_t spawned;                 /* asked for and not there yet */
+	uint32_t told;                    /* workers that are wanted, as it was noted last */
+	int64_t spawn_ns;
+
+	int64_t now_ns;
+	struct hd_arena out;
+	struct hd_co_action *act;
+	size_t nact, act_cap;
+	bool broken;
+};
+
+struct hd_co_action *hd_co_act(struct hd_coordinator *co, enum hd_co_action_kind kind);
+struct hd_msg *hd_co_msg(struct hd_coordinator *co, enum hd_msg_kind kind);
+void hd_co_send(struct hd_coordinator *co, const struct hd_co_worker *w, const struct hd_msg *msg);       /* if its link is up */
+__attribute__((format(printf, 4, 5)))
+void hd_co_note(struct hd_coordinator *co, const char *name, uint32_t worker, const char *fmt, ...);
+struct hd_co_worker *hd_co_find(struct hd_coordinator *co, uint32_t worker);
+uint64_t hd_co_store(struct hd_coordinator *co);          /* the record as it is now; its serial */
+bool hd_co_is_here(const struct hd_co_worker *w);         /* admitted, not out */
+uint32_t hd_co_remotes(const struct hd_coordinator *co);  /* here, and to stay */
+uint32_t hd_co_wanted(const struct hd_coordinator *co);   /* those that were asked for, and the remote ones */
+/* May one more be of those who are wanted, beside so many? */
+bool hd_co_has_room(const struct hd_coordinator *co, uint32_t worker, uint32_t nlocals, uint32_t nremotes);
+void hd_co_left(struct hd_coordinator *co, struct hd_co_worker *w);      /* it goes, and has a say no more */
+void hd_co_dead(struct hd_coordinator *co, struct hd_co_worker *w, const char *why);
+void hd_co_release(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t code, const char *why);
+void hd_co_end(struct hd_coordinator *co, uint32_t code, const char *why);       /* RELEASE to all, then EXIT */
+
+/* coordinator_view.c */
+void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns);
+void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w);               /* FENCE or VIEW again, if it is due */
+void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
+void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w);        /* no STATUS will come of it */
+void hd_co_view_tick(struct hd_coordinator *co);
+void hd_co_view_stored(struct hd_coordinator *co);
+
+/* coordinator_leave.c */
+void hd_co_halt(struct hd_coordinator *co, uint32_t code, const char *why);      /* STOP to all, the first time; not stored */
+void hd_co_on_halt(struct hd_coordinator *co, uint32_t code, const char *why);   /* the same, stored */
+void hd_co_end_halted(struct hd_coordinator *co, uint64_t step);                 /* ends, X_step being on disk, with the code of rule 14 */
+void hd_co_on_drain(struct hd_coordinator *co, uint32_t worker);
+bool hd_co_is_going(const struct hd_coordinator *co, uint32_t worker);           /* it was asked to, by this coordinator or one before */
+void hd_co_forget_going(struct hd_coordinator *co, uint32_t worker);
+
+/* coordinator_corrupt.c */
+void hd_co_told(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg_seal *seal);
+void hd_co_doubt(struct hd_coordinator *co, const struct hd_co_worker *by, uint32_t worker);
+void hd_co_verify(struct hd_coordinator *co, uint64_t step);             /* it is committed */
+void hd_co_distrust(struct hd_coordinator *co);                          /* what was saved after the newest verified state, if any of it may be wrong */
+void hd_co_judge(struct hd_coordinator *co);
+
+/* coordinator_plan.c */
+void hd_co_plan(struct hd_coordinator *co);               /* opens what is wanted and possible: learning, a change, a start, an end */
+void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w);      /* PREPARE, DECIDE, LEARN, DONATE repeated to one that came back */
+void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32_t epoch);
+void hd_co_change_stored(struct hd_coordinator *co);
+void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg);
+void hd_co_switched(struct hd_coordinator *co);           /* the decided view is in force */
+void hd_co_void(struct hd_coordinator *co);               /* the planned change is no more */
+void hd_co_commit(struct hd_coordinator *co);             /* every step that all members have sealed */
+void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view);    /* ranks of the members it has */
+void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w);   /* its donor is gone */
+void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w);     /* its donor gave up */
+void hd_co_recall(struct hd_coordinator *co);             /* whoever is aside */
+void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w);  /* it learns no more: its donor, if it has one, may forget it */
+
+#endif

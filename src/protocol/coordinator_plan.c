@@ -1,0 +1,546 @@
+#include "protocol/coordinator_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/timeouts.h"
+
+/* What is wanted is a function of the record (target, who drains) and of who is there; each event that changes either
+ * calls hd_co_plan(), which opens what is missing. Nothing is queued: so requests are coalesced by themselves. */
+
+void hd_co_fill_map(struct hd_coordinator *co, struct hd_view *view)
+{
+	struct hd_member_info info[HD_MAX_MEMBERS];
+	uint32_t ndevices[HD_MAX_MEMBERS], member[HD_MAX_MEMBERS];
+	struct hd_view planned = *view;
+
+	for (uint32_t i = 0; i < view->nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, view->member[i]);
+		info[i] = (struct hd_member_info){ view->member[i], w ? w->ndevices : 1, w ? w->vn_ps : 0, w ? w->memory : 0, w ? w->host : "" };
+		ndevices[i] = info[i].ndevices;
+		member[i] = view->member[i];
+	}
+	if (co->config.plan && co->config.plan(co->config.plan_self, &planned, info, view->nmembers) && planned.nmembers == view->nmembers &&
+	    planned.epoch == view->epoch && !memcmp(planned.member, view->member, view->nmembers * sizeof *view->member) &&
+	    !hd_view_verify(&planned, co->config.nvns, NULL)) {
+		*view = planned;
+		return;
+	}
+	hd_view_even(view, view->epoch, member, ndevices, view->nmembers, co->config.nvns);
+}
+
+void hd_co_void(struct hd_coordinator *co)
+{
+	if (co->phase < HD_CO_NUMBERING || co->phase > HD_CO_DECIDED)
+		return;
+	hd_co_note(co, "void", HD_NOBODY, "the change to epoch %u", co->next.epoch);
+	co->phase = HD_CO_IDLE;
+	co->phase_serial = 0;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].prepared = false;
+}
+
+/* ---- learning ---- */
+
+static struct hd_co_worker *donor_for(struct hd_coordinator *co)
+{
+	struct hd_co_worker *best = NULL;
+	uint32_t fewest = UINT32_MAX;
+
+	assert(co->has_view);
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		uint32_t n = 0;
+		if (!w || w->state != HD_W_MEMBER || !w->up)
+			continue;
+		n += w->draining || w->relieved ? HD_MAX_WORKERS : 0;     /* one that goes: only if there is no other */
+		for (uint32_t k = 0; k < HD_MAX_WORKERS; k++)
+			n += co->worker[k].donor == w->worker;    /* whoever is gone has none */
+		if (n <= fewest) {                                /* ties: the higher id, to spare the scribe */
+			fewest = n;
+			best = w;
+		}
+	}
+	return best;
+}
+
+static void say_learn(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_LEARN);
+
+	if (msg)
+		msg->learn = (struct hd_msg_learn){ w->donor, w->lesson };
+	hd_co_send(co, w, msg);
+}
+
+static void say_donate(struct hd_coordinator *co, uint32_t donor, uint32_t learner, bool on)
+{
+	const struct hd_co_worker *w = hd_co_find(co, donor);
+	struct hd_msg *msg = w ? hd_co_msg(co, HD_MSG_DONATE) : NULL;
+
+	if (!msg)
+		return;
+	msg->donate = (struct hd_msg_donate){ learner, on };
+	hd_co_send(co, w, msg);
+}
+
+void hd_co_untaught(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	say_donate(co, w->donor, w->worker, false);       /* if there is one */
+	w->donor = HD_NOBODY;
+}
+
+void hd_co_unlearn(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	hd_co_untaught(co, w);
+	w->state = w->warm ? HD_W_STANDBY : HD_W_ADMITTED;
+	if ((co->phase == HD_CO_NUMBERING || co->phase == HD_CO_PREPARING) && hd_view_has(&co->next, w->worker))
+		hd_co_void(co);
+	else if ((co->phase == HD_CO_DECIDING || co->phase == HD_CO_DECIDED || co->phase == HD_CO_VIEWING) && hd_view_has(&co->next, w->worker))
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+}
+
+static void teach(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	struct hd_co_worker *donor = co->record.started ? donor_for(co) : NULL;
+
+	if (co->record.started && !donor)
+		return;
+	w->state = HD_W_LEARNING;
+	w->donor = donor ? donor->worker : HD_NOBODY;
+	w->lesson = donor ? (uint64_t)co->record.term << 32 | ++co->lessons : co->config.step;
+	say_learn(co, w);
+	if (donor)
+		say_donate(co, donor->worker, w->worker, true);
+}
+
+void hd_co_aside(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	int64_t pause = HD_PATIENCE_NS(ASIDE, co->config.detect_ns) << (w->given_up < HD_CO_PAUSES ? w->given_up : HD_CO_PAUSES);
+
+	w->given_up++;
+	w->state = HD_W_ASIDE;
+	w->aside_ns = co->now_ns + pause;
+	hd_co_note(co, "aside", w->worker, "it learns more slowly than steps are made, and its donor gave up, %u times now: it is to learn again "
+		"in %.1f s, or with the next view, or when a number of workers is asked for. Its link or its machine is too slow", w->given_up,
+		(double)pause / 1e9);
+}
+
+static void recall(struct hd_co_worker *w)
+{
+	if (w->state == HD_W_ASIDE)
+		w->state = HD_W_STANDBY;
+}
+
+void hd_co_recall(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		recall(&co->worker[i]);
+		co->worker[i].given_up = 0;
+	}
+}
+
+static bool is_or_will_be(const struct hd_co_worker *w)
+{
+	return !w->draining && !w->relieved && (w->state == HD_W_MEMBER || w->state == HD_W_READY || w->state == HD_W_LEARNING);
+}
+
+static void teach_all(struct hd_coordinator *co)
+{
+	uint32_t n[2] = { 0 };                            /* local, remote */
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		n[hd_is_remote(co->worker[i].worker)] += is_or_will_be(&co->worker[i]);
+	n[0] = n[0] < co->record.target ? n[0] : co->record.target;       /* the others will be no members */
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		bool remote = hd_is_remote(w->worker);
+		if (co->now_ns >= w->aside_ns)
+			recall(w);
+		if (w->state == HD_W_STANDBY && w->up && !w->draining && hd_co_has_room(co, w->worker, n[0], n[1]) &&
+		    (co->record.started || !remote)) {        /* what is on disk is not remote ones' to read */
+			teach(co, w);
+			n[remote]++;
+		}
+	}
+}
+
+/* ---- a planned change ---- */
+
+static void say_prepare(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_PREPARE);
+
+	if (msg)
+		msg->prepare = (struct hd_msg_prepare){ co->next.epoch, co->view.nmembers, co->view.member, co->next.nmembers, co->next.member,
+							co->next.nranks, co->next.rank };
+	hd_co_send(co, w, msg);
+}
+
+static void say_decide(struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_DECIDE);
+
+	if (msg)
+		msg->decided.next = co->next.epoch;
+	hd_co_send(co, w, msg);
+}
+
+static bool concerned(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	return hd_view_has(&co->view, w->worker) || hd_view_has(&co->next, w->worker);
+}
+
+static void add_member(struct hd_view *view, uint32_t worker)
+{
+	uint32_t at = view->nmembers++;
+
+	for (; at > 0 && view->member[at - 1] > worker; at--)
+		view->member[at] = view->member[at - 1];
+	view->member[at] = worker;
+}
+
+/* Sharded state: each of a bucket's holders but one may go at a time. Of those who are to go the oldest stay for now. */
+static void keep_holders(struct hd_coordinator *co, struct hd_view *next)
+{
+	uint32_t copies = co->config.copies < co->view.nmembers ? co->config.copies : co->view.nmembers, gone = 0;
+
+	for (uint32_t i = 0; i < co->view.nmembers; i++)
+		gone += !hd_view_has(next, co->view.member[i]);
+	for (uint32_t i = 0; i < co->view.nmembers && copies && gone >= copies && next->nmembers < HD_MAX_MEMBERS; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (hd_view_has(next, co->view.member[i]) || !w || w->state != HD_W_MEMBER)
+			continue;
+		add_member(next, co->view.member[i]);
+		gone--;
+	}
+}
+
+static void add_members_that_stay(struct hd_coordinator *co, struct hd_view *next, bool relieved, uint32_t n[2])
+{
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && w->state == HD_W_MEMBER && !w->draining && w->relieved == relieved && hd_co_has_room(co, w->worker, n[0], n[1])) {
+			add_member(next, w->worker);
+			n[hd_is_remote(w->worker)]++;
+		}
+	}
+}
+
+/* Members that stay, then those who are ready, then those who wait for another, as long as there is room; of too many the youngest go. */
+static bool wanted(struct hd_coordinator *co, struct hd_view *next)
+{
+	uint32_t n[2] = { 0 };                            /* local, remote */
+
+	*next = (struct hd_view){ .nmembers = 0 };
+	add_members_that_stay(co, next, false, n);
+	for (;;) {
+		struct hd_co_worker *first = NULL;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+			struct hd_co_worker *w = &co->worker[i];
+			if (w->state == HD_W_READY && w->up && !w->draining && !hd_view_has(next, w->worker) && (!first || w->worker < first->worker) &&
+			    hd_co_has_room(co, w->worker, n[0], n[1]))
+				first = w;
+		}
+		if (!first)
+			break;
+		n[hd_is_remote(first->worker)]++;
+		add_member(next, first->worker);          /* who was admitted earlier may be ready later */
+	}
+	add_members_that_stay(co, next, true, n);
+	return next->nmembers != co->view.nmembers || memcmp(next->member, co->view.member, next->nmembers * sizeof *next->member) != 0;
+}
+
+/* Before the next change everybody must have entered the view of the last: one who has not would take the one for the other. */
+static bool all_entered(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		const struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && hd_co_is_here(w) && w->spoke < co->view.epoch)
+			return false;
+	}
+	return true;
+}
+
+static void open_change(struct hd_coordinator *co)
+{
+	struct hd_view next;
+	bool other = wanted(co, &next);
+
+	if (!next.nmembers) {
+		hd_co_note(co, "halt", HD_NOBODY, "all members leave");
+		hd_co_on_halt(co, 75, "all its workers were asked to leave");
+		return;
+	}
+	if (next.nmembers < co->config.min || hd_view_scribe(&next) == HD_NOBODY)
+		return;                                   /* leavers wait for whom takes their place */
+	if (!other && !co->replan)
+		return;
+	keep_holders(co, &next);
+	next.epoch = co->record.epoch + 1;
+	hd_co_fill_map(co, &next);
+	co->replan = false;
+	if (hd_view_same_map(&next, &co->view))           /* who is to go may not, for its slots */
+		return;
+	co->next = next;
+	co->record.epoch = next.epoch;
+	co->phase = HD_CO_NUMBERING;
+	co->phase_serial = hd_co_store(co);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].prepared = false;
+}
+
+void hd_co_on_prepared(struct hd_coordinator *co, struct hd_co_worker *w, uint32_t epoch)
+{
+	if (co->phase != HD_CO_PREPARING || epoch != co->next.epoch)
+		return;
+	w->prepared = true;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]) && !co->worker[i].prepared)
+			return;
+	/* from now on either view's members may hold the state */
+	co->record.nmembers = co->view.nmembers;
+	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
+	for (uint32_t i = 0; i < co->next.nmembers; i++)
+		if (!hd_view_has(&co->view, co->next.member[i]))
+			co->record.member[co->record.nmembers++] = co->next.member[i];
+	co->phase = HD_CO_DECIDING;
+	co->phase_serial = hd_co_store(co);
+}
+
+void hd_co_change_stored(struct hd_coordinator *co)
+{
+	if (co->phase == HD_CO_NUMBERING) {
+		co->phase = HD_CO_PREPARING;
+		co->prepare_ns = co->now_ns;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+			if (hd_co_is_here(&co->worker[i]) && concerned(co, &co->worker[i]))
+				say_prepare(co, &co->worker[i]);
+	} else if (co->phase == HD_CO_DECIDING) {
+		co->phase = HD_CO_DECIDED;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+			struct hd_co_worker *w = &co->worker[i];
+			if (!hd_co_is_here(w))
+				continue;
+			w->decided = hd_view_has(&co->next, w->worker);
+			say_decide(co, w);
+		}
+	}
+}
+
+void hd_co_change_again(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (!hd_co_is_here(w))
+		return;
+	if (w->state == HD_W_LEARNING)
+		say_learn(co, w);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].donor == w->worker)
+			say_donate(co, w->worker, co->worker[i].worker, true);
+	if ((co->phase == HD_CO_PREPARING || co->phase == HD_CO_DECIDED) && concerned(co, w))
+		say_prepare(co, w);
+	if (co->phase == HD_CO_DECIDED)
+		say_decide(co, w);
+	struct hd_msg *msg = co->halting && w->state == HD_W_MEMBER ? hd_co_msg(co, HD_MSG_STOP) : NULL;
+	if (!msg)
+		return;
+	const char *why = hd_arena_text(&co->out, co->halt_why, strlen(co->halt_why));      /* it may be the end in this very call */
+	if (why)
+		msg->stop = (struct hd_msg_stop){ .code = co->halt_code, .nwhy = (uint32_t)strlen(why), .why = why };
+	co->broken |= !why;
+	hd_co_send(co, w, msg);
+}
+
+/* Who has not prepared within its time: a newcomer is put aside, a member is suspected like any that is silent. */
+static void prepare_tick(struct hd_coordinator *co)
+{
+	bool late = co->now_ns - co->prepare_ns >= HD_PATIENCE_NS(PREPARE, co->config.detect_ns);
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && late && co->phase == HD_CO_PREPARING; i++)      /* the first death voids the change */
+		if (concerned(co, &co->worker[i]) && !co->worker[i].prepared)
+			hd_co_dead(co, &co->worker[i], "it did not prepare for the next view");
+}
+
+/* ---- seals, commit, the switch ---- */
+
+void hd_co_commit(struct hd_coordinator *co)
+{
+	for (; co->committed < co->seals.committed && (!co->disputed || co->committed + 1 < co->disputed); co->committed++) {
+		const struct hd_co_news *news = &co->news[co->committed % HD_CO_NEWS];
+		struct hd_co_action *a = hd_co_act(co, HD_CO_DO_COMMIT);
+		a->step = co->committed;
+		a->epoch = co->view.epoch;
+		a->news = news->step == co->committed + 1 ? &news->news : NULL;
+		hd_co_verify(co, co->committed);
+	}
+}
+
+void hd_co_switched(struct hd_coordinator *co)
+{
+	uint64_t next[HD_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < co->next.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->next.member[i]);
+		assert(w && hd_co_is_here(w));            /* else the change was void */
+		next[i] = w->sealed;
+		hd_co_untaught(co, w);
+		w->state = HD_W_MEMBER;
+		w->done_ns = co->now_ns;
+	}
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		if (w && !hd_view_has(&co->next, w->worker))
+			hd_co_left(co, w);
+	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		co->worker[i].decided = false;
+	co->view = co->next;
+	co->view_epoch = 0;
+	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
+	co->seals.observes = true;
+	co->record.nmembers = co->view.nmembers;
+	memcpy(co->record.member, co->view.member, co->view.nmembers * sizeof *co->view.member);
+	hd_co_store(co);
+	co->phase = HD_CO_IDLE;
+	hd_co_recall(co);
+	hd_co_note(co, "view", HD_NOBODY, "%u members", co->view.nmembers);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_OUT || w->state == HD_W_MEMBER)
+			continue;
+		hd_co_send(co, w, hd_co_msg(co, HD_MSG_ENTERED));         /* also to who leaves, which may lack a word of those who left before */
+		if (w->donor != HD_NOBODY && !hd_view_has(&co->view, w->donor))
+			hd_co_unlearn(co, w);
+	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS && co->halting; i++)
+		hd_co_change_again(co, &co->worker[i]);
+	hd_co_commit(co);
+}
+
+void hd_co_on_seal(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	const struct hd_msg_seal *s = &msg->seal;
+	struct hd_co_news *news = &co->news[s->step % HD_CO_NEWS];
+	struct hd_diag diag = { "" };
+	uint32_t n = 0;
+
+	if (s->ran && s->step >= co->committed && news->step != s->step + 1)
+		*news = (struct hd_co_news){ s->step + 1, s->news };
+	hd_co_told(co, w, s);
+	if (!co->has_view)
+		return;
+	if (s->step + 1 > w->sealed)
+		w->sealed = s->step + 1;
+	/* of who is no member nothing more is taken: what it sealed counts when its view is in force */
+	if (!s->ran) {                                    /* it was a learner's: the view that it announced is in force */
+		hd_seals_reach(&co->seals, w->worker, s->step + 1);
+		hd_co_commit(co);
+		return;
+	}
+	/* said before an epoch that it has entered since: it holds the step all the same */
+	struct hd_seal seal = { co->view.epoch, w->worker, s->step, s->sum_digest, s->state_digest, s->knows };
+	enum hd_err err = hd_seals_add(&co->seals, &seal, &n, &diag);
+	if (err == HD_E_INTEGRITY && !co->disputed) {             /* one told a digest, the other none: no digests to compare */
+		hd_co_note(co, "integrity", w->worker, "%s", diag.text);
+		hd_co_end(co, 5, diag.text);
+		return;
+	}
+	hd_co_commit(co);
+}
+
+/* ---- what to open next ---- */
+
+/* Who can be asked to begin: one whose link is down comes back, or is dead in a while. Without it an epoch would have nobody. */
+static uint32_t count_ready(const struct hd_coordinator *co, bool local)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		n += w->state == HD_W_READY && !w->draining && w->up && !(local && hd_is_remote(w->worker));
+	}
+	return n;
+}
+
+static void plan_start(struct hd_coordinator *co)
+{
+	uint32_t ready = count_ready(co, false), later = hd_co_remotes(co);        /* those come in when there is somebody to learn from */
+	int64_t waited = co->now_ns - co->start_ns;
+	bool late = waited > co->config.min_wait_ns;
+
+	if (co->halting)
+		hd_co_end_halted(co, co->config.step);
+	else if (ready && (ready >= co->record.target ||
+		((late || waited > HD_PATIENCE_NS(SHORT_HANDED, co->config.detect_ns)) && ready + later >= co->config.min)))
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+	else if (late)
+		hd_co_end(co, 10, "too few workers came within workers.min_wait");
+}
+
+static void plan_hold(struct hd_coordinator *co)
+{
+	uint32_t ready = count_ready(co, false);
+	bool saves = hd_view_scribe(&co->view) != HD_NOBODY || count_ready(co, true);
+
+	if (saves && co->view.nmembers + ready >= co->config.min && co->now_ns - co->refence_ns >= HD_PATIENCE_NS(SILENT, co->config.detect_ns)) {
+		co->refence_ns = co->now_ns;
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+	} else if (co->now_ns - co->hold_ns > co->config.min_wait_ns) {
+		hd_co_halt(co, 10, "too few workers");    /* not stored: another coordinator waits anew */
+	}
+}
+
+/* Even to stop, somebody must save what remote workers hold. */
+static bool needs_more(const struct hd_coordinator *co)
+{
+	return !co->halting || (co->holding && hd_view_scribe(&co->view) == HD_NOBODY);
+}
+
+/* Local launchers are asked for what is missing; what does not come in 30 T is asked for anew. */
+static void spawn(struct hd_coordinator *co)
+{
+	uint32_t here = 0;
+
+	if (!needs_more(co))
+		return;
+	if (co->now_ns - co->spawn_ns > HD_PATIENCE_NS(START, co->config.detect_ns))
+		co->spawned = 0;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		here += hd_co_is_here(&co->worker[i]) && !co->worker[i].draining && !co->worker[i].relieved && !hd_is_remote(co->worker[i].worker);
+	if (here + co->spawned >= co->record.target || co->phase == HD_CO_ASKING || co->phase == HD_CO_FENCING)
+		return;
+	if (!co->spawned)                                 /* of the oldest: one that never comes must not be waited for as long as others do */
+		co->spawn_ns = co->now_ns;
+	hd_co_act(co, HD_CO_DO_SPAWN)->n = co->record.target - here - co->spawned;
+	co->spawned = co->record.target - here;
+}
+
+/* The scribe has saved, and every member is there: DONE may overtake the seals of others. */
+static void end_if_done(struct hd_coordinator *co)
+{
+	if (co->done && co->committed >= co->done_step)
+		hd_co_end_halted(co, co->done_step);
+}
+
+void hd_co_plan(struct hd_coordinator *co)
+{
+	end_if_done(co);
+	if (co->phase == HD_CO_ENDING)
+		return;
+	if (co->phase == HD_CO_START && co->record.started) {
+		hd_co_fence(co, HD_PATIENCE_NS(CALLED_BACK, co->config.detect_ns));        /* taken over: members call each T/4 */
+		return;
+	}
+	spawn(co);
+	prepare_tick(co);
+	if (co->phase == HD_CO_START || (co->has_view && needs_more(co)))
+		teach_all(co);
+	if (co->phase == HD_CO_START)
+		plan_start(co);
+	else if (co->phase <= HD_CO_DECIDED && co->mend)
+		hd_co_fence(co, HD_PATIENCE_NS(SILENT, co->config.detect_ns));
+	else if (co->phase == HD_CO_IDLE && co->holding)
+		plan_hold(co);
+	else if (co->phase == HD_CO_IDLE && !co->halting && all_entered(co))
+		open_change(co);
+}

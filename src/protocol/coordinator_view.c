@@ -1,0 +1,576 @@
+#include "protocol/coordinator_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* An unplanned change: FENCE, STATUS of all who may have part in the open step, VIEW. What the answers mean:
+ *
+ *	k = least `at` of the members. Those at k have not sealed k, those at k + 1 have and hold all its sums.
+ *	Nobody began k and nobody is beyond: the new view simply begins with k.
+ *	Else step k is finished: a sum or the table that anybody holds is published by holders; if a bucket or the
+ *	table is held by nobody, what no survivor computes or computed is dealt out as further passes.
+ *
+ * Whoever is behind what a member could only do with everybody of its view is of no view any more: it was to leave, and lacks a last word.
+ * Passes of survivors never overlap: they come from one view, or from one VIEW that covered what was missing then. */
+
+static void ask(struct hd_coordinator *co, const struct hd_co_worker *w, uint32_t epoch)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_FENCE);
+	uint32_t *dead = msg ? hd_arena_take(&co->out, HD_MAX_MEMBERS, sizeof *dead) : NULL;
+
+	if (!dead) {
+		co->broken = true;
+		return;
+	}
+	msg->epoch = epoch;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].state == HD_W_OUT && co->has_view && hd_view_has(&co->view, co->worker[i].worker))
+			dead[msg->fence.ndead++] = co->worker[i].worker;
+	msg->fence.dead = dead;
+	hd_co_send(co, w, msg);
+}
+
+static bool takes_part(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	if (w->state == HD_W_MEMBER)
+		return true;
+	return w->state == HD_W_READY && (w->up || w->decided) && (!co->record.started || co->has_view);
+}
+
+void hd_co_fence(struct hd_coordinator *co, int64_t patience_ns)
+{
+	assert(co->phase != HD_CO_OVER);
+	if (co->phase == HD_CO_ENDING || co->phase == HD_CO_RESTORING)
+		return;
+	hd_co_void(co);
+	co->mend = false;
+	co->fence_for_ns = patience_ns;
+	co->record.epoch++;
+	co->phase = HD_CO_FENCING;
+	co->phase_serial = hd_co_store(co);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		co->worker[i].asked = false;
+		co->worker[i].answer.said = false;
+	}
+}
+
+static void view_say(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	struct hd_msg *msg = hd_co_msg(co, HD_MSG_VIEW);
+
+	if (!msg)
+		return;
+	msg->epoch = co->view_epoch;
+	msg->view = co->open;
+	hd_co_send(co, w, msg);
+}
+
+void hd_co_ask(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	if (co->phase == HD_CO_ASKING) {
+		ask(co, w, co->record.epoch);
+	} else if (co->phase == HD_CO_IDLE && co->view_epoch == co->view.epoch && hd_view_has(&co->view, w->worker)) {
+		/* who has not heard it is held: it answers, and gets the view. A planned change that was void has taken a later number */
+		ask(co, w, co->view_epoch);
+		view_say(co, w);
+	}
+}
+
+/* ---- from the answers to a view ---- */
+
+struct verdict {
+	struct hd_co_worker *member[HD_MAX_MEMBERS];
+	uint32_t n;
+	uint64_t step, halt;
+	bool open;                                        /* somebody began the step, or sealed it */
+};
+
+static void sort_in(struct verdict *v, struct hd_co_worker *w)
+{
+	uint32_t i = v->n;
+
+	if (v->n == HD_MAX_MEMBERS)
+		return;
+	for (; i && v->member[i - 1]->worker > w->worker; i--)
+		v->member[i] = v->member[i - 1];
+	v->member[i] = w;
+	v->n++;
+}
+
+static bool answers_as_member(const struct hd_co_worker *w)
+{
+	return hd_co_is_here(w) && w->answer.said && w->answer.member;
+}
+
+/* Who begins s knows that its whole view has sealed s - 1; so does who has sealed s, which it began. */
+static void let_go(struct hd_coordinator *co)
+{
+	uint64_t least = 0;
+
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		const struct hd_co_worker *w = &co->worker[i];
+		uint64_t began = w->answer.begun || !w->answer.at ? w->answer.at : w->answer.at - 1;
+		if (answers_as_member(w) && began > least)
+			least = began;
+	}
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (!answers_as_member(w) || w->answer.at >= least)
+			continue;
+		hd_co_release(co, w, w->draining ? 75 : 0, "this worker left the job");
+		hd_co_left(co, w);
+	}
+}
+
+static void judge(struct hd_coordinator *co, struct verdict *v)
+{
+	*v = (struct verdict){ .step = UINT64_MAX, .halt = HD_NO_STEP };
+	let_go(co);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (!answers_as_member(w))
+			continue;
+		sort_in(v, w);
+		v->step = w->answer.at < v->step ? w->answer.at : v->step;
+		if (w->answer.halted)
+			v->halt = w->answer.at;
+	}
+	for (uint32_t i = 0; i < v->n; i++)
+		v->open |= v->member[i]->answer.at > v->step || v->member[i]->answer.begun;
+}
+
+static bool bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
+
+/* Who has sealed the step has all sums; where state is sharded those of its chains, and all new parameters. */
+static bool has_sum(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+{
+	if (w->answer.at > step)
+		return w->answer.prev && (!co->config.copies || bit(w->answer.sum, bucket));
+	return w->answer.begun && bit(w->answer.sum, bucket);
+}
+
+static bool has_parm(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+{
+	(void)co;
+	return w->answer.at > step ? w->answer.prev : w->answer.begun && bit(w->answer.parm, bucket);
+}
+
+static bool has_slot(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket)
+{
+	(void)co;
+	(void)step;
+	return bit(w->answer.slot, bucket);
+}
+
+typedef bool holds(const struct hd_coordinator *co, const struct hd_co_worker *w, uint64_t step, uint32_t bucket);
+
+/* Holders of each bucket in runs; false: a bucket is held by nobody. */
+static bool find_runs(struct hd_coordinator *co, const struct verdict *v, holds *has, struct hd_have *run, uint32_t *n)
+{
+	bool whole = true;
+
+	*n = 0;
+	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
+		uint64_t members = 0;
+		for (uint32_t i = 0; i < v->n; i++)
+			members |= (uint64_t)has(co, v->member[i], v->step, b) << i;
+		whole &= members != 0;
+		if (!*n || run[*n - 1].members != members)
+			run[(*n)++] = (struct hd_have){ b, members };
+	}
+	return whole;
+}
+
+/* False: the sum of a bucket, or the table, is held by nobody. */
+static bool find_holders(struct hd_coordinator *co, const struct verdict *v)
+{
+	bool whole = find_runs(co, v, has_sum, co->have, &co->open.nhave);
+
+	co->open.have = co->have;
+	co->open.table = 0;
+	if (co->config.copies) {
+		find_runs(co, v, has_parm, co->parm, &co->open.nparm);
+		co->open.parm = co->parm;
+	}
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct hd_co_worker_answer *a = &v->member[i]->answer;
+		co->open.table |= (uint64_t)(a->at > v->step ? a->prev : a->begun && a->table) << i;
+	}
+	return whole && co->open.table;
+}
+
+static uint32_t leaves_in(const struct hd_passes *passes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < passes->nranges; i++)
+		n += passes->range[i].n;
+	return n;
+}
+
+/* Ascending runs out of the missing ranges, `n` virtual nodes from where the last member's ended. */
+static uint32_t cut(struct hd_vrange *from, uint32_t nfrom, uint32_t *at, uint32_t n, struct hd_vrange *out)
+{
+	uint32_t k = 0;
+
+	while (n) {
+		assert(*at < nfrom);
+		uint32_t take = from[*at].n < n ? from[*at].n : n;
+		out[k++] = (struct hd_vrange){ from[*at].first, take };
+		from[*at].first += take;
+		from[*at].n -= take;
+		n -= take;
+		*at += from[*at].n == 0;
+	}
+	return k;
+}
+
+/* What is missing goes to those who still have X_k. false: it does not fit; the step is begun afresh. */
+static bool deal(struct hd_coordinator *co, const struct verdict *v)
+{
+	struct hd_vrange missing[HD_VIEW_RANGES], run[HD_VIEW_RANGES];
+	uint32_t n = 0, at = 0, total = 0, nhands = 0, load[HD_MAX_MEMBERS], share[HD_MAX_MEMBERS];
+	struct hd_co_worker *hand[HD_MAX_MEMBERS];
+	uint64_t ps[HD_MAX_MEMBERS];
+
+	if (hd_passes_missing(&co->open_passes, co->config.nvns, missing, HD_VIEW_RANGES, &n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		total += missing[i].n;
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct hd_co_worker *w = v->member[i];
+		if (w->answer.at != v->step)
+			continue;
+		hand[nhands] = w;
+		load[nhands] = leaves_in(&w->answer.passes);
+		ps[nhands++] = w->vn_ps;
+	}
+	hd_view_deal(load, ps, nhands, total, share);
+	for (uint32_t i = 0; i < nhands; i++) {
+		uint32_t k = cut(missing, n, &at, share[i], run), pass = hand[i]->answer.passes.npasses;
+		if (k && (pass == HD_MAX_PASSES || hd_passes_add(&co->open_passes, hand[i]->worker, pass, run, k)))
+			return false;
+	}
+	if (total)
+		hd_co_note(co, "redo", HD_NOBODY, "%u virtual nodes of step %llu are computed again", total, (unsigned long long)v->step);
+	return true;
+}
+
+/* Not so if who had not heard that the step is begun afresh still holds passes of before. */
+static bool computed_once(const struct hd_coordinator *co)
+{
+	uint32_t vn = 0;
+
+	return hd_passes_tile(&co->open_passes, co->config.nvns, &vn);
+}
+
+/* Roots of one worker must fit their ordinals. */
+static bool fits(const struct hd_coordinator *co, const struct verdict *v)
+{
+	struct hd_tnode root[HD_VIEW_ROOTS];
+	uint32_t first[HD_MAX_PASSES + 1], n;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if (hd_passes_roots(&co->open_passes, co->config.nvns, v->member[i]->worker, root, HD_VIEW_ROOTS, first, &n))
+			return false;
+	return true;
+}
+
+static bool collect(struct hd_coordinator *co, const struct verdict *v)
+{
+	co->open_passes.npasses = co->open_passes.nranges = 0;
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct hd_passes *had = &v->member[i]->answer.passes;
+		for (uint32_t p = 0; v->member[i]->answer.at == v->step && p < had->npasses; p++)
+			if (hd_passes_add(&co->open_passes, v->member[i]->worker, p, had->range + had->pass[p].first_range, had->pass[p].nranges))
+				return false;
+	}
+	return true;
+}
+
+/* Who holds the table has heard the scribe: it did not halt. Else the next one says so, and remote workers cannot. */
+static bool may_be_run(const struct hd_coordinator *co, const struct verdict *v)
+{
+	return co->open.table || !hd_is_remote(v->member[0]->worker);
+}
+
+static void finish_open(struct hd_coordinator *co, const struct verdict *v)
+{
+	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
+
+	if (!whole)
+		ok = ok && deal(co, v) && computed_once(co) && fits(co, v);
+	if (!ok) {
+		co->open.afresh = true;
+		co->open.nhave = co->open.nparm = 0;
+		co->open.table = 0;
+		co->open_passes.npasses = co->open_passes.nranges = 0;
+		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s", (unsigned long long)v->step,
+			halts ? "whoever could have halted before it is gone" : "too many losses within it");
+	}
+}
+
+/* At a boundary those who have learned the state may come in at once. */
+static void let_in(struct hd_coordinator *co, struct verdict *v)
+{
+	uint32_t n[2] = { 0 };                            /* local, remote */
+
+	for (uint32_t i = 0; i < v->n; i++)
+		n[hd_is_remote(v->member[i]->worker)]++;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		if (w->state == HD_W_READY && w->answer.said && !w->answer.member && w->answer.at == v->step && !w->draining &&
+		    hd_co_has_room(co, w->worker, n[0], n[1])) {
+			sort_in(v, w);
+			n[hd_is_remote(w->worker)]++;
+		}
+	}
+}
+
+static void start_over(struct hd_coordinator *co)
+{
+	co->has_view = false;
+	co->holding = false;
+	hd_co_recall(co);
+	if (!co->record.started) {
+		co->phase = HD_CO_START;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)     /* who holds another step loads this one */
+			if (co->worker[i].answer.said && co->worker[i].answer.at != co->config.step)
+				hd_co_unlearn(co, &co->worker[i]);
+		return;
+	}
+	co->record.started = false;
+	co->record.nmembers = 0;
+	co->phase = HD_CO_RESTORING;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)             /* to be members they were chosen, but never heard it */
+		if (co->worker[i].state == HD_W_MEMBER) {
+			co->worker[i].state = HD_W_STANDBY;
+			co->worker[i].warm = true;
+		}
+	hd_co_store(co);
+	hd_co_note(co, "restore", HD_NOBODY, "no worker holds the state");
+	hd_co_distrust(co);
+	hd_co_act(co, HD_CO_DO_RESTORE);
+}
+
+/* Sharded state. A bucket's slots are gone: nobody has them; or somebody has new parameters, which say that others may have brought theirs on,
+ * but none of those who have slots can be given the sum. So are those of a step that is begun again by some who cannot go back. */
+static bool slots_are_lost(struct hd_coordinator *co, const struct verdict *v)
+{
+	bool lost = !find_runs(co, v, has_slot, co->chain, &co->open.nchain);
+
+	co->open.chain = co->chain;
+	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
+		bool sum = false, parm = false;
+		for (uint32_t i = 0; i < v->n; i++) {
+			sum |= has_sum(co, v->member[i], v->step, b);
+			parm |= has_parm(co, v->member[i], v->step, b);
+		}
+		lost |= parm && !sum;
+	}
+	for (uint32_t i = 0; i < v->n && co->open.afresh; i++)
+		lost |= v->member[i]->answer.updated;
+	return lost;
+}
+
+/* What they hold is not a state: they are dead to the job, and whoever comes begins from disk. */
+static void give_up(struct hd_coordinator *co, struct verdict *v)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		hd_co_dead(co, v->member[i], "all who held some of the optimizer's slots are gone");
+}
+
+static void in_force(struct hd_coordinator *co);
+
+static void decide(struct hd_coordinator *co)
+{
+	struct verdict v;
+	bool fresh;
+
+	judge(co, &v);
+	fresh = v.n == 0;
+	if (fresh && co->record.started) {
+		start_over(co);
+		return;
+	}
+	if (fresh)
+		v.step = co->config.step;
+	co->open = (struct hd_msg_view){ .step = v.step, .halt = v.halt };
+	co->open_passes.npasses = co->open_passes.nranges = 0;
+	if (v.open)
+		finish_open(co, &v);
+	else
+		let_in(co, &v);
+	if (!v.n) {
+		start_over(co);
+		return;
+	}
+	if (co->config.copies && slots_are_lost(co, &v)) {
+		give_up(co, &v);
+		return;
+	}
+	co->next = (struct hd_view){ .epoch = co->record.epoch, .nmembers = v.n };
+	for (uint32_t i = 0; i < v.n; i++) {
+		co->next.member[i] = v.member[i]->worker;
+		co->open_at[i] = v.member[i]->answer.at;
+	}
+	co->open.hold = v.n < co->config.min || hd_view_scribe(&co->next) == HD_NOBODY;
+	hd_co_fill_map(co, &co->next);
+	bool news = !co->record.started;
+	for (uint32_t i = 0; i < v.n; i++)
+		news |= v.member[i]->state != HD_W_MEMBER;
+	co->record.started = true;
+	co->record.nmembers = v.n;
+	memcpy(co->record.member, co->next.member, v.n * sizeof *co->next.member);
+	co->phase = HD_CO_VIEWING;
+	if (news)
+		co->phase_serial = hd_co_store(co);       /* before anybody runs a step under it */
+	else
+		in_force(co);
+}
+
+/* What each has sealed: as it said in its status, or since. */
+static void count_from(struct hd_coordinator *co)
+{
+	uint64_t next[HD_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < co->view.nmembers; i++) {
+		struct hd_co_worker *w = hd_co_find(co, co->view.member[i]);
+		assert(w && hd_co_is_here(w));            /* else all were asked anew */
+		next[i] = co->open_at[i];
+		if (w->sealed == co->open.step + 1 && next[i] == co->open.step)
+			next[i]++;
+		w->sealed = next[i];
+	}
+	hd_seals_of(&co->seals, co->view.epoch, co->view.member, next, 0, co->view.nmembers);
+	co->seals.observes = true;
+}
+
+static void in_force(struct hd_coordinator *co)
+{
+	struct hd_msg_view *o = &co->open;
+
+	co->view = co->next;
+	co->has_view = true;
+	co->view_epoch = co->view.epoch;
+	o->nmember = o->nat = co->view.nmembers;
+	o->member = co->view.member;
+	o->at = co->open_at;
+	o->nrank = co->view.nranks;
+	o->rank = co->view.rank;
+	o->npass = co->open_passes.npasses;
+	o->pass = co->open_passes.pass;
+	o->nrange = co->open_passes.nranges;
+	o->range = co->open_passes.range;
+	count_from(co);
+	if (!co->holding)
+		co->hold_ns = co->now_ns;
+	co->holding = o->hold;
+	co->phase = HD_CO_IDLE;
+	hd_co_recall(co);
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+		struct hd_co_worker *w = &co->worker[i];
+		uint32_t m = hd_view_index(&co->view, w->worker);
+		if (!hd_co_is_here(w))
+			continue;
+		if (m != HD_NOBODY) {
+			w->donor = HD_NOBODY;
+			w->state = HD_W_MEMBER;
+			w->done_ns = co->now_ns;
+		}
+		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
+			w->state = HD_W_READY;            /* chosen before a takeover, it never heard it: it has what is on disk */
+			w->warm = true;
+		}
+		bool skipped = w->state == HD_W_READY && w->decided;
+		w->asked = w->decided = false;
+		view_say(co, w);
+		if (skipped)
+			hd_co_unlearn(co, w);             /* who donated may have taken it for a member, and sent it no step since */
+		if (!hd_view_has(&co->view, w->donor) && (w->state == HD_W_LEARNING || w->state == HD_W_READY))
+			hd_co_unlearn(co, w);             /* what came from disk, or from who is no member and has no boundaries, is not followed by anything */
+		if (co->halting)
+			hd_co_change_again(co, w);        /* STOP, to those who are new */
+	}
+	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers, (unsigned long long)o->step,
+		o->hold ? ", too few: they wait" : "");
+	hd_co_commit(co);
+}
+
+/* ---- events ---- */
+
+static void decide_if_all_said(struct hd_coordinator *co)
+{
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (co->worker[i].asked && !co->worker[i].answer.said)
+			return;
+	decide(co);
+}
+
+void hd_co_unasked(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	assert(!w->answer.said);
+	if (co->phase != HD_CO_ASKING)
+		return;
+	w->asked = false;
+	decide_if_all_said(co);
+}
+
+static void take_bits(const struct hd_coordinator *co, uint64_t *to, const uint64_t *from, uint32_t n)
+{
+	memset(to, 0, co->words * sizeof *to);
+	if (n > 0)      /* else `from` may be NULL */
+		memcpy(to, from, (n < co->words ? n : co->words) * sizeof *to);
+}
+
+void hd_co_on_status(struct hd_coordinator *co, struct hd_co_worker *w, const struct hd_msg *msg)
+{
+	const struct hd_msg_status *s = &msg->status;
+	struct hd_co_worker_answer *a = &w->answer;
+
+	if (co->phase == HD_CO_IDLE && co->view_epoch == msg->epoch && hd_view_has(&co->view, w->worker)) {
+		view_say(co, w);
+		return;
+	}
+	if (co->phase != HD_CO_ASKING || msg->epoch != co->record.epoch || !w->asked)
+		return;
+	uint64_t *sum = a->sum, *parm = a->parm, *slot = a->slot;
+	*a = (struct hd_co_worker_answer){ .said = true, .member = s->member, .begun = s->begun, .halted = s->halted, .prev = s->prev, .table = s->table,
+					   .updated = s->updated, .at = s->at, .sum = sum, .parm = parm, .slot = slot };
+	take_bits(co, sum, s->sum, s->nsum);
+	take_bits(co, parm, s->parm, s->nparm);
+	take_bits(co, slot, s->slot, s->nslot);
+	for (uint32_t p = 0; p < s->npass; p++)
+		if (hd_passes_add(&a->passes, w->worker, p, s->range + s->pass[p].first_range, s->pass[p].nranges))
+			return;
+	decide_if_all_said(co);
+}
+
+void hd_co_view_stored(struct hd_coordinator *co)
+{
+	if (co->phase == HD_CO_VIEWING) {
+		in_force(co);
+	} else if (co->phase == HD_CO_FENCING) {
+		co->phase = HD_CO_ASKING;
+		co->fence_ns = co->now_ns;
+		for (uint32_t i = 0; i < HD_MAX_WORKERS; i++) {
+			struct hd_co_worker *w = &co->worker[i];
+			w->asked = takes_part(co, w);
+			if (hd_co_is_here(w))
+				ask(co, w, co->record.epoch);
+		}
+		decide_if_all_said(co);
+	}
+}
+
+void hd_co_view_tick(struct hd_coordinator *co)
+{
+	if (co->phase != HD_CO_ASKING || co->now_ns - co->fence_ns < co->fence_for_ns)
+		return;
+	bool silent[HD_MAX_WORKERS];                      /* the first death asks everybody anew */
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		silent[i] = co->worker[i].asked && !co->worker[i].answer.said;
+	for (uint32_t i = 0; i < HD_MAX_WORKERS; i++)
+		if (silent[i])
+			hd_co_dead(co, &co->worker[i], "it did not tell its status");
+}

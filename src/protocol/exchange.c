@@ -1,0 +1,420 @@
+#include "protocol/exchange.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+uint32_t hd_transfer_id(struct hd_transfer_name name)
+{
+	assert((uint32_t)name.kind < 4 && name.ordinal < HD_VIEW_ROOTS && name.bucket < HD_MAX_BUCKETS);
+	return (uint32_t)name.kind << 30 | name.ordinal << 20 | name.bucket;
+}
+
+enum hd_err hd_transfer_name(uint32_t id, uint32_t nbuckets, struct hd_transfer_name *name, struct hd_diag *diag)
+{
+	static const struct { uint32_t ordinals; bool bucket; } uses[] = {
+		[HD_TRANSFER_ROOT] = { HD_VIEW_ROOTS, true }, [HD_TRANSFER_SUM] = { HD_NPARTS, true }, [HD_TRANSFER_LEAVES] = { HD_VIEW_ROOTS, false },
+		[HD_TRANSFER_TABLE] = { 1, false },
+	};
+	struct hd_transfer_name got = { (enum hd_transfer_kind)(id >> 30), id >> 20 & (HD_VIEW_ROOTS - 1), id & 0xfffff };
+
+	if (got.ordinal >= uses[got.kind].ordinals || got.bucket >= (uses[got.kind].bucket ? nbuckets : 1))
+		return hd_fail(diag, HD_E_PROTOCOL, "transfer %08x names nothing of a step with %u buckets", id, nbuckets);
+	*name = got;
+	return HD_OK;
+}
+
+static bool get(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
+static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
+static void clear(uint64_t *bits, uint32_t n) { memset(bits, 0, (n + 63) / 64 * sizeof *bits); }
+static uint32_t words_of(uint32_t n) { return (n + 63) / 64; }
+
+enum hd_err hd_exchange_init(struct hd_exchange *x, uint32_t nvns, uint32_t nbuckets, uint32_t copies, struct hd_diag *diag)
+{
+	*x = (struct hd_exchange){ .nvns = nvns, .nbuckets = nbuckets, .copies = copies };
+	if (nvns < 1 || nvns > HD_MAX_VNS || nbuckets < 1 || nbuckets > HD_MAX_BUCKETS)
+		return hd_fail(diag, HD_E_INVAL, "%u virtual nodes and %u buckets; at most %d and %d", nvns, nbuckets, HD_MAX_VNS, HD_MAX_BUCKETS);
+	const struct { uint64_t **at; uint32_t n; } rows[] = {
+		{ &x->sum, words_of(nbuckets) }, { &x->folding, words_of(nbuckets) }, { &x->norm, words_of(nbuckets) }, { &x->parm, words_of(nbuckets) },
+		{ &x->have, nbuckets }, { &x->chain, nbuckets }, { &x->parm_have, nbuckets },
+	};
+	x->left = hd_alloc(nbuckets * sizeof *x->left);
+	bool whole = x->left;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
+		if (*rows[i].at)
+			memset(*rows[i].at, 0, rows[i].n * sizeof **rows[i].at);
+		else
+			whole = false;
+	}
+	if (!whole) {
+		hd_exchange_finish(x);
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the exchange of %u buckets", nbuckets);
+	}
+	return HD_OK;
+}
+
+void hd_exchange_finish(struct hd_exchange *x)
+{
+	hd_free(x->sum);
+	hd_free(x->folding);
+	hd_free(x->have);
+	hd_free(x->left);
+	hd_free(x->root);
+	hd_free(x->norm);
+	hd_free(x->parm);
+	hd_free(x->chain);
+	hd_free(x->parm_have);
+	*x = (struct hd_exchange){ 0 };
+}
+
+static enum hd_err count_roots(struct hd_exchange *x, struct hd_diag *diag)
+{
+	struct hd_tnode roots[HD_VIEW_ROOTS];
+
+	x->nroots = 0;
+	for (uint32_t i = 0; i < x->passes.npasses; i++) {
+		const struct hd_pass *p = &x->passes.pass[i];
+		uint32_t n = 0;
+		x->first_root[i] = x->nroots;
+		if (hd_ranges_roots(x->nvns, x->passes.range + p->first_range, p->nranges, roots, HD_VIEW_ROOTS, &n))
+			return hd_fail(diag, HD_E_BADPLAN, "worker %u has more than %d roots in a step", p->worker, HD_VIEW_ROOTS);
+		x->nroots += n;
+	}
+	x->first_root[x->passes.npasses] = x->nroots;
+	x->words = words_of(x->nroots);
+	return HD_OK;
+}
+
+static enum hd_err take_roots(struct hd_exchange *x, struct hd_diag *diag)
+{
+	if (x->words > x->words_cap) {
+		hd_free(x->root);
+		x->words_cap = 0;
+		x->root = hd_alloc((size_t)x->nbuckets * x->words * sizeof *x->root);
+		if (!x->root)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u buckets", x->nbuckets);
+		x->words_cap = x->words;
+	}
+	for (size_t i = 0; i < (size_t)x->nbuckets * x->words; i++)
+		x->root[i] = 0;
+	for (uint32_t b = 0; b < x->nbuckets; b++)
+		x->left[b] = x->nroots;
+	return HD_OK;
+}
+
+static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+	struct hd_diag *diag)
+{
+	uint32_t me = hd_view_index(view, worker);
+
+	if (me == HD_NOBODY)
+		return hd_fail(diag, HD_E_BADPLAN, "worker %u is no member of view %u", worker, view->epoch);
+	x->me = me;
+	x->nmembers = view->nmembers;
+	x->step = step;
+	x->passes = *passes;
+	x->fetchers = x->done = 0;
+	clear(x->folding, x->nbuckets);
+	x->nleaves = 0;
+	memset(x->leaf, 0, sizeof x->leaf);
+	x->nnorms = 0;
+	clear(x->norm, x->nbuckets);
+	enum hd_err err = count_roots(x, diag);
+	return err ? err : take_roots(x, diag);
+}
+
+static enum hd_err untiled(const struct hd_passes *passes, uint32_t nvns, uint64_t step, struct hd_diag *diag)
+{
+	uint32_t vn = 0;
+
+	if (hd_passes_tile(passes, nvns, &vn))
+		return HD_OK;
+	return hd_fail(diag, HD_E_BADPLAN, "step %llu: virtual node %u is not computed exactly once", (unsigned long long)step, vn);
+}
+
+static void forget(struct hd_exchange *x)
+{
+	x->table = false;
+	x->nsums = 0;
+	clear(x->sum, x->nbuckets);
+	x->nparms = 0;
+	clear(x->parm, x->nbuckets);
+}
+
+enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+	const uint64_t *slots, struct hd_diag *diag)
+{
+	enum hd_err err = untiled(passes, x->nvns, step, diag);
+
+	if (!err)
+		err = start(x, view, worker, step, passes, diag);
+	if (err)
+		return err;
+	forget(x);
+	x->table_have = 0;
+	memset(x->have, 0, x->nbuckets * sizeof *x->have);
+	memset(x->parm_have, 0, x->nbuckets * sizeof *x->parm_have);
+	for (uint32_t b = 0; b < x->nbuckets && x->copies; b++) {
+		x->chain[b] = hd_bucket_chain(b, x->nbuckets, x->nmembers, x->copies);
+		x->fetchers |= x->chain[b] & ~slots[b];
+	}
+	return HD_OK;
+}
+
+/* Sums and table are there somewhere: the passes need not tile. */
+static bool nothing_missing(const struct hd_exchange_past *past)
+{
+	for (uint32_t i = 0; i < past->nhave; i++)
+		if (!past->have[i].members)
+			return false;
+	return past->nhave && past->table;
+}
+
+void hd_have_spread(uint64_t *members, uint32_t nbuckets, const struct hd_have *run, uint32_t n)
+{
+	uint32_t end = nbuckets;
+
+	memset(members, 0, nbuckets * sizeof *members);
+	for (uint32_t i = n; i > 0; i--) {
+		for (uint32_t b = run[i - 1].first; b < end; b++)
+			members[b] = run[i - 1].members;
+		end = run[i - 1].first < end ? run[i - 1].first : end;
+	}
+}
+
+enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view, uint32_t worker, uint64_t step, const struct hd_passes *passes,
+	const struct hd_exchange_past *past, struct hd_diag *diag)
+{
+	bool same = x->step == step && !past->anew;
+	enum hd_err err = nothing_missing(past) ? HD_OK : untiled(passes, x->nvns, step, diag);
+
+	if (!err)
+		err = start(x, view, worker, step, passes, diag);
+	if (err)
+		return err;
+	if (!same)
+		forget(x);
+	hd_have_spread(x->have, x->nbuckets, past->have, past->nhave);
+	x->table_have = past->table;
+	hd_have_spread(x->parm_have, x->nbuckets, past->parm, past->nparm);
+	x->done = past->done;
+	hd_have_spread(x->chain, x->nbuckets, past->chain, past->nchain);
+	return HD_OK;
+}
+
+/* The n-th of the bits set; n below their number. */
+static uint32_t nth(uint64_t bits, uint32_t n)
+{
+	while (n--)
+		bits &= bits - 1;
+	return (uint32_t)__builtin_ctzll(bits);
+}
+
+static uint64_t bit(uint32_t member) { return UINT64_C(1) << member; }
+static uint64_t everybody(uint32_t n) { return n == 64 ? UINT64_MAX : bit(n) - 1; }
+
+/* The line of a bucket: those who had its sum, or its owner; then those of its chain who have none. Each part from the owner on, round. */
+struct line { uint32_t n, nhad, at[HD_MAX_MEMBERS]; };
+
+static void line_of(const struct hd_exchange *x, uint32_t bucket, struct line *l)
+{
+	uint32_t owner = hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
+	uint64_t had = x->have[bucket] ? x->have[bucket] : bit(owner);
+
+	l->n = 0;
+	for (uint32_t part = 0; part < 2; part++) {
+		for (uint32_t i = 0; i < x->nmembers; i++) {
+			uint32_t m = (owner + i) % x->nmembers;
+			if ((part ? x->chain[bucket] & ~had : had) >> m & 1)
+				l->at[l->n++] = m;
+		}
+		l->nhad = part ? l->nhad : l->n;
+	}
+}
+
+uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket)
+{
+	uint64_t have = x->have[bucket];
+	struct line l;
+
+	if (!have)
+		return hd_bucket_owner(bucket, x->nbuckets, x->nmembers);
+	if (!x->copies)
+		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
+	line_of(x, bucket, &l);
+	return l.at[0];
+}
+
+uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct line l;
+
+	if (!x->copies)
+		return hd_exchange_source(x, bucket) == x->me ? everybody(x->nmembers) & ~x->have[bucket] & ~bit(x->me) : 0;
+	line_of(x, bucket, &l);
+	for (uint32_t i = l.nhad - 1; i + 1 < l.n; i++)
+		if (l.at[i] == x->me)
+			return bit(l.at[i + 1]);
+	return 0;
+}
+
+uint32_t hd_exchange_sum_from(const struct hd_exchange *x, uint32_t bucket)
+{
+	struct line l;
+
+	if (!x->copies)
+		return hd_exchange_source(x, bucket);
+	line_of(x, bucket, &l);
+	for (uint32_t i = l.nhad; i < l.n; i++)
+		if (l.at[i] == x->me)
+			return l.at[i - 1];
+	return HD_NOBODY;
+}
+
+uint32_t hd_exchange_parm_source(const struct hd_exchange *x, uint32_t bucket)
+{
+	uint64_t have = x->parm_have[bucket];
+	struct line l;
+
+	if (have)
+		return nth(have, bucket % (uint32_t)__builtin_popcountll(have));
+	line_of(x, bucket, &l);
+	while (l.n && !(x->chain[bucket] >> l.at[l.n - 1] & 1))
+		l.n--;
+	return l.n ? l.at[l.n - 1] : HD_NOBODY;
+}
+
+/* Those of the chain make them. */
+uint64_t hd_exchange_parm_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	return everybody(x->nmembers) & ~x->parm_have[bucket] & ~x->chain[bucket];
+}
+
+uint64_t hd_exchange_norm_to(const struct hd_exchange *x) { return everybody(x->nmembers) & ~x->done & ~bit(x->me); }
+
+bool hd_exchange_any_sum(const struct hd_exchange *x)
+{
+	uint64_t any = x->nsums;
+
+	for (uint32_t b = 0; b < x->nbuckets; b++)
+		any |= x->have[b];
+	return any;
+}
+
+bool hd_exchange_wants_roots(const struct hd_exchange *x, uint32_t bucket) { return !x->have[bucket]; }
+
+uint32_t hd_exchange_table_source(const struct hd_exchange *x)
+{
+	return x->table_have ? (uint32_t)__builtin_ctzll(x->table_have) : HD_NOBODY;
+}
+
+/* Index of the pass in which a worker's root of that ordinal is, and the number of the root among all. */
+static bool find_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t *root)
+{
+	for (uint32_t i = 0; i < x->passes.npasses; i++) {
+		if (x->passes.pass[i].worker != worker)
+			continue;
+		uint32_t n = x->first_root[i + 1] - x->first_root[i];
+		if (ordinal < n) {
+			*root = x->first_root[i] + ordinal;
+			return true;
+		}
+		ordinal -= n;
+	}
+	return false;
+}
+
+bool hd_exchange_has_root(const struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket)
+{
+	uint32_t root;
+
+	return find_root(x, worker, ordinal, &root) && get(x->root + (size_t)bucket * x->words, root);
+}
+
+bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, uint32_t bucket)
+{
+	uint32_t root;
+
+	if (bucket >= x->nbuckets || x->have[bucket] || hd_exchange_source(x, bucket) != x->me || !find_root(x, worker, ordinal, &root))
+		return false;
+	uint64_t *row = x->root + (size_t)bucket * x->words;
+	if (get(row, root))
+		return false;
+	set(row, root);
+	x->left[bucket]--;
+	return true;
+}
+
+bool hd_exchange_sum(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->sum, bucket))
+		return false;
+	set(x->sum, bucket);
+	x->nsums++;
+	return true;
+}
+
+bool hd_exchange_norm(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->norm, bucket))
+		return false;
+	set(x->norm, bucket);
+	x->nnorms++;
+	return true;
+}
+
+bool hd_exchange_parm(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || get(x->parm, bucket))
+		return false;
+	set(x->parm, bucket);
+	x->nparms++;
+	return true;
+}
+
+bool hd_exchange_may_update(const struct hd_exchange *x)
+{
+	if (x->nnorms < x->nbuckets || !x->table)
+		return false;
+	for (uint32_t b = 0; b < x->nbuckets; b++)
+		if (hd_exchange_chained(x, b) && !get(x->sum, b))
+			return false;
+	return true;
+}
+
+bool hd_exchange_leaves(struct hd_exchange *x, uint32_t worker, uint32_t pass)
+{
+	const struct hd_pass *p = hd_passes_find(&x->passes, worker, pass);
+
+	if (!p || x->table)
+		return false;
+	uint32_t i = (uint32_t)(p - x->passes.pass);
+	if (get(x->leaf, i))
+		return false;
+	set(x->leaf, i);
+	/* with a holder somewhere the whole table comes; entries of some passes do not make one */
+	if (++x->nleaves == x->passes.npasses && !x->table_have)
+		x->table = true;
+	return true;
+}
+
+bool hd_exchange_table(struct hd_exchange *x)
+{
+	bool new = !x->table;
+
+	x->table = true;
+	return new;
+}
+
+bool hd_exchange_fold(struct hd_exchange *x, uint32_t bucket)
+{
+	if (bucket >= x->nbuckets || x->left[bucket] || x->have[bucket] || get(x->sum, bucket) || get(x->folding, bucket))
+		return false;
+	assert(hd_exchange_source(x, bucket) == x->me);           /* roots are counted at their owner alone */
+	set(x->folding, bucket);
+	return true;
+}
+
+bool hd_exchange_complete(const struct hd_exchange *x) { return (x->copies ? x->nparms : x->nsums) == x->nbuckets && x->table; }

@@ -1,0 +1,789 @@
+#include "protocol/member_int.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/timeouts.h"
+
+const char *hd_member_event_name(enum hd_member_event_kind kind)
+{
+	static const char *const names[] = {
+#define X(id, payload, text) #id,
+		HD_MEMBER_EVENTS(X)
+#undef X
+	};
+	return names[kind];
+}
+
+const char *hd_member_action_name(enum hd_member_action_kind kind)
+{
+	static const char *const names[] = {
+#define X(id, payload, text) #id,
+		HD_MEMBER_ACTIONS(X)
+#undef X
+	};
+	return names[kind];
+}
+
+const char *hd_suspicion_name(enum hd_suspicion why)
+{
+	static const char *const names[] = { "heard", "silent", "closed", "exited", "hung", "corrupt" };
+
+	return why < HD_NSUSPICIONS ? names[why] : "unknown";
+}
+
+static enum hd_err take(struct hd_member *m, struct hd_diag *diag)
+{
+	const struct { uint64_t **at; size_t n; } rows[] = {
+		{ &m->own.final, (size_t)HD_MAX_PASSES * m->own.words }, { &m->slots, m->config.nbuckets }, { &m->mine, m->own.words },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		*rows[i].at = hd_alloc(rows[i].n * sizeof **rows[i].at);
+		if (!*rows[i].at)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for a member of %u buckets", m->config.nbuckets);
+		memset(*rows[i].at, 0, rows[i].n * sizeof **rows[i].at);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_config *config, struct hd_diag *diag)
+{
+	struct hd_member *m = hd_alloc(sizeof *m);
+
+	if (!m)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a member");
+	memset(m, 0, sizeof *m);
+	m->config = *config;
+	m->worker = HD_NOBODY;
+	m->switch_step = m->halt_step = m->reached = HD_NO_STEP;
+	hd_arena_init(&m->out, 0);
+	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
+	m->own.words = (config->nbuckets + 63) / 64;
+	if (!err)
+		err = take(m, diag);
+	if (err) {
+		hd_member_destroy(m);
+		return err;
+	}
+	*member = m;
+	return HD_OK;
+}
+
+void hd_member_destroy(struct hd_member *m)
+{
+	if (!m)
+		return;
+	hd_exchange_finish(&m->x);
+	hd_free(m->own.final);
+	hd_free(m->slots);
+	hd_free(m->mine);
+	hd_arena_finish(&m->out);
+	hd_free(m);
+}
+
+/* ---- what goes out ---- */
+
+struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind)
+{
+	if (m->nact == m->act_cap) {
+		size_t cap = m->act_cap ? 2 * m->act_cap : 64;
+		struct hd_member_action *more = hd_arena_take(&m->out, cap, sizeof *more);
+		if (!more) {
+			hd_member_break(m, 11, "no memory for what a step asks for");
+			return &m->no_action;
+		}
+		for (size_t i = 0; i < m->nact; i++)
+			more[i] = m->act[i];
+		m->act = more;
+		m->act_cap = cap;
+	}
+	m->act[m->nact] = (struct hd_member_action){ .kind = kind, .worker = HD_NOBODY, .step = m->at, .epoch = m->epoch };
+	return &m->act[m->nact++];
+}
+
+struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind)
+{
+	struct hd_msg *msg = hd_arena_take(&m->out, 1, sizeof *msg);
+
+	if (!msg) {
+		hd_member_break(m, 11, "no memory for a message");
+		msg = &m->no_msg;
+	}
+	msg->kind = kind;
+	msg->term = m->term;
+	msg->epoch = m->epoch;
+	return msg;
+}
+
+void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg)
+{
+	struct hd_member_action *a = hd_member_act(m, HD_DO_SEND);
+
+	a->worker = to;
+	a->msg = msg;
+}
+
+void hd_member_say(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (m->co_up)
+		hd_member_send(m, HD_COORDINATOR, msg);
+}
+
+/* Without a view there are no members. */
+bool hd_member_is_in(const struct hd_member *m, uint32_t worker) { return hd_view_has(&m->view, worker); }
+
+void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg)
+{
+	for (uint32_t i = 0; i < m->view.nmembers; i++)
+		if (m->view.member[i] != m->worker)
+			hd_member_send(m, m->view.member[i], msg);
+	for (uint32_t i = 0; m->next.open && i < m->next.view.nmembers; i++)
+		if (!hd_member_is_in(m, m->next.view.member[i]))
+			hd_member_send(m, m->next.view.member[i], msg);
+}
+
+void hd_member_break(struct hd_member *m, uint32_t code, const char *why)
+{
+	if (m->broken)
+		return;
+	m->broken = true;
+	m->broken_code = code;
+	size_t n = strlen(why) < HD_MSG_TEXT ? strlen(why) : HD_MSG_TEXT;
+	memcpy(m->broken_why, why, n);
+	m->broken_why[n] = '\0';
+}
+
+void hd_member_exit(struct hd_member *m, uint32_t code, const char *why)
+{
+	struct hd_member_action *a = hd_member_act(m, HD_DO_EXIT);
+
+	a->code = code;
+	a->text = why;
+	m->state = HD_GONE;
+}
+
+void hd_member_fenced(struct hd_member *m, const char *why)
+{
+	hd_member_act(m, HD_DO_FENCED)->text = why;
+	m->state = HD_GONE;
+}
+
+/* ---- peers and the coordinator ---- */
+
+bool hd_member_is_up(const struct hd_member *m, uint32_t worker)
+{
+	for (uint32_t i = 0; i < m->npeers; i++)
+		if (m->peer[i].worker == worker)
+			return m->peer[i].up;
+	return worker == m->worker;
+}
+
+static struct hd_member_peer *peer_of(struct hd_member *m, uint32_t worker)
+{
+	for (uint32_t i = 0; i < m->npeers; i++)
+		if (m->peer[i].worker == worker)
+			return &m->peer[i];
+	return NULL;
+}
+
+/* Whoever came later calls: the one of the higher id. */
+static void connect(struct hd_member *m, const struct hd_member_peer *peer)
+{
+	if (peer->up || peer->worker > m->worker || !*peer->address)
+		return;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_CONNECT);
+	a->worker = peer->worker;
+	a->text = peer->address;
+}
+
+/* Room is made by forgetting one that is down and takes no part. */
+static struct hd_member_peer *peer_add(struct hd_member *m, uint32_t worker)
+{
+	struct hd_member_peer *peer = peer_of(m, worker);
+
+	for (uint32_t i = 0; !peer && m->npeers == HD_MEMBER_PEERS && i < m->npeers; i++)
+		if (!m->peer[i].up && !hd_member_is_in(m, m->peer[i].worker))
+			peer = &m->peer[i];
+	if (!peer && m->npeers < HD_MEMBER_PEERS)
+		peer = &m->peer[m->npeers++];
+	if (peer && peer->worker != worker)
+		*peer = (struct hd_member_peer){ .worker = worker };
+	return peer;
+}
+
+static void on_peer(struct hd_member *m, const struct hd_msg_peer *msg)
+{
+	struct hd_member_peer *peer = msg->worker == m->worker ? NULL : peer_add(m, msg->worker);
+
+	if (!peer)
+		return;
+	snprintf(peer->address, sizeof peer->address, "%.*s", (int)msg->naddress, msg->address);
+	connect(m, peer);
+}
+
+static void say_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SUSPECT);
+
+	msg->suspect.worker = worker;
+	msg->suspect.why = (uint8_t)why;
+	hd_member_say(m, msg);
+}
+
+void hd_member_diverged(struct hd_member *m, uint64_t next)
+{
+	m->diverged = m->diverged && m->diverged < next ? m->diverged : next;
+}
+
+static void compare(struct hd_member *m, struct hd_member_peer *peer)
+{
+	const struct hd_member_news *own = peer->told ? &m->news[(peer->told - 1) % HD_MEMBER_NEWS] : NULL;
+
+	if (!own || own->step != peer->told || peer->corrupt || !(own->seal.sum_digest || own->seal.state_digest) ||
+	    (own->seal.sum_digest == peer->told_sum && own->seal.state_digest == peer->told_state))
+		return;
+	hd_member_diverged(m, peer->told);
+	peer->corrupt = true;
+	say_suspect(m, peer->worker, HD_CORRUPT);
+}
+
+void hd_member_compare(struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->npeers; i++)
+		compare(m, &m->peer[i]);
+}
+
+void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal)
+{
+	struct hd_member_peer *peer = seal->ran && (seal->sum_digest || seal->state_digest) ? peer_add(m, from) : NULL;
+
+	if (!peer || seal->step + 1 <= peer->told)
+		return;
+	peer->told = seal->step + 1;
+	peer->told_sum = seal->sum_digest;
+	peer->told_state = seal->state_digest;
+	compare(m, peer);
+}
+
+void hd_member_watch(struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->view.nmembers; i++) {
+		struct hd_member_peer *peer = m->view.member[i] == m->worker ? NULL : peer_add(m, m->view.member[i]);
+		if (peer && !peer->up) {                  /* said again: what a newcomer reports is not kept */
+			peer->suspicion = HD_CLOSED;
+			m->peer_lost = true;
+			say_suspect(m, peer->worker, HD_CLOSED);
+		}
+	}
+}
+
+static void say_join(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_JOIN);
+
+	msg->join = (struct hd_msg_join){
+		.worker = m->worker, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .ndevices = m->config.ndevices, .at = m->at,
+		.memory = m->config.memory, .vn_ps = m->config.vn_ps, .nonce = m->config.nonce, .job = m->config.job, .kernels = m->config.kernels,
+		.naddress = (uint32_t)strlen(m->config.address), .address = m->config.address,
+		.nhost = (uint32_t)strlen(m->config.host), .host = m->config.host,
+	};
+	hd_member_say(m, msg);
+}
+
+void hd_member_say_learned(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEARNED);
+
+	msg->learned.donor = m->from.donor;
+	msg->learned.lesson = m->from.lesson;
+	hd_member_say(m, msg);
+}
+
+void hd_member_leave(struct hd_member *m, bool gone)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_LEAVE);
+
+	msg->leave.code = m->drain_code;
+	msg->leave.gone = gone;
+	msg->leave.nwhy = (uint32_t)strlen(m->drain_why);
+	msg->leave.why = m->drain_why;
+	hd_member_say(m, msg);
+}
+
+void hd_member_left(struct hd_member *m)
+{
+	hd_member_leave(m, true);
+	hd_member_exit(m, m->draining ? m->drain_code : 0, "this worker left the job");
+}
+
+static void say_warm(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_WARM);
+
+	msg->warm.given_up = m->given_up;
+	hd_member_say(m, msg);
+}
+
+/* A link that closed lost what was on it: everything that awaits an answer is said again. */
+static void on_coordinator(struct hd_member *m)
+{
+	m->co_up = true;
+	m->co_silent = m->peer_lost = false;
+	say_join(m);
+	if (m->warmed && !m->learning)
+		say_warm(m);
+	if (m->state == HD_LEARNING && m->learned)
+		hd_member_say_learned(m);
+	m->next.said = false;
+	hd_member_say_prepared(m);
+	for (uint32_t i = 0; i < m->npeers; i++)
+		if (m->peer[i].suspicion != HD_HEARD)
+			say_suspect(m, m->peer[i].worker, m->peer[i].suspicion);
+	hd_member_resay_seals(m);
+	for (uint32_t i = 0; i < m->npeers; i++)                  /* of the step that was just named */
+		if (m->peer[i].corrupt)
+			say_suspect(m, m->peer[i].worker, HD_CORRUPT);
+	if (m->held && m->status_said)
+		hd_member_status(m);
+	if (m->done)
+		hd_member_done(m);
+	if (m->draining)
+		hd_member_leave(m, false);
+}
+
+static void on_up(struct hd_member *m, uint32_t worker)
+{
+	if (worker == HD_COORDINATOR) {
+		on_coordinator(m);
+		return;
+	}
+	struct hd_member_peer *peer = peer_add(m, worker);
+	if (!peer)
+		return;
+	peer->up = true;
+	if (peer->suspicion != HD_HEARD) {
+		peer->suspicion = HD_HEARD;
+		say_suspect(m, worker, HD_HEARD);
+	}
+	hd_member_say_prepared(m);
+}
+
+/* Members in their order, then the others: there may be none yet. Whoever has no id never heard of any, and the run may not have begun. */
+static int64_t take_over_at(const struct hd_member *m)
+{
+	uint32_t place = hd_member_is_in(m, m->worker) ? hd_view_index(&m->view, m->worker)
+		: m->worker == HD_NOBODY ? (uint32_t)(m->config.nonce % 16) : HD_MAX_MEMBERS / 4 + m->worker % 16;
+
+	return m->now_ns + HD_PATIENCE_NS(TAKE_OVER, m->config.detect_ns) + (int64_t)place * HD_PATIENCE_NS(STAGGER, m->config.detect_ns);
+}
+
+static void on_coordinator_lost(struct hd_member *m, enum hd_suspicion why)
+{
+	bool gone = !m->co_up || m->co_silent;
+
+	m->co_silent = why == HD_SILENT;
+	m->co_up = m->co_up && (why == HD_SILENT || why == HD_HEARD);
+	if (gone)
+		return;
+	m->co_lost_ns = m->call_ns = m->now_ns;
+	m->take_over_ns = take_over_at(m);
+}
+
+/* A newcomer needs what all members say until it switches; of who then leaves it needs no more. */
+static bool is_awaited(const struct hd_member *m, uint32_t worker)
+{
+	bool known = hd_seals_has(&m->seals, worker, m->switch_step);     /* nobody has sealed all below HD_NO_STEP */
+
+	for (uint32_t i = 0; m->next.open && !known && i < m->seals.nmembers; i++)
+		if (m->seals.by[i].worker == worker)
+			return true;
+	return false;
+}
+
+static void on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why)
+{
+	if (worker == HD_COORDINATOR) {
+		on_coordinator_lost(m, why);
+		return;
+	}
+	struct hd_member_peer *peer = peer_of(m, worker);
+	bool matters = hd_member_is_in(m, worker) || (m->next.open && hd_view_has(&m->next.view, worker)) || is_awaited(m, worker);
+	if (!peer)
+		return;
+	if (why == HD_CLOSED || why == HD_EXITED)
+		peer->up = false;
+	if (why != HD_HEARD && !matters)
+		return;
+	if (why == HD_HEARD && peer->suspicion != HD_SILENT)
+		return;                                   /* a link that closed is heard again by UP alone */
+	peer->suspicion = why;
+	m->peer_lost |= why != HD_HEARD;
+	say_suspect(m, worker, why);
+}
+
+/* ---- messages of the coordinator ---- */
+
+static void on_admit(struct hd_member *m, const struct hd_msg_admit *msg)
+{
+	if (m->state != HD_OUTSIDE || msg->nonce != m->config.nonce)
+		return;
+	m->worker = msg->worker;
+	m->state = HD_ADMITTED;
+	hd_member_act(m, HD_DO_ADMITTED)->worker = msg->worker;
+	hd_member_act(m, HD_DO_WARM);
+}
+
+static void on_learn(struct hd_member *m, const struct hd_msg_learn *msg)
+{
+	if (m->state != HD_ADMITTED && m->state != HD_LEARNING)
+		return;
+	if (m->learning && m->from.donor == msg->donor && m->from.lesson == msg->lesson) {
+		if (m->learned)
+			hd_member_say_learned(m);
+		return;
+	}
+	m->state = HD_LEARNING;
+	m->learning = true;
+	m->learned = m->held = m->next.open = m->joined_step = m->cut = false;
+	m->diverged = 0;
+	for (uint32_t i = 0; i < m->npeers; i++)                  /* of steps that may be run again */
+		m->peer[i].told = m->peer[i].corrupt = 0;
+	m->switch_step = HD_NO_STEP;
+	m->asked = 0;
+	m->from = *msg;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_LEARN);
+	a->worker = msg->donor;
+	a->step = msg->lesson;
+}
+
+static void on_donate(struct hd_member *m, const struct hd_msg_donate *msg)
+{
+	struct hd_member_peer *peer = msg->on ? peer_add(m, msg->learner) : peer_of(m, msg->learner);
+	struct hd_member_action *a = hd_member_act(m, HD_DO_DONATE);
+
+	if (peer)
+		peer->taught = msg->on;
+	a->worker = msg->learner;
+	a->flag = msg->on;
+}
+
+void hd_member_entered(struct hd_member *m, uint32_t epoch)
+{
+	if (m->state == HD_MEMBER && m->next.open && m->next.view.epoch == epoch && !hd_view_has(&m->next.view, m->worker)) {
+		hd_member_left(m);
+		return;
+	}
+	if (m->state == HD_MEMBER || m->state == HD_HALTED || epoch <= m->epoch || (m->next.open && m->next.view.epoch > epoch))
+		return;
+	m->next.open = false;                             /* an earlier one, that came to nothing */
+	m->switch_step = HD_NO_STEP;
+	m->epoch = epoch;
+	hd_member_act(m, HD_DO_EPOCH);
+	if (m->cut)
+		hd_member_unlearn(m);
+}
+
+static const char *keep_text(struct hd_member *m, const char *text, uint32_t len)
+{
+	const char *copy = hd_arena_text(&m->out, text, len);
+
+	return copy ? copy : "";
+}
+
+static void on_stop(struct hd_member *m, const struct hd_msg_stop *msg)
+{
+	m->stopping = true;
+	m->stop_code = msg->code;
+}
+
+/* Whom it was to learn from, and whether that one was told, only the coordinator before knew. */
+static void on_other_coordinator(struct hd_member *m)
+{
+	if (m->learned || !m->learning || m->from.donor == HD_NOBODY)
+		return;
+	m->learning = false;
+	say_warm(m);
+}
+
+static void on_coordinator_message(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (msg->term < m->term)
+		return;
+	bool other = msg->term > m->term;
+	m->term = msg->term;
+	if (other)
+		on_other_coordinator(m);
+	switch ((int)msg->kind) {
+	case HD_MSG_ADMIT:   on_admit(m, &msg->admit); break;
+	case HD_MSG_REFUSE:  hd_member_exit(m, msg->refuse.code, keep_text(m, msg->refuse.why, msg->refuse.nwhy)); break;
+	case HD_MSG_PEER:    on_peer(m, &msg->peer); break;
+	case HD_MSG_LEARN:   on_learn(m, &msg->learn); break;
+	case HD_MSG_DONATE:  on_donate(m, &msg->donate); break;
+	case HD_MSG_PREPARE: hd_member_on_prepare(m, msg); break;
+	case HD_MSG_DECIDE:  hd_member_on_decide(m, msg); break;
+	case HD_MSG_FENCE:   hd_member_on_fence(m, msg); break;
+	case HD_MSG_VIEW:    hd_member_on_view(m, msg); break;
+	case HD_MSG_STALE:   hd_member_fenced(m, "the job went on without this worker"); break;
+	case HD_MSG_RELEASE: hd_member_exit(m, msg->release.code, keep_text(m, msg->release.why, msg->release.nwhy)); break;
+	case HD_MSG_STOP:    on_stop(m, &msg->stop); break;
+	case HD_MSG_ENTERED: hd_member_entered(m, msg->epoch); break;
+	default: break;
+	}
+}
+
+static void on_halt(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (msg->epoch != m->epoch || !m->has_view || msg->halt.step < m->at)
+		return;
+	m->halt_step = msg->halt.step;
+}
+
+/* It may be ahead of this one, in an epoch that is yet to come here. */
+static void on_slotted(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
+{
+	struct hd_member_peer *peer = peer_of(m, from);
+
+	if (!peer || msg->epoch < peer->slotted_epoch)
+		return;
+	peer->slotted_epoch = msg->epoch;
+	peer->slotted = msg->halt.step + 1;
+}
+
+bool hd_member_all_slotted(const struct hd_member *m)
+{
+	for (uint32_t i = 0; i < m->x.nmembers; i++) {
+		if (!(m->x.fetchers >> i & 1) || (i == m->x.me && m->fetched))
+			continue;
+		const struct hd_member_peer *peer = i == m->x.me ? NULL : peer_of((struct hd_member *)(uintptr_t)m, m->view.member[i]);
+		if (!peer || peer->slotted_epoch != m->epoch || peer->slotted != m->at + 1)
+			return false;
+	}
+	return true;
+}
+
+static void on_message(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
+{
+	if (from == HD_COORDINATOR)
+		on_coordinator_message(m, msg);
+	else if (msg->kind == HD_MSG_SEAL)
+		hd_member_on_seal(m, from, msg);
+	else if (msg->kind == HD_MSG_HALT)
+		on_halt(m, msg);
+	else if (msg->kind == HD_MSG_SLOTTED)
+		on_slotted(m, from, msg);
+}
+
+/* ---- time ---- */
+
+static void orphan(struct hd_member *m)
+{
+	int64_t t = m->config.detect_ns;
+
+	if (m->now_ns >= m->call_ns) {
+		hd_member_act(m, HD_DO_CALL);
+		m->call_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, t);
+	}
+	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+	if (m->config.takes_over && m->now_ns >= m->take_over_ns) {
+		hd_member_act(m, HD_DO_TAKE_OVER);
+		m->take_over_ns = m->now_ns + HD_PATIENCE_NS(TAKE_OVER, t);
+	}
+	if (m->now_ns - m->co_lost_ns < HD_PATIENCE_NS(ORPHAN, t) || m->finishing || hd_member_in_update(m))
+		return;
+	if (!member) {
+		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
+		return;
+	}
+	if (!m->peer_lost && !m->held && m->state != HD_HALTED)
+		return;
+	uint32_t i = 0;
+	while (!hd_member_is_up(m, m->view.member[i]))    /* it is up itself */
+		i++;
+	uint32_t first = m->view.member[i];
+	if (first == m->worker && !m->done && !hd_is_remote(first) && hd_member_whole(m) && !m->diverged) {
+		struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
+		a->flag = a->final = true;
+	}
+	hd_member_exit(m, m->state == HD_HALTED && m->done ? m->done_code : 75, "no coordinator for thirty times workers.detect, and a member is missing");
+}
+
+static void on_tick(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (!m->co_up || m->co_silent)
+		orphan(m);
+	if (m->co_up && m->now_ns >= m->tell_ns && (m->state == HD_MEMBER || m->state == HD_HALTED)) {
+		struct hd_msg *msg = hd_member_msg(m, HD_MSG_PROGRESS);
+		msg->progress = (struct hd_msg_progress){ m->at, event->done, event->longest_ns, event->busy };
+		hd_member_say(m, msg);
+		m->tell_ns = m->now_ns + HD_PATIENCE_NS(HEARTBEAT, m->config.detect_ns);
+	}
+	for (uint32_t i = 0; i < m->npeers; i++)
+		if (!m->has_view || m->peer[i].taught || hd_member_is_in(m, m->peer[i].worker) ||
+		    (m->next.open && hd_view_has(&m->next.view, m->peer[i].worker)))
+			connect(m, &m->peer[i]);
+}
+
+/* ---- this worker's own wishes ---- */
+
+static void on_drain(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (!m->draining) {
+		size_t n = event->text ? strnlen(event->text, HD_MSG_TEXT) : 0;
+		memcpy(m->drain_why, event->text ? event->text : "", n);
+		m->drain_why[n] = '\0';
+		m->drain_code = event->code;
+		m->draining = true;
+	}
+	bool free = m->state == HD_OUTSIDE || m->state == HD_ADMITTED || (m->state == HD_LEARNING && !m->next.open && !m->held);
+	hd_member_leave(m, free);
+	if (free)
+		hd_member_exit(m, m->drain_code, m->drain_why);
+}
+
+static void on_failed(struct hd_member *m, const struct hd_member_event *event)
+{
+	size_t n = event->text ? strnlen(event->text, HD_MSG_TEXT) : 0;
+
+	memcpy(m->done_why, event->text ? event->text : "", n);
+	m->done_why[n] = '\0';
+	m->done_code = event->code;
+	m->state = HD_HALTED;
+	m->halt_step = m->at;
+	m->finishing = m->updating = false;
+	hd_member_done(m);
+	if (m->held && !m->status_said && !m->folding)
+		hd_member_status(m);
+	if (!m->co_up)
+		hd_member_exit(m, m->done_code, m->done_why);
+}
+
+static void on_tell(struct hd_member *m, const struct hd_member_event *event)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_EVENT);
+
+	msg->event.nkind = (uint32_t)strnlen(event->name, HD_MSG_KIND_NAME);
+	msg->event.kind = event->name;
+	msg->event.njson = (uint32_t)strnlen(event->text, HD_MSG_JSON);
+	msg->event.json = event->text;
+	hd_member_say(m, msg);
+}
+
+static void on_warmed(struct hd_member *m)
+{
+	m->warmed = true;
+	say_warm(m);
+}
+
+void hd_member_unlearn(struct hd_member *m)
+{
+	m->learning = m->learned = m->held = m->next.open = m->cut = false;
+	m->switch_step = HD_NO_STEP;
+	say_warm(m);         /* ready to learn, from somebody else */
+}
+
+/* What was announced others count on: rule 2. */
+static void on_unlearned(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (m->state != HD_LEARNING)
+		return;
+	m->given_up = event->slow ? m->from.lesson : 0;
+	m->cut = event->whole && m->switch_step == m->at;
+	if (!m->cut)
+		hd_member_unlearn(m);
+}
+
+static void on_ready(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (event->step != m->at || !m->asked)
+		return;
+	m->ready = --m->asked == 0;
+	if (!event->halt || !m->was_scribe)
+		return;
+	m->reached = m->at;
+	if (m->halt_step == HD_NO_STEP)
+		m->halt_step = m->at;
+}
+
+static void dispatch(struct hd_member *m, const struct hd_member_event *event)
+{
+	switch (event->kind) {
+	case HD_IN_MESSAGE:   on_message(m, event->worker, event->msg); break;
+	case HD_IN_UP:        on_up(m, event->worker); break;
+	case HD_IN_LOST:      on_lost(m, event->worker, event->why); break;
+	case HD_IN_WARMED:    on_warmed(m); break;
+	case HD_IN_LEARNED:   hd_member_learned(m, event->step); break;
+	case HD_IN_UNLEARNED: on_unlearned(m, event); break;
+	case HD_IN_FINAL:
+	case HD_IN_COMPUTED:
+	case HD_IN_ROOT:
+	case HD_IN_SUM:
+	case HD_IN_LEAVES:
+	case HD_IN_TABLE:
+	case HD_IN_FOLDED:
+	case HD_IN_NORM:
+	case HD_IN_PARM:
+	case HD_IN_FETCHED:
+	case HD_IN_UPDATED_OWN: hd_member_stepwork(m, event); break;
+	case HD_IN_UPDATED:   hd_member_seal(m, event); break;
+	case HD_IN_READY:     on_ready(m, event); break;
+	case HD_IN_PREPARED:  hd_member_prepared(m, event->epoch); break;
+	case HD_IN_FAILED:    on_failed(m, event); break;
+	case HD_IN_DRAIN:     on_drain(m, event); break;
+	case HD_IN_TELL:      on_tell(m, event); break;
+	case HD_IN_TICK:      on_tick(m, event); break;
+	case HD_IN_NKINDS:    break;
+	}
+}
+
+struct hd_member_actions hd_member_step(struct hd_member *m, const struct hd_member_event *event, int64_t now_ns)
+{
+	static struct hd_member_action out_of_memory = { .kind = HD_DO_EXIT, .worker = HD_NOBODY, .code = 11, .text = "out of memory" };
+
+	assert(now_ns >= m->now_ns);
+	m->now_ns = now_ns;
+	if (!m->awake) {
+		m->co_lost_ns = m->call_ns = now_ns;
+		m->take_over_ns = take_over_at(m);
+	}
+	m->awake = true;
+	hd_arena_reset(&m->out);
+	m->act = NULL;
+	m->nact = m->act_cap = 0;
+	if (m->state == HD_GONE)
+		return (struct hd_member_actions){ NULL, 0 };
+	dispatch(m, event);
+	if (m->state != HD_GONE && !m->broken)
+		hd_member_progress(m);
+	if (m->broken) {
+		m->nact = 0;
+		hd_member_exit(m, m->broken_code, m->broken_why);
+		if (!m->nact)
+			return (struct hd_member_actions){ &out_of_memory, 1 };
+	}
+	return (struct hd_member_actions){ m->act, m->nact };
+}
+
+enum hd_member_state hd_member_state(const struct hd_member *m) { return m->state; }
+uint32_t hd_member_worker(const struct hd_member *m) { return m->worker; }
+uint32_t hd_member_epoch(const struct hd_member *m) { return m->epoch; }
+uint64_t hd_member_at(const struct hd_member *m) { return m->at; }
+bool hd_member_scribe(const struct hd_member *m) { return m->has_view && hd_view_scribe(&m->view) == m->worker; }
+bool hd_member_holds(const struct hd_member *m) { return m->hold && m->ready && !m->begun; }
+const struct hd_view *hd_member_view(const struct hd_member *m) { return m->has_view ? &m->view : NULL; }
+const struct hd_exchange *hd_member_exchange(const struct hd_member *m) { return &m->x; }
+
+uint32_t hd_member_holders(const struct hd_member *m, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS])
+{
+	const struct hd_view *view = m->has_view ? &m->view : &m->next.view;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < view->nmembers; i++)
+		if (m->slots[bucket] >> i & 1)
+			worker[n++] = view->member[i];
+	return n;
+}
+
+bool hd_member_has_slots(const struct hd_member *m, uint32_t bucket) { return m->mine[bucket / 64] >> bucket % 64 & 1 && !m->updating && !m->updated; }

@@ -1,0 +1,143 @@
+/* member_int.h -- the inside of a member machine; member.h says what it promises. */
+#ifndef HD_PROTOCOL_MEMBER_INT_H
+#define HD_PROTOCOL_MEMBER_INT_H
+
+#include "protocol/member.h"
+#include "protocol/seal.h"
+
+enum { HD_MEMBER_PEERS = HD_MAX_SEALERS, HD_MEMBER_TELLS = 64, HD_MEMBER_STOPPED = 75 };        /* STOPPED: exit code of who was asked to leave */
+
+/* slotted: it has its slots for the step before, in that epoch; told: digests of step told - 1 (0: none), others than here if it is corrupt */
+struct hd_member_peer {
+	uint32_t worker, slotted_epoch;
+	uint64_t slotted, told, told_sum, told_state;
+	bool up, taught, corrupt;
+	enum hd_suspicion suspicion;
+	char address[HD_MSG_ADDR + 1];
+};
+struct hd_member_news { uint64_t step; struct hd_msg_seal seal; };
+
+/* A view that is prepared or decided, and not in force. */
+struct hd_member_next {
+	bool open, prepared, said, decided;       /* prepared: the runtime is; said: PREPARED went out, all links being up */
+	struct hd_view view;
+	uint32_t old[HD_MAX_MEMBERS], nold;       /* members of the view before */
+};
+
+/* Own passes of step `at`. */
+struct hd_member_own {
+	struct hd_passes passes;          /* of this worker alone */
+	bool computed[HD_MAX_PASSES], sent[HD_MAX_PASSES];     /* sent: its table entries, in this epoch */
+	uint64_t *final;                  /* owned: [HD_MAX_PASSES][words] buckets whose roots are final */
+	uint32_t words;
+};
+
+struct hd_member {
+	struct hd_member_config config;
+	enum hd_member_state state;
+	uint32_t worker, term, epoch;
+
+	bool co_up, co_silent;            /* its link; silent: it may be gone, what is said may still reach it */
+	bool awake;                       /* the clock was seen */
+	int64_t co_lost_ns, call_ns, take_over_ns, tell_ns;
+	struct hd_member_peer peer[HD_MEMBER_PEERS];
+	uint32_t npeers;
+	bool peer_lost;                   /* a member was lost since the coordinator was */
+
+	bool warmed, learning, learned;   /* learning: a donor's stream is there */
+	bool cut;                         /* not any more, but X_at is, and was announced */
+	struct hd_msg_learn from;
+	uint64_t given_up;                /* the lesson whose donor gave up; 0: none */
+
+	bool has_view, held, status_said;
+	bool hold;                        /* too few members: no step is begun in this view */
+	struct hd_view view;
+	struct hd_member_next next;
+	struct hd_seals seals;
+	uint64_t switch_step;             /* of next, which is open then; HD_NO_STEP: not known */
+	uint64_t diverged;                /* digests of step diverged - 1 differ: it is run, none after it; 0: none differ */
+
+	uint64_t at;                      /* first step not sealed */
+	bool begun, finishing, ready;
+	uint32_t asked;                   /* BOUNDARY(at) under way */
+	bool asked_final;                 /* the last of them said so */
+	bool was_scribe;                  /* at the last BOUNDARY */
+	uint64_t halt_step;               /* HD_NO_STEP: none */
+	uint64_t reached;                 /* READY said here that it must not be run; HD_NO_STEP: of none */
+	bool stopping, done;              /* STOP was asked; DONE was said */
+	uint32_t stop_code, done_code;
+	char done_why[HD_MSG_TEXT + 1];
+	bool joined_step;                 /* sealed s0 + 1 as a learner */
+	uint32_t folding;                 /* folds under way */
+	bool updating, updated, fetched;  /* sharded state, of step `at` */
+	bool norms_due;                   /* sums of squares wait to go out */
+	uint64_t *slots;                  /* owned: [nbuckets] members of the view that hold those of X_at */
+	uint64_t *mine;                   /* owned: [words] buckets whose slots are here */
+	struct hd_member_own own;
+	struct hd_exchange x;
+
+	bool draining;
+	uint32_t drain_code;
+	char drain_why[HD_MSG_TEXT + 1];
+
+	struct hd_member_news news[HD_MEMBER_NEWS];
+
+	int64_t now_ns;
+	struct hd_arena out;              /* of the actions of one call */
+	struct hd_member_action no_action;        /* written in place of those that memory is out for, carried out never: the machine is broken then */
+	struct hd_msg no_msg;
+	struct hd_member_action *act;
+	size_t nact, act_cap;
+	bool broken;                      /* no memory, or a view that cannot be: only EXIT comes */
+	uint32_t broken_code;
+	char broken_why[HD_MSG_TEXT + 1];
+};
+
+struct hd_member_action *hd_member_act(struct hd_member *m, enum hd_member_action_kind kind);
+/* A message of its term and epoch, in the arena of the call. */
+struct hd_msg *hd_member_msg(struct hd_member *m, enum hd_msg_kind kind);
+void hd_member_send(struct hd_member *m, uint32_t to, const struct hd_msg *msg);
+void hd_member_say(struct hd_member *m, const struct hd_msg *msg);               /* to the coordinator, if there is one */
+void hd_member_tell_all(struct hd_member *m, const struct hd_msg *msg);          /* to all members, those decided included */
+void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
+void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
+void hd_member_watch(struct hd_member *m);                /* a view came in force: members that are not connected are suspected */
+void hd_member_say_learned(struct hd_member *m);
+void hd_member_entered(struct hd_member *m, uint32_t epoch);      /* the members are in it; for who is none, or will be none */
+void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
+void hd_member_unlearn(struct hd_member *m);              /* says WARM */
+void hd_member_left(struct hd_member *m);                 /* it has no part in the next view, and all is done for the present one */
+void hd_member_fenced(struct hd_member *m, const char *why);
+bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
+bool hd_member_all_slotted(const struct hd_member *m);    /* all who fetch in this step have what they lacked */
+
+/* member_step.c */
+void hd_member_progress(struct hd_member *m);             /* begin, halt, finish: all that has become possible */
+void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
+void hd_member_cancel(struct hd_member *m);               /* the open step: what there is of it is void */
+void hd_member_offer_all(struct hd_member *m);            /* after AGAIN: everything that is here goes out anew */
+void hd_member_compute(struct hd_member *m, uint32_t first_pass);
+void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg);
+void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
+void hd_member_resay_seals(struct hd_member *m);
+void hd_member_told(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);         /* its digests, to compare with those here */
+void hd_member_compare(struct hd_member *m);
+void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
+void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
+void hd_member_done(struct hd_member *m);
+static inline bool hd_member_in_update(const struct hd_member *m) { return m->updating && !m->updated; }
+bool hd_member_whole(const struct hd_member *m);          /* all of X_at is here */
+
+/* member_view.c */
+void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg);
+void hd_member_say_prepared(struct hd_member *m);         /* when it is due */
+bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
+void hd_member_prepared(struct hd_member *m, uint32_t epoch);
+void hd_member_learned(struct hd_member *m, uint64_t step);
+void hd_member_status(struct hd_member *m);               /* when no fold is under way */
+bool hd_member_switch(struct hd_member *m);               /* at its gate: adopt or leave; false: not yet */
+
+#endif

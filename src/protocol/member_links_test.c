@@ -1,0 +1,482 @@
+#include "protocol/testing_member.h"
+
+/* Guards of what a worker makes of links, of its coordinator's words, and of time, one after the other. */
+
+static const uint32_t two[] = { 0, 1 }, three[] = { 0, 1, 2 };
+static const struct hd_vrank ranks[] = { { 0, 2 }, { 1, 1 }, { 2, 1 } };
+
+#define AT(step_) .step = (step_)
+#define T AT_WORK_T
+#define LOST(w_, why_) EVENT(LOST, .worker = (w_), .why = (why_))
+#define COORDINATOR_LOST() LOST(HD_COORDINATOR, HD_CLOSED)
+#define COORDINATOR_UP() EVENT(UP, .worker = HD_COORDINATOR)
+#define PREPARE(in, n) \
+	HEAR(PREPARE, .epoch = (in), .prepare = { .next = (n), .nold = 2, .old = two, .nmember = 3, .member = three, .nrank = 3, .rank = ranks })
+#define MISSING "EXIT 75 no coordinator for thirty times workers.detect, and a member is missing"
+
+static const char *tick_at(struct at_work *w, int64_t now)
+{
+	w->now = now - 1;
+	return EVENT(TICK, .done = 4, .longest_ns = 9, .busy = true);
+}
+
+/* ---- peers ---- */
+
+/* Who is known stays known while there is room, and is itself when there is none. */
+static void nobody_is_forgotten_while_there_is_room(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	LOST(0, HD_CLOSED);
+	HEAR(PEER, .peer = { .worker = 5, .naddress = 1, .address = "e" });
+	IS(tick_at(w, T), "CONNECT 0 a");
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);
+	for (uint32_t i = 3; w->m->npeers < HD_MEMBER_PEERS; i++)
+		EVENT(UP, .worker = i);
+	LOST(7, HD_CLOSED);
+	EVENT(UP, .worker = 1);
+	uint32_t known = 0;
+	for (uint32_t i = 0; i < w->m->npeers; i++)
+		known += w->m->peer[i].worker == 7;
+	assert_int_equal(known, 1);
+	at_work_end(w);
+}
+
+/* An address may be empty, and is never longer than its room. */
+static void an_address_is_taken_as_it_is(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 1, 7 });
+	IS(HEAR(PEER, .peer = { .worker = 0, .naddress = 3, .address = "abcd" }), "CONNECT 0 abc");
+	IS(HEAR(PEER, .peer = { .worker = 0 }), "");
+	at_work_end(w);
+}
+
+/* Of those who are to come it is told as of members, until that is void; then that one is heard again is still said. */
+static void who_is_to_come_matters_until_it_is_not_to_come(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	PREPARE(1, 2);
+	EVENT(UP, .worker = 5);
+	IS(LOST(5, HD_SILENT), "");
+	IS(LOST(2, HD_SILENT), ">co SUSPECT@1 2 silent");
+	FENCE(3);
+	VIEW(3, 2, .step = 0);
+	IS(LOST(2, HD_HEARD), ">co SUSPECT@3 2 heard");
+	IS(LOST(2, HD_SILENT), "");
+	at_work_end(w);
+}
+
+/* A newcomer waits for the members that it has to hear of, while it prepares. */
+static void a_newcomer_waits_for_who_seals(void **state)
+{
+	static const uint32_t one[] = { 1 }, next[] = { 1, 2 };
+	static const struct hd_vrank rank[] = { { 1, 2 }, { 2, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 1, .old = one, .nmember = 2, .member = next, .nrank = 2, .rank = rank });
+	IS(LOST(0, HD_SILENT), "");             /* it is of neither view */
+	LOST(0, HD_HEARD);
+	EVENT(UP, .worker = 5);
+	IS(LOST(5, HD_SILENT), "");
+	IS(LOST(1, HD_SILENT), ">co SUSPECT@1 1 silent");
+	IS(LOST(1, HD_HEARD), ">co SUSPECT@1 1 heard");
+	HEAR(LEARN, .learn = { 0, 4 });
+	IS(LOST(1, HD_SILENT), "");             /* it prepares for nothing any more */
+	at_work_end(w);
+}
+
+/* What it calls again: not those of a view that is void, nor who is of neither. */
+static void only_who_takes_part_is_called_again(void **state)
+{
+	static const uint32_t old[] = { 1, 2 }, next[] = { 1, 2, 3 };
+	static const struct hd_vrank rank[] = { { 1, 1 }, { 2, 1 }, { 3, 2 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	FENCE(1);
+	hear_view(w, 1, old, 2, (struct hd_msg_view){ .halt = HD_NO_STEP });
+	EVENT(READY, AT(0));
+	LOST(0, HD_CLOSED);
+	IS(tick_at(w, T), ">co PROGRESS@1 0 4 9 busy");
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 2, .nold = 2, .old = old, .nmember = 3, .member = next, .nrank = 3, .rank = rank });
+	IS(tick_at(w, 2 * T), ">co PROGRESS@1 0 4 9 busy");
+	HEAR(PREPARE, .epoch = 1, .prepare = { .next = 3, .nold = 2, .old = old, .nmember = 3, .member = three, .nrank = 3, .rank = ranks });
+	IS(tick_at(w, 3 * T), ">co PROGRESS@1 0 4 9 busy; CONNECT 0 a");
+	FENCE(4);
+	hear_view(w, 4, old, 2, (struct hd_msg_view){ .halt = HD_NO_STEP });
+	IS(tick_at(w, 4 * T), ">co PROGRESS@4 0 4 9 busy");
+	at_work_end(w);
+}
+
+/* ---- the coordinator's words ---- */
+
+/* The same lesson is begun anew once its stream has ended. */
+static void a_lesson_is_begun_again_after_it_ended(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 2, 7 });
+	EVENT(WARMED);
+	HEAR(LEARN, .learn = { 0, 4 });
+	EVENT(UNLEARNED);
+	w->term = 2;
+	IS(HEAR(ENTERED), "");                  /* another coordinator: that nothing is learned was said when it came up */
+	IS(HEAR(LEARN, .learn = { 0, 4 }), "LEARN 0 4");
+	at_work_end(w);
+}
+
+static void teaching_nobody_ends_without_having_begun(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	IS(HEAR(DONATE, .donate = { 9, false }), "DONATE 9 no more");
+	at_work_end(w);
+}
+
+/* Who halted is a member: it says so, and how far it is. */
+static void who_halted_is_a_member(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 1, 2);
+	PEER_SAYS(0, HALT, .epoch = 1, .halt = { 0 });
+	assert_int_equal(hd_member_state(w->m), HD_HALTED);
+	IS(tick_at(w, T), ">co PROGRESS@1 0 4 9 busy");
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@1 1 member at 0");
+	at_work_end(w);
+}
+
+/* A status that waits for a fold waits on, though the coordinator is there again. */
+static void a_status_that_is_not_due_is_not_said_again(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	IS(FENCE(2), "EPOCH 2");
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@2 0 member at 0");
+	at_work_end(w);
+}
+
+/* A newcomer that was never held has no status to say when its step fails, sharded or not. */
+static void who_is_not_held_says_no_status(void **state)
+{
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	config.copies = 2;
+	at_work_learned(w, &config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	EVENT(LEARNED, AT(6));
+	EVENT(READY, AT(6));
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 });
+	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2 }),
+		"EPOCH 2; ADOPT 2 of 3; BEGIN 6; FETCH 6; COMPUTE 6.0 [3+1]");
+	EVENT(FETCHED, .epoch = 2, AT(6));
+	EVENT(COMPUTED, AT(6));
+	EVENT(NORM, .epoch = 2, .worker = 0, .bucket = 0, AT(6));
+	EVENT(NORM, .epoch = 2, .worker = 1, .bucket = 1, AT(6));
+	EVENT(SUM, .epoch = 2, .worker = 1, .bucket = 1, AT(6));
+	EVENT(LEAVES, .epoch = 2, .worker = 0, AT(6));
+	IS(EVENT(LEAVES, .epoch = 2, .worker = 1, AT(6)), "UPDATE 6");
+	IS(EVENT(UPDATED_OWN, AT(6)), "PARM 6.1 {0}");
+	IS(EVENT(FAILED, .code = 4, .text = "nan"), ">co DONE@2 6 code 4 nan; CANCEL 6");
+	at_work_end(w);
+}
+
+/* ---- time, and a coordinator that is gone ---- */
+
+/* Since when it is gone counts from the first word of it, which no later one takes back. */
+static void a_coordinator_is_lost_once(void **state)
+{
+	struct hd_member_config config = at_work_config;
+	struct at_work at, *w = &at;
+
+	(void)state;
+	config.takes_over = true;
+	at_work_member(w, &config, 0, 2);
+	COORDINATOR_LOST();
+	int64_t lost = w->now;
+	tick_at(w, lost + T);
+	COORDINATOR_LOST();
+	LOST(HD_COORDINATOR, HD_SILENT);
+	LOST(HD_COORDINATOR, HD_HEARD);
+	IS(EVENT(TELL, .name = "why", .text = "{}"), "");       /* a link that closed is not there */
+	IS(tick_at(w, lost + 2 * T), "CALL; TAKE_OVER");
+	COORDINATOR_UP();
+	IS(tick_at(w, lost + 2 * T + 9), ">co PROGRESS@1 0 4 9 busy");     /* nothing was told meanwhile */
+	at_work_end(w);
+}
+
+/* Held, it cannot go on without one. Remote workers save nothing, whoever is the first of them; others all that they hold. */
+static void who_saves_when_no_coordinator_comes(void **state)
+{
+	static const uint32_t far[] = { HD_REMOTE_WORKER };
+	static const struct hd_vrank rank[] = { { HD_REMOTE_WORKER, 4 } };
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	FENCE(2);
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, HD_REMOTE_WORKER);
+	FENCE(1);
+	hear_view(w, 1, far, 1, (struct hd_msg_view){ .halt = HD_NO_STEP, .nrank = 1, .rank = rank });
+	FENCE(2);
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL; " MISSING);
+	at_work_end(w);
+
+	at_work_member(w, &at_work_config, 0, 2);         /* replicated: slots are no matter */
+	memset(w->m->mine, 0, w->m->own.words * sizeof *w->m->mine);
+	LOST(1, HD_CLOSED);
+	COORDINATOR_LOST();
+	LOST(1, HD_EXITED);
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	at_work_end(w);
+}
+
+/* ---- what is asked of it ---- */
+
+/* Held between steps: with a view, its boundary done, nothing begun, and told so. */
+static void who_holds_and_who_is_the_scribe(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_begin(w, &at_work_config);
+	assert_false(hd_member_scribe(w->m) || hd_member_holds(w->m));
+	at_work_end(w);
+	for (int hold = 0; hold < 2; hold++) {
+		at_work_learned(w, &at_work_config, 0);
+		FENCE(1);
+		VIEW(1, 2, .step = 0, .hold = hold);
+		assert_false(hd_member_holds(w->m));            /* its boundary is not done */
+		IS(EVENT(READY, AT(0)), hold ? "" : "BEGIN 0; COMPUTE 0.0 [0+2]");
+		assert_int_equal(hd_member_holds(w->m), hold);
+		assert_true(hd_member_scribe(w->m));
+		at_work_end(w);
+	}
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	EVENT(FOLDED, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
+	EVENT(UPDATED, AT(0), .news = &(struct hd_step_news){ 0 });
+	IS(EVENT(READY, AT(1)), "");
+	assert_false(hd_member_holds(w->m));                    /* at the gate, but told nothing */
+	at_work_end(w);
+}
+
+/* The first reason counts. */
+static void why_a_machine_cannot_go_on_is_said_once(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	hd_member_break(w->m, 1, "first");
+	hd_member_break(w->m, 2, "second");
+	IS(EVENT(TICK), "EXIT 1 first");
+	at_work_end(w);
+}
+
+static void a_machine_of_no_virtual_nodes_is_not_made(void **state)
+{
+	struct hd_member_config config = at_work_config;
+	struct hd_member *m = NULL;
+
+	(void)state;
+	config.nvns = 0;
+	assert_int_equal(hd_member_create(&m, &config, NULL), HD_E_INVAL);
+	assert_null(m);
+}
+
+/* ---- what is forgotten, and what is not ---- */
+
+/* Another lesson is another life: what the one before heard of steps may come another way. */
+static void a_new_lesson_forgets_the_one_before(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 2);
+	PREPARE(1, 2);
+	EVENT(PREPARED, .epoch = 2);
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 4, .ran = true, .knows = 2 });
+	EVENT(LEARNED, AT(6));
+	PEER_SAYS(0, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 5 });
+	PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 5, .ran = true, .knows = 2, .state_digest = 6 });
+	assert_true(w->m->diverged == 6 && w->m->peer[0].told == 6 && w->m->asked == 1 && w->m->switch_step == 6);
+	IS(HEAR(LEARN, .learn = { 1, 9 }), "LEARN 1 9");
+	assert_true(!w->m->diverged && !w->m->peer[0].told && !w->m->asked && w->m->switch_step == HD_NO_STEP);
+	IS(EVENT(LEARNED, AT(4)), ">co LEARNED@1 1 9");
+	at_work_end(w);
+
+	at_work_begin(w, &at_work_config);
+	HEAR(ADMIT, .admit = { 2, 7 });
+	EVENT(WARMED);
+	HEAR(LEARN, .learn = { 0, 4 });
+	w->term = 2;
+	IS(HEAR(ENTERED), ">co WARM@0 0");
+	w->term = 3;
+	IS(HEAR(ENTERED), "");                  /* it learns nothing any more */
+	at_work_end(w);
+}
+
+/* Nothing is heard any more. */
+static void who_is_fenced_is_gone(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	HEAR(STALE);
+	assert_int_equal(hd_member_state(w->m), HD_GONE);
+	IS(FENCE(2), "");
+	at_work_end(w);
+}
+
+/* A member that is not connected when its view comes is lost as one whose link closed. */
+static void who_is_not_there_when_its_view_comes_is_lost(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_learned(w, &at_work_config, 0);
+	LOST(1, HD_CLOSED);
+	FENCE(1);
+	COORDINATOR_LOST();
+	COORDINATOR_UP();
+	IS(VIEW(1, 2, .step = 0), "ADOPT 1 of 2; >co SUSPECT@1 1 closed; BOUNDARY 0 scribe");
+	EVENT(READY, AT(0));
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL; BOUNDARY 0 scribe final; " MISSING);
+	at_work_end(w);
+
+	at_work_learned(w, &at_work_config, 0);
+	LOST(1, HD_CLOSED);
+	FENCE(1);
+	VIEW(1, 2, .step = 0);
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 0; >co SUSPECT@1 1 closed");
+	/* it knows of that one: since it is there again, nobody was lost */
+	COORDINATOR_LOST();
+	IS(tick_at(w, w->now + 40 * T), "CALL");
+	at_work_end(w);
+}
+
+/* Silent, then on a new link: it is there. */
+static void a_coordinator_that_comes_back_is_there(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	tick_at(w, T);
+	LOST(HD_COORDINATOR, HD_SILENT);
+	COORDINATOR_UP();
+	IS(tick_at(w, 2 * T), ">co PROGRESS@1 0 4 9 busy");
+	at_work_end(w);
+
+	/* what is done and whose bits differ is said again */
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(COMPUTED, AT(0));
+	EVENT(ROOT, .epoch = 1, .worker = 1, AT(0));
+	EVENT(FOLDED, AT(0));
+	EVENT(SUM, .epoch = 1, .worker = 1, .bucket = 1, AT(0));
+	EVENT(LEAVES, .epoch = 1, .worker = 1, AT(0));
+	EVENT(UPDATED, AT(0), .news = &(struct hd_step_news){ 0 }, .state_digest = 5);
+	IS(PEER_SAYS(1, SEAL, .epoch = 1, .seal = { .step = 0, .ran = true, .state_digest = 6 }), ">co SUSPECT@1 1 corrupt");
+	EVENT(READY, AT(1), .halt = true);
+	IS(EVENT(READY, AT(1)), ">co DONE@1 1 code 0 ");
+	COORDINATOR_LOST();
+	IS(COORDINATOR_UP(), ">co JOIN@1 0 member at 1; >co SEAL@1 0 ran knows 1 0/5; >co SUSPECT@1 1 corrupt; >co DONE@1 1 code 0 ");
+	at_work_end(w);
+}
+
+/* Thirty times T count from when it woke up. */
+static void who_wakes_up_late_has_not_waited(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	memset(w, 0, sizeof *w);
+	assert_int_equal(hd_member_create(&w->m, &at_work_config, NULL), HD_OK);
+	assert_false(hd_member_has_slots(w->m, 0) || hd_member_has_slots(w->m, 1));
+	IS(tick_at(w, 100 * T), "CALL");
+	IS(tick_at(w, 130 * T), "CALL; EXIT 75 no coordinator for thirty times workers.detect");
+	at_work_end(w);
+}
+
+/* What is said last is what is said, whole. */
+static void the_last_failure_is_the_one_that_is_told(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	at_work_member(w, &at_work_config, 0, 2);
+	EVENT(FAILED, .code = 4, .text = "a long story");
+	IS(EVENT(FAILED, .code = 5, .text = "nan"), ">co DONE@1 0 code 5 nan");
+	at_work_end(w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_is_forgotten_while_there_is_room),
+		cmocka_unit_test(an_address_is_taken_as_it_is),
+		cmocka_unit_test(who_is_to_come_matters_until_it_is_not_to_come),
+		cmocka_unit_test(a_newcomer_waits_for_who_seals),
+		cmocka_unit_test(only_who_takes_part_is_called_again),
+		cmocka_unit_test(a_lesson_is_begun_again_after_it_ended),
+		cmocka_unit_test(teaching_nobody_ends_without_having_begun),
+		cmocka_unit_test(who_halted_is_a_member),
+		cmocka_unit_test(a_status_that_is_not_due_is_not_said_again),
+		cmocka_unit_test(who_is_not_held_says_no_status),
+		cmocka_unit_test(a_coordinator_is_lost_once),
+		cmocka_unit_test(who_saves_when_no_coordinator_comes),
+		cmocka_unit_test(who_holds_and_who_is_the_scribe),
+		cmocka_unit_test(why_a_machine_cannot_go_on_is_said_once),
+		cmocka_unit_test(a_machine_of_no_virtual_nodes_is_not_made),
+		cmocka_unit_test(a_new_lesson_forgets_the_one_before),
+		cmocka_unit_test(who_is_fenced_is_gone),
+		cmocka_unit_test(who_is_not_there_when_its_view_comes_is_lost),
+		cmocka_unit_test(a_coordinator_that_comes_back_is_there),
+		cmocka_unit_test(who_wakes_up_late_has_not_waited),
+		cmocka_unit_test(the_last_failure_is_the_one_that_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

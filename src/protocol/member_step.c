@@ -1,0 +1,498 @@
+#include "protocol/member_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The life of a step. Three conditions guard its ends: a step begins when everybody has sealed the one before
+ * (gate) and its boundary is done (ready); its table entries leave when its boundary is done; it is finished when
+ * all is here. */
+
+static bool is_final(const struct hd_member_own *own, uint32_t pass, uint32_t bucket)
+{
+	return own->final[pass * own->words + bucket / 64] >> bucket % 64 & 1;
+}
+
+static void set_final(struct hd_member_own *own, uint32_t pass, uint32_t bucket)
+{
+	own->final[pass * own->words + bucket / 64] |= UINT64_C(1) << bucket % 64;
+}
+
+static void fold_if_ready(struct hd_member *m, uint32_t bucket)
+{
+	if (!hd_exchange_fold(&m->x, bucket))
+		return;
+	hd_member_act(m, HD_DO_FOLD)->bucket = bucket;
+	m->folding++;
+}
+
+static void publish(struct hd_member *m, uint32_t bucket)
+{
+	uint64_t to = hd_exchange_summed(&m->x, bucket) ? hd_exchange_sum_to(&m->x, bucket) : 0;
+
+	if (!to)
+		return;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_PUBLISH);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+/* New parameters, to who does not make them. */
+static void hand_out(struct hd_member *m, uint32_t bucket)
+{
+	uint64_t to = hd_exchange_parm_to(&m->x, bucket);
+
+	if (!to || !hd_exchange_fresh(&m->x, bucket) || hd_exchange_parm_source(&m->x, bucket) != m->x.me)
+		return;
+	struct hd_member_action *a = hd_member_act(m, HD_DO_PARM);
+	a->step = m->x.step;
+	a->bucket = bucket;
+	a->mask = to;
+}
+
+/* Rule 4 of member.h for the sums of squares, which all need before they bring slots on. Who has sealed the step has contributed. */
+static void send_norm(struct hd_member *m, uint32_t bucket)
+{
+	bool may = m->x.step < m->at || (m->ready && m->halt_step != m->at);
+	uint64_t to = hd_exchange_norm_to(&m->x);
+
+	if (!hd_exchange_summed(&m->x, bucket) || hd_exchange_source(&m->x, bucket) != m->x.me)
+		return;
+	m->norms_due |= !may;
+	if (!may)
+		return;
+	hd_exchange_norm(&m->x, bucket);
+	struct hd_member_action *a = to ? hd_member_act(m, HD_DO_NORM) : NULL;
+	if (a) {
+		a->step = m->x.step;
+		a->bucket = bucket;
+		a->mask = to;
+	}
+}
+
+/* How many roots each own pass has: ordinals run through the passes. */
+static void ordinals(const struct hd_member *m, uint32_t pass, uint32_t *first, uint32_t *n)
+{
+	*first = *n = 0;
+	for (uint32_t i = 0; i < m->x.passes.npasses; i++) {
+		const struct hd_pass *p = &m->x.passes.pass[i];
+		uint32_t roots = m->x.first_root[i + 1] - m->x.first_root[i];
+		if (p->worker != m->worker)
+			continue;
+		if (p->pass == pass)
+			*n = roots;
+		else if (p->pass < pass)
+			*first += roots;
+	}
+}
+
+static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
+{
+	uint32_t owner = hd_exchange_source(&m->x, bucket), first, n;
+
+	if (!hd_exchange_wants_roots(&m->x, bucket))
+		return;
+	if (owner == m->x.me) {
+		ordinals(m, pass, &first, &n);
+		for (uint32_t i = 0; i < n; i++)
+			hd_exchange_root(&m->x, m->worker, first + i, bucket);
+		fold_if_ready(m, bucket);
+		return;
+	}
+	struct hd_member_action *a = hd_member_act(m, HD_DO_ROOTS);
+	a->pass = pass;
+	a->bucket = bucket;
+	a->worker = m->view.member[owner];
+}
+
+/* Rule 4 of member.h: entries of the table are this member's word that the step is run. */
+static void send_leaves(struct hd_member *m)
+{
+	for (uint32_t p = 0; p < m->own.passes.npasses && m->ready; p++) {
+		if (!m->own.computed[p] || m->own.sent[p])
+			continue;
+		m->own.sent[p] = true;
+		hd_exchange_leaves(&m->x, m->worker, p);
+		if (m->x.nmembers > 1 && hd_exchange_table_source(&m->x) == HD_NOBODY)
+			hd_member_act(m, HD_DO_LEAVES)->pass = p;
+	}
+}
+
+void hd_member_compute(struct hd_member *m, uint32_t first_pass)
+{
+	for (uint32_t p = first_pass; p < m->own.passes.npasses; p++) {
+		struct hd_member_action *a = hd_member_act(m, HD_DO_COMPUTE);
+		a->pass = p;
+		a->range = m->own.passes.range + m->own.passes.pass[p].first_range;
+		a->nranges = m->own.passes.pass[p].nranges;
+		m->own.computed[p] = m->own.sent[p] = false;
+		memset(m->own.final + p * m->own.words, 0, m->own.words * sizeof *m->own.final);
+	}
+}
+
+/* What was lacking for the chains of this view comes in its first step. */
+static void begin_slots(struct hd_member *m)
+{
+	m->updating = m->updated = m->fetched = m->norms_due = false;
+	if (m->x.fetchers >> m->x.me & 1)
+		hd_member_act(m, HD_DO_FETCH);
+}
+
+/* After a FENCE it still says what is here, until the view of that epoch. */
+static void fetched(struct hd_member *m, uint32_t epoch)
+{
+	struct hd_msg *msg = m->fetched || m->held ? NULL : hd_member_msg(m, HD_MSG_SLOTTED);
+
+	if (epoch != m->view.epoch)
+		return;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		m->mine[b / 64] |= (uint64_t)hd_exchange_chained(&m->x, b) << b % 64;
+	m->fetched = true;
+	if (m->held && m->status_said)                    /* what was said is less than there is: nobody need go back to the disk for it */
+		hd_member_status(m);
+	for (uint32_t i = 0; msg && i < m->view.nmembers; i++) {
+		msg->halt.step = m->at;
+		if (m->view.member[i] != m->worker)
+			hd_member_send(m, m->view.member[i], msg);
+	}
+}
+
+/* Slots and parameters of the own chains are of the next step; the last of each chain tells. */
+static void updated_own(struct hd_member *m)
+{
+	if (!hd_member_in_update(m))
+		return;
+	m->updated = true;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
+		if (!hd_exchange_chained(&m->x, b))
+			continue;
+		hd_exchange_parm(&m->x, b);
+		if (!m->held)
+			hand_out(m, b);
+	}
+	if (m->held)                                      /* none was said while this was under way */
+		hd_member_status(m);
+}
+
+bool hd_member_whole(const struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets && m->config.copies; b++)
+		if (!hd_member_has_slots(m, b))
+			return false;
+	return true;
+}
+
+static void begin(struct hd_member *m)
+{
+	struct hd_passes passes;
+	struct hd_diag diag = { "" };
+
+	if (hd_passes_of_view(&passes, &m->view) || hd_exchange_begin(&m->x, &m->view, m->worker, m->at, &passes, m->slots, &diag)) {
+		hd_member_break(m, 1, *diag.text ? diag.text : "a view of too many ranges");
+		return;
+	}
+	assert(!m->folding);
+	m->begun = true;
+	const struct hd_pass *mine = hd_passes_find(&passes, m->worker, 0);
+	m->own.passes.npasses = m->own.passes.nranges = 0;
+	if (mine && hd_passes_add(&m->own.passes, m->worker, 0, passes.range + mine->first_range, mine->nranges))
+		hd_member_break(m, 1, "a share of too many ranges");
+	hd_member_act(m, HD_DO_BEGIN);
+	begin_slots(m);
+	hd_member_compute(m, 0);
+}
+
+void hd_member_boundary(struct hd_member *m)
+{
+	if (m->at >= m->config.nsteps)
+		m->halt_step = m->at;                     /* also one that loaded the end */
+	struct hd_member_action *a = hd_member_act(m, HD_DO_BOUNDARY);
+	const struct hd_view *view = m->at == m->switch_step ? &m->next.view : &m->view;
+
+	m->was_scribe = hd_view_scribe(view) == m->worker;
+	a->flag = m->was_scribe;
+	a->final = m->halt_step == m->at;
+	m->asked_final = a->final;
+	m->asked++;
+	m->ready = false;
+}
+
+void hd_member_offer_all(struct hd_member *m)
+{
+	m->norms_due = true;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
+		publish(m, b);
+		hand_out(m, b);
+		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
+			if (is_final(&m->own, p, b))
+				offer(m, p, b);
+	}
+	if (hd_exchange_table_source(&m->x) == m->x.me) {
+		uint64_t all = m->x.nmembers == 64 ? UINT64_MAX : (UINT64_C(1) << m->x.nmembers) - 1;
+		struct hd_member_action *a = all & ~m->x.table_have ? hd_member_act(m, HD_DO_TABLE) : NULL;
+		if (a) {
+			a->step = m->x.step;
+			a->mask = all & ~m->x.table_have;
+		}
+	}
+	memset(m->own.sent, 0, sizeof m->own.sent);
+}
+
+/* ---- what the devices and the wire report ---- */
+
+static void on_final(struct hd_member *m, uint32_t pass, uint32_t bucket)
+{
+	if (pass >= m->own.passes.npasses || bucket >= m->x.nbuckets || is_final(&m->own, pass, bucket))
+		return;
+	set_final(&m->own, pass, bucket);
+	if (!m->held)
+		offer(m, pass, bucket);
+}
+
+static void on_computed(struct hd_member *m, uint32_t pass)
+{
+	if (pass >= m->own.passes.npasses)
+		return;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		on_final(m, pass, b);
+	m->own.computed[pass] = true;
+}
+
+static void on_folded(struct hd_member *m, uint32_t bucket)
+{
+	assert(m->folding > 0);
+	m->folding--;
+	if (!hd_exchange_sum(&m->x, bucket))
+		return;
+	if (!m->held) {
+		publish(m, bucket);
+		if (m->config.copies)
+			send_norm(m, bucket);
+	} else if (!m->folding) {
+		hd_member_status(m);
+	}
+}
+
+/* One of the chain hands it on. */
+static void on_sum(struct hd_member *m, uint32_t bucket)
+{
+	if (hd_exchange_sum(&m->x, bucket))
+		publish(m, bucket);
+}
+
+void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (event->step != m->at || !m->begun)
+		return;
+	switch ((int)event->kind) {
+	case HD_IN_FINAL:    on_final(m, event->pass, event->bucket); return;
+	case HD_IN_COMPUTED: on_computed(m, event->pass); return;
+	case HD_IN_FOLDED:   on_folded(m, event->bucket); return;
+	case HD_IN_UPDATED_OWN: updated_own(m); return;
+	case HD_IN_FETCHED:  fetched(m, event->epoch); return;
+	default: break;
+	}
+	if (event->epoch != m->epoch || m->held)
+		return;
+	switch ((int)event->kind) {
+	case HD_IN_ROOT:
+		if (hd_exchange_root(&m->x, event->worker, event->ordinal, event->bucket))
+			fold_if_ready(m, event->bucket);
+		break;
+	case HD_IN_SUM:    on_sum(m, event->bucket); break;
+	case HD_IN_NORM:   hd_exchange_norm(&m->x, event->bucket); break;
+	case HD_IN_PARM:   hd_exchange_parm(&m->x, event->bucket); break;
+	case HD_IN_LEAVES: hd_exchange_leaves(&m->x, event->worker, event->pass); break;
+	case HD_IN_TABLE:  hd_exchange_table(&m->x); break;
+	default: break;
+	}
+}
+
+/* ---- seals ---- */
+
+static struct hd_msg *seal_msg(struct hd_member *m, const struct hd_msg_seal *seal)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+
+	msg->seal = *seal;
+	return msg;
+}
+
+/* The first step all of whose seals know of a decided view is s0; from s0 + 2 on it is in force. Only who was told that it is decided
+ * says so: a newcomer need not have heard it itself. */
+static void find_switch(struct hd_member *m)
+{
+	uint64_t s0 = hd_seals_known_since(&m->seals);
+
+	if (!m->next.open || m->switch_step != HD_NO_STEP || s0 == HD_SEAL_UNKNOWN)
+		return;
+	m->switch_step = s0 + 2;
+	if (!m->next.decided)
+		hd_member_act(m, HD_DO_DECIDED)->epoch = m->next.view.epoch;
+	m->next.decided = true;
+}
+
+static void count_seal(struct hd_member *m, const struct hd_seal *seal)
+{
+	struct hd_diag diag = { "" };
+	uint32_t committed = 0;
+	enum hd_err err = hd_seals_add(&m->seals, seal, &committed, &diag);
+
+	if (err == HD_E_INTEGRITY)
+		hd_member_diverged(m, seal->step + 1);
+	find_switch(m);
+}
+
+void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *msg)
+{
+	hd_member_told(m, from, &msg->seal);
+	if (!m->has_view && !m->next.open)
+		return;
+	count_seal(m, &(struct hd_seal){ msg->epoch, from, msg->seal.step, msg->seal.sum_digest, msg->seal.state_digest, msg->seal.knows });
+}
+
+void hd_member_seal(struct hd_member *m, const struct hd_member_event *event)
+{
+	if (event->step != m->at || !m->finishing)
+		return;
+	struct hd_msg_seal seal = {
+		.step = m->at, .knows = m->next.open && m->next.decided ? m->next.view.epoch : m->view.epoch, .ran = true,
+		.sum_digest = event->sum_digest, .state_digest = event->state_digest, .news = *event->news,
+	};
+	m->news[m->at % HD_MEMBER_NEWS] = (struct hd_member_news){ m->at + 1, seal };
+	struct hd_msg *msg = seal_msg(m, &seal);
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+	hd_member_compare(m);
+	m->asked = 0;
+	count_seal(m, &(struct hd_seal){ m->epoch, m->worker, seal.step, seal.sum_digest, seal.state_digest, seal.knows });
+	m->at++;
+	memcpy(m->slots, m->x.chain, m->x.nbuckets * sizeof *m->slots);
+	m->begun = m->finishing = m->updating = m->updated = false;
+	hd_member_boundary(m);
+}
+
+/* All of them: which ones a coordinator that died since had counted nobody knows, nor whether it had written them down. */
+void hd_member_resay_seals(struct hd_member *m)
+{
+	for (uint64_t s = m->at > HD_MEMBER_NEWS ? m->at - HD_MEMBER_NEWS : 0; s < m->at; s++)
+		if (m->news[s % HD_MEMBER_NEWS].step == s + 1)
+			hd_member_say(m, seal_msg(m, &m->news[s % HD_MEMBER_NEWS].seal));
+}
+
+/* ---- the end ---- */
+
+void hd_member_done(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_DONE);
+
+	msg->done = (struct hd_msg_done){ .step = m->at, .code = m->done_code, .nwhy = (uint32_t)strlen(m->done_why), .why = m->done_why };
+	m->done = true;
+	hd_member_say(m, msg);
+}
+
+static void say_halt(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_HALT);
+
+	msg->halt.step = m->at;
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+}
+
+/* A scribe that was asked to stop does so where it has not begun. */
+static void stop_here(struct hd_member *m)
+{
+	if (!m->stopping || !m->ready || m->begun || !hd_member_scribe(m) || m->halt_step != HD_NO_STEP)
+		return;
+	m->halt_step = m->at;
+}
+
+/* What was computed has nothing more to say. */
+void hd_member_cancel(struct hd_member *m)
+{
+	hd_member_act(m, HD_DO_CANCEL);
+	m->begun = false;
+	m->folding = 0;
+	m->own.passes.npasses = m->own.passes.nranges = 0;
+}
+
+/* The scribe that stopped here may be gone, and the coordinator that asked for it. Whoever says of neither a request nor a target that it knows
+ * of it has not heard the request: what is stopped too early must never be taken for done. */
+static void code_of_halt(struct hd_member *m)
+{
+	if (m->at >= m->config.nsteps || m->done_code)
+		return;
+	if (m->stopping)
+		m->done_code = m->stop_code;
+	else if (hd_member_scribe(m) && m->reached != m->at)
+		m->done_code = HD_MEMBER_STOPPED;
+}
+
+static void halt_here(struct hd_member *m)
+{
+	bool first = m->state == HD_MEMBER;
+
+	if (first && m->was_scribe && m->at < m->config.nsteps)
+		say_halt(m);
+	m->state = HD_HALTED;
+	if (m->begun)
+		hd_member_cancel(m);
+	if (first && !m->asked_final)
+		hd_member_boundary(m);                    /* that nothing follows was not known when it was asked for last */
+	if (m->ready && !m->done) {
+		code_of_halt(m);
+		hd_member_done(m);
+	}
+}
+
+static bool may_begin(const struct hd_member *m)
+{
+	return m->ready && !m->begun && (!m->diverged || m->at < m->diverged) && hd_seals_gate(&m->seals, m->at) && !m->hold;
+}
+
+static void send_norms(struct hd_member *m)
+{
+	if (!m->norms_due || !m->config.copies || (m->x.step >= m->at && !m->begun))
+		return;
+	m->norms_due = false;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		send_norm(m, b);
+}
+
+/* Sharded state: with all that it takes the own buckets are brought on. */
+static void update(struct hd_member *m)
+{
+	if (!m->begun || m->updating || !m->ready || !hd_exchange_may_update(&m->x) || !hd_member_all_slotted(m))
+		return;
+	assert(!m->folding);                              /* whoever folds a bucket says its sums of squares */
+	m->updating = true;
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)      /* others would stay behind, and their chains have theirs */
+		if (!hd_exchange_chained(&m->x, b))
+			m->mine[b / 64] &= ~(UINT64_C(1) << b % 64);
+	hd_member_act(m, HD_DO_UPDATE);
+}
+
+void hd_member_progress(struct hd_member *m)
+{
+	if (m->held)
+		return;
+	if (m->switch_step == m->at)
+		hd_member_switch(m);
+	if ((m->state != HD_MEMBER && m->state != HD_HALTED) || m->switch_step == m->at)
+		return;
+	stop_here(m);
+	send_norms(m);
+	if (m->halt_step == m->at && !m->finishing && !m->updating) {     /* what failed elsewhere fails here as well, in a moment */
+		halt_here(m);
+		return;
+	}
+	send_leaves(m);
+	if (may_begin(m))
+		begin(m);
+	update(m);
+	if (m->begun && !m->finishing && m->ready && hd_exchange_complete(&m->x) && (m->updated || !m->config.copies)) {
+		m->finishing = true;
+		hd_member_act(m, HD_DO_FINISH);
+	}
+}

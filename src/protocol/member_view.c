@@ -1,0 +1,343 @@
+#include "protocol/member_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- a planned change: PREPARE, DECIDE, the switch ---- */
+
+/* Prepared is who is connected with all members, old and new: no seal may miss anybody. */
+void hd_member_say_prepared(struct hd_member *m)
+{
+	bool up = m->next.open && m->next.prepared && !m->next.said;
+
+	for (uint32_t i = 0; up && i < m->seals.nmembers; i++)
+		up = hd_member_is_up(m, m->seals.by[i].worker);
+	for (uint32_t i = 0; up && i < m->next.view.nmembers; i++)
+		up = hd_member_is_up(m, m->next.view.member[i]);
+	if (!up)
+		return;
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_PREPARED);
+	msg->decided.next = m->next.view.epoch;
+	hd_member_say(m, msg);
+	m->next.said = true;
+}
+
+void hd_member_prepared(struct hd_member *m, uint32_t epoch)
+{
+	if (m->next.view.epoch != epoch)
+		return;
+	m->next.prepared = true;
+	hd_member_say_prepared(m);
+}
+
+void hd_member_on_prepare(struct hd_member *m, const struct hd_msg *msg)
+{
+	const struct hd_msg_prepare *p = &msg->prepare;
+	bool pending = m->next.open && m->next.decided && p->next != m->next.view.epoch;
+
+	if (pending || p->next <= m->epoch || m->held || !m->learned)
+		return;
+	hd_member_entered(m, msg->epoch);
+	if (m->next.open && m->next.view.epoch >= p->next) {
+		m->next.said = false;
+		hd_member_say_prepared(m);
+		return;
+	}
+	struct hd_view *view = &m->next.view;
+	m->next.open = false;                             /* an earlier one is void, whatever this one is */
+	m->switch_step = HD_NO_STEP;
+	m->next.nold = p->nold;
+	memcpy(m->next.old, p->old, p->nold * sizeof *p->old);
+	*view = (struct hd_view){ .epoch = p->next, .nmembers = p->nmember, .nranks = p->nrank };
+	memcpy(view->member, p->member, p->nmember * sizeof *p->member);
+	memcpy(view->rank, p->rank, p->nrank * sizeof *p->rank);
+	if (hd_view_verify(view, m->config.nvns, NULL) || !p->nold)
+		return;                                   /* the coordinator is told nothing: T later it plans without this worker */
+	m->next.prepared = m->next.said = m->next.decided = false;
+	if (m->state == HD_LEARNING) {
+		uint64_t unknown[HD_MAX_MEMBERS];
+		for (uint32_t i = 0; i < p->nold; i++)
+			unknown[i] = HD_SEAL_UNKNOWN;
+		hd_seals_of(&m->seals, msg->epoch, p->old, unknown, 0, p->nold);
+		m->seals.observes = true;
+		m->joined_step = false;
+	}
+	hd_seals_expect(&m->seals, view->epoch, view->member, view->nmembers);
+	m->next.open = true;
+	hd_member_act(m, HD_DO_PREPARE)->view = view;
+}
+
+void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (msg->decided.next <= m->epoch || m->held)
+		return;
+	if (m->next.prepared && m->next.view.epoch == msg->decided.next)
+		m->next.decided = true;
+	hd_member_act(m, HD_DO_DECIDED)->epoch = msg->decided.next;
+}
+
+static void adopt(struct hd_member *m, const struct hd_view *view)
+{
+	m->view = *view;
+	m->has_view = true;
+	m->next.open = false;
+	m->switch_step = HD_NO_STEP;
+	m->hold = m->cut = false;
+	m->state = HD_MEMBER;
+	hd_member_act(m, HD_DO_ADOPT)->view = &m->view;
+	hd_member_watch(m);
+}
+
+/* The last step before was run by the old view, begun under it: its chains hold the slots. */
+static void carry_slots(struct hd_member *m)
+{
+	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
+		uint64_t chain = hd_bucket_chain(b, m->x.nbuckets, m->next.nold, m->config.copies);
+		m->slots[b] = 0;
+		for (uint32_t i = 0; i < m->next.nold; i++) {
+			uint32_t at = chain >> i & 1 ? hd_view_index(&m->next.view, m->next.old[i]) : HD_NOBODY;
+			m->slots[b] |= at == HD_NOBODY ? 0 : UINT64_C(1) << at;
+		}
+	}
+}
+
+/* A learner has no part in the steps before; its seal says that it holds X_{s0+2}. */
+static void seal_as_learner(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+	uint32_t committed = 0;
+
+	m->joined_step = true;
+	carry_slots(m);                                   /* it may have to save them all */
+	msg->epoch = m->next.view.epoch;
+	msg->seal = (struct hd_msg_seal){ .step = m->at - 1, .knows = m->next.view.epoch };
+	for (uint32_t i = 0; i < m->seals.n; i++)
+		if (m->seals.by[i].worker != m->worker)
+			hd_member_send(m, m->seals.by[i].worker, msg);
+	hd_member_say(m, msg);
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ msg->epoch, m->worker, m->at - 1, 0, 0, 0 }, &committed, NULL);
+	hd_member_boundary(m);
+}
+
+/* At switch_step. The scribe of the boundary before is that of the new view: it may be a newcomer. */
+bool hd_member_switch(struct hd_member *m)
+{
+	assert(m->next.open && (m->state == HD_LEARNING || m->state == HD_MEMBER));
+	if (m->state == HD_LEARNING && !m->joined_step)
+		seal_as_learner(m);
+	if (!m->ready || !hd_seals_gate(&m->seals, m->at))
+		return false;
+	for (uint32_t i = 0; i < m->next.view.nmembers; i++)
+		if (!hd_seals_has(&m->seals, m->next.view.member[i], m->at))
+			return false;
+	if (!hd_view_has(&m->next.view, m->worker)) {
+		hd_member_left(m);
+		return true;
+	}
+	carry_slots(m);
+	m->epoch = m->next.view.epoch;
+	hd_member_act(m, HD_DO_EPOCH);
+	adopt(m, &m->next.view);
+	hd_seals_of(&m->seals, m->epoch, m->view.member, NULL, m->at, m->view.nmembers);
+	return true;
+}
+
+void hd_member_learned(struct hd_member *m, uint64_t step)
+{
+	if (m->state != HD_LEARNING || !m->learning)
+		return;
+	bool first = !m->learned;
+	m->learned = true;
+	memset(m->mine, m->from.donor == HD_NOBODY ? 0xff : 0, m->own.words * sizeof *m->mine);
+	if (m->joined_step && step > m->at) {             /* the members went on without this worker: the view it prepared for is void */
+		m->joined_step = m->next.open = false;
+		m->switch_step = HD_NO_STEP;
+	}
+	if (step > m->at)
+		m->asked = 0;                             /* the boundary of a view that is void */
+	m->at = step;
+	if (first)
+		hd_member_say_learned(m);
+}
+
+/* ---- an unplanned change: FENCE, STATUS, VIEW ---- */
+
+void hd_member_status(struct hd_member *m)
+{
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_STATUS);
+	bool prev = m->at == m->x.step + 1 && hd_exchange_complete(&m->x);        /* a member, and its step is not begun */
+
+	m->status_said = true;
+	msg->status = (struct hd_msg_status){ .at = m->at, .member = m->state == HD_MEMBER || m->state == HD_HALTED, .begun = m->begun,
+		.halted = m->halt_step == m->at, .prev = prev };
+	if (m->config.copies) {
+		msg->status.updated = m->updated;
+		msg->status.nslot = m->own.words;
+		msg->status.slot = m->mine;
+	}
+	if (m->config.copies && (m->begun || prev)) {
+		msg->status.nparm = m->own.words;
+		msg->status.parm = m->x.parm;
+	}
+	if (m->config.copies && prev) {
+		msg->status.nsum = m->own.words;
+		msg->status.sum = m->x.sum;
+	}
+	if (m->begun) {
+		msg->status.table = m->x.table;
+		msg->status.npass = m->own.passes.npasses;
+		msg->status.pass = m->own.passes.pass;
+		msg->status.nrange = m->own.passes.nranges;
+		msg->status.range = m->own.passes.range;
+		msg->status.nsum = m->own.words;
+		msg->status.sum = m->x.sum;
+	}
+	hd_member_say(m, msg);
+}
+
+void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg)
+{
+	if (msg->epoch < m->epoch || m->state == HD_OUTSIDE)
+		return;
+	if (msg->epoch > m->epoch) {
+		m->epoch = msg->epoch;
+		m->next.open = false;
+		m->switch_step = HD_NO_STEP;
+		m->seals.epoch = msg->epoch;
+		m->seals.also = msg->epoch;               /* who entered a view that is not heard of here may have its VIEW first, and seal */
+		m->held = m->learned;
+		m->status_said = false;
+		hd_member_act(m, HD_DO_EPOCH);
+	}
+	if (m->held && !m->folding && !hd_member_in_update(m))
+		hd_member_status(m);
+}
+
+/* Passes of this worker that VIEW adds to those it has. */
+static void take_passes(struct hd_member *m, const struct hd_passes *all)
+{
+	uint32_t had = m->own.passes.npasses;
+
+	for (uint32_t i = 0; i < all->npasses; i++) {
+		const struct hd_pass *p = &all->pass[i];
+		if (p->worker == m->worker && p->pass >= had && hd_passes_add(&m->own.passes, m->worker, p->pass, all->range + p->first_range, p->nranges))
+			hd_member_break(m, 1, "a view gives this worker too many ranges");
+	}
+	hd_member_compute(m, had);
+}
+
+/* The open step is taken up again: by those who have not sealed it, and by those who have as publishers. */
+static void again(struct hd_member *m, const struct hd_msg_view *v)
+{
+	struct hd_passes passes = { .npasses = v->npass, .nranges = v->nrange };
+	struct hd_diag diag = { "" };
+	bool anew = m->at == v->step && !m->begun;
+
+	for (uint32_t i = 0; i < v->npass; i++)           /* none where every sum is there: then there may be no array either */
+		passes.pass[i] = v->pass[i];
+	for (uint32_t i = 0; i < v->nrange; i++)
+		passes.range[i] = v->range[i];
+	if (anew)
+		m->own.passes.npasses = m->own.passes.nranges = 0;
+	struct hd_exchange_past past = { .have = v->have, .parm = v->parm, .chain = v->chain, .nhave = v->nhave, .nparm = v->nparm, .nchain = v->nchain,
+		.table = v->table, .anew = anew };
+	for (uint32_t i = 0; i < v->nmember; i++)
+		past.done |= (uint64_t)(v->at[i] == v->step + 1) << i;
+	if (anew)
+		m->updating = m->updated = m->fetched = false;
+	if (hd_exchange_again(&m->x, &m->view, m->worker, v->step, &passes, &past, &diag)) {
+		hd_member_break(m, 1, diag.text);
+		return;
+	}
+	assert(!m->folding);                              /* the status was said */
+	hd_member_act(m, anew ? HD_DO_BEGIN : HD_DO_AGAIN)->step = v->step;
+	if (m->at == v->step) {
+		m->begun = true;
+		take_passes(m, &passes);
+	}
+	hd_member_offer_all(m);
+}
+
+static void reseal(struct hd_member *m, uint64_t step)
+{
+	const struct hd_member_news *news = &m->news[step % HD_MEMBER_NEWS];
+	struct hd_msg *msg = hd_member_msg(m, HD_MSG_SEAL);
+	uint32_t committed = 0;
+
+	if (news->step != step + 1)
+		return;
+	msg->seal = news->seal;
+	msg->seal.knows = m->epoch;
+	hd_member_tell_all(m, msg);
+	hd_member_say(m, msg);
+	(void)!hd_seals_add(&m->seals, &(struct hd_seal){ m->epoch, m->worker, step, msg->seal.sum_digest, msg->seal.state_digest, m->epoch },
+		&committed, NULL);
+}
+
+/* What each has sealed: as it told the coordinator, or since, to us. */
+static void count_from(struct hd_member *m, const struct hd_msg_view *v)
+{
+	uint64_t next[HD_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < v->nmember; i++)
+		next[i] = hd_seals_has(&m->seals, v->member[i], v->step + 1) ? v->step + 1 : v->at[i];
+	hd_seals_of(&m->seals, m->epoch, v->member, next, 0, v->nmember);
+}
+
+static bool read_view(struct hd_member *m, const struct hd_msg *msg, struct hd_view *view)
+{
+	const struct hd_msg_view *v = &msg->view;
+
+	*view = (struct hd_view){ .epoch = msg->epoch, .nmembers = v->nmember, .nranks = v->nrank };
+	memcpy(view->member, v->member, v->nmember * sizeof *v->member);
+	memcpy(view->rank, v->rank, v->nrank * sizeof *v->rank);
+	return !hd_view_verify(view, m->config.nvns, NULL) && v->nat == v->nmember;
+}
+
+void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg)
+{
+	const struct hd_msg_view *v = &msg->view;
+	struct hd_view view;
+	bool member = m->state == HD_MEMBER || m->state == HD_HALTED;
+
+	if (!m->held)
+		hd_member_entered(m, msg->epoch);
+	if (!m->held || msg->epoch != m->epoch || !m->status_said || !read_view(m, msg, &view))
+		return;
+	m->held = false;
+	if (!hd_view_has(&view, m->worker)) {
+		if (member)
+			hd_member_fenced(m, "the job went on without this worker");
+		else if (m->cut)
+			hd_member_unlearn(m);
+		return;
+	}
+	bool was_scribe = m->was_scribe;
+	if (m->at != v->step && m->at != v->step + 1) {
+		hd_member_fenced(m, "the job is at another step");
+		return;
+	}
+	adopt(m, &view);
+	m->done = false;                                  /* it is said again, to whoever decided this view */
+	m->hold = v->hold;
+	hd_have_spread(m->slots, m->x.nbuckets, v->chain, v->nchain);
+	m->joined_step = false;
+	count_from(m, v);
+	if (v->halt != HD_NO_STEP)
+		m->halt_step = v->halt;
+	if (v->afresh && m->begun && m->at == v->step) {
+		hd_member_cancel(m);
+		m->updating = m->updated = false;
+	}
+	/* whoever has heard that all have sealed it has nothing more to give to anybody, and may begin the next in this very call */
+	bool over = m->at == v->step + 1 && hd_seals_gate(&m->seals, m->at);
+	if (v->nhave && !over)                            /* the step is open: runs of its holders there are, if only of nobody */
+		again(m, v);
+	reseal(m, v->step);
+	/* with a holder of the table the former scribe had contributed, so its boundary was done */
+	bool due = m->at == v->step + 1 || (!m->finishing && !v->table);
+	if (!member || (hd_member_scribe(m) && !was_scribe && due)) {
+		m->asked = member ? m->asked : 0;
+		hd_member_boundary(m);
+	}
+}

@@ -1,0 +1,221 @@
+/* message.h -- what members and the coordinator say to each other: one table of kinds, one of fields each.
+ *
+ * A message is a control message of wire (hd_hub_tell): its id is the kind, its bytes are these,
+ * little end first:
+ *
+ *	 0      4       8
+ *	 | term | epoch | fields of the kind in the order below | elements of its arrays, one array after the other |
+ *
+ * An array's field is its count (u32). `term` counts coordinators: messages of an earlier one are ignored;
+ * `epoch` is the membership epoch in which it is said (of FENCE and VIEW: the new one).
+ *
+ * 1. The decoder accepts exactly the bytes that the encoder writes: every count within its cap, flags 0 or 1, text without
+ *    control characters, no byte left over. All else is HD_E_PROTOCOL and changes nothing.
+ * 2. Numbers of kinds are never reused. Fields are added by a new kind. Retired: 30, STATUS, and 31, VIEW, both without sharded state.
+ * 3. Whether a message makes sense in the receiver's state is the machines' to judge (member.h, protocol/coordinator.h); an unexpected
+ *    one is ignored there.
+ *
+ * Arrays of a decoded message lie in the arena given; of one to encode, they are the caller's. Pure. */
+#ifndef HD_PROTOCOL_MESSAGE_H
+#define HD_PROTOCOL_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "protocol/exchange.h"
+#include "protocol/view.h"
+
+enum {
+	HD_MSG_ADDR = 250,                /* bytes of addresses: two of wire */
+	HD_MSG_TEXT = 600,                /* a reason for a user: fits a diag */
+	HD_MSG_JSON = 16384,              /* an event's object */
+	HD_MSG_JOB = 1 << 19,             /* a resolved job */
+	HD_MSG_PATH = 4000,
+	HD_MSG_KIND_NAME = 64,
+	HD_MSG_RUNS = 65536,              /* runs of `have`; = HD_MAX_BUCKETS */
+	HD_MSG_BITS = HD_MAX_BUCKETS / 64,
+	HD_MSG_MAX = 1 << 20,             /* bytes of a message; = HD_TELL_MAX of wire */
+};
+
+/* C: coordinator, M: member, L: learner (admitted, not a member yet), W: any worker.
+ *        id        no  fields    who      says                                                             */
+#define HD_MSGS(X)                                                                                                  \
+	X(JOIN,     16, join,     "W>C", "I want to take part; or: I am connected again")                          \
+	X(ADMIT,    17, admit,    "C>W", "you have this id: connect under it")                                     \
+	X(REFUSE,   18, refuse,   "C>W", "you cannot take part, and why")                                          \
+	X(PEER,     19, peer,     "C>W", "that worker listens at that address")                                    \
+	X(WARM,     46, warm,     "L>C", "I can begin to learn")                                                   \
+	X(LEARN,    21, learn,    "C>L", "take the state from that donor, or from disk")                           \
+	X(DONATE,   22, donate,   "C>M", "give your state to that learner, or stop it")                            \
+	X(LEARNED,  23, learned,  "L>C", "I hold the state, from that donor, and follow it")                                               \
+	X(PREPARE,  24, prepare,  "C>W", "prepare for this view")                                                  \
+	X(PREPARED, 25, decided,  "W>C", "I am prepared for it")                                                   \
+	X(DECIDE,   26, decided,  "C>W", "it is decided: adopt it by the rule of the switch")                      \
+	X(SEAL,     27, seal,     "M>MC", "I hold the complete result of this step")                               \
+	X(SUSPECT,  28, suspect,  "M>C", "I lost that worker, or hear it again")                                   \
+	X(FENCE,    29, fence,    "C>W", "a new epoch: drop the exchange, tell your status")                       \
+	X(STATUS,   43, status,   "W>C", "what I have of the step that I have not sealed")                         \
+	X(VIEW,     44, view,     "C>W", "who goes on, with what, and how the open step is finished")              \
+	X(STALE,    32, none,     ">W",  "you are not in this epoch any more")                                     \
+	X(LEAVE,    33, leave,    "W>C", "I want to go; gone: I went")                                              \
+	X(RELEASE,  34, release,  "C>W", "go, with this exit code")                                                \
+	X(STOP,     35, stop,     "C>M", "halt at the next boundary, if you are the scribe")                       \
+	X(HALT,     36, halt,     "M>MC", "this step must not be run; I have not contributed to it")               \
+	X(DONE,     37, done,     "M>C", "I have stopped before this step, or failed in it")                       \
+	X(EVENT,    38, event,    "W>C", "a line for events.ndjson")                                               \
+	X(PROGRESS, 39, progress, "M>C", "how far I am: a heart that beats does not say that hands move")          \
+	X(ENTERED,  40, none,     "C>L", "the members are in this epoch now")                                      \
+	X(ASK,      41, none,     "W>C", "which job is this?")                                                     \
+	X(OFFER,    42, offer,    "C>W", "this one")                                                                \
+	X(SLOTTED,  45, halt,     "M>M", "the slots that I lacked for this step are here")
+
+enum hd_msg_kind {
+#define X(id, no, fields, who, text) HD_MSG_##id = (no),
+	HD_MSGS(X)
+#undef X
+	HD_MSG_NKINDS = 47
+};
+
+/* Why a worker is suspected. Closed links lose messages: only a new epoch mends them; silence that ends does not. */
+enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRUPT, HD_NSUSPICIONS };
+
+/* What a step said, for metrics.ndjson. Equal in all members' seals but for the times. */
+struct hd_step_news {
+	double loss_sum, weight, correct, gnorm, lr;
+	uint64_t samples, data_epoch;
+	uint64_t step_ns, wait_ns, compute_ns;    /* the sender's: of the step; of that waiting; of that computing its share, 0: it had none */
+	uint32_t redone;                  /* virtual nodes that it computed for lost workers */
+	bool empty, skipped, has_digest;
+	struct hd_hash digest;            /* of the state after the step */
+};
+
+/* F(type, name): a field. A(type, name, cap): an array `name` of n<name> elements. Types: u8 flag (0 or 1), u8, u32, u64, f64, hash, news;
+ * of elements also text (bytes), vrank, vrange, pass (a worker, a number, how many ranges), have. */
+#define HD_FIELDS_none(F, A)
+/* member: it takes itself for a member, of the epoch in the head */
+#define HD_FIELDS_join(F, A) F(u32, worker) F(flag, member) F(u32, ndevices) F(u64, at) F(u64, memory) F(u64, vn_ps) \
+	F(u64, nonce) F(hash, job) F(hash, kernels) A(text, address, HD_MSG_ADDR) A(text, host, HD_MSG_KIND_NAME)
+#define HD_FIELDS_admit(F, A) F(u32, worker) F(u64, nonce)
+#define HD_FIELDS_refuse(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_peer(F, A) F(u32, worker) A(text, address, HD_MSG_ADDR)
+/* lesson: X_lesson on disk; of a donor the number of that teaching: told again it means the same, another one means anew. LEARNED names it */
+#define HD_FIELDS_learn(F, A) F(u32, donor) F(u64, lesson)
+/* given_up: the lesson whose donor gave up, because this learner was too slow; 0: none */
+#define HD_FIELDS_warm(F, A) F(u64, given_up)
+#define HD_FIELDS_donate(F, A) F(u32, learner) F(flag, on)
+#define HD_FIELDS_learned(F, A) F(u32, donor) F(u64, lesson)
+/* old: members of the view in force, whose seals tell when to switch */
+#define HD_FIELDS_prepare(F, A) F(u32, next) A(u32, old, HD_MAX_MEMBERS) A(u32, member, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS)
+#define HD_FIELDS_decided(F, A) F(u32, next)
+/* ran: it took part in the step: `news` holds. A learner's says only that it has X_{step+1} */
+#define HD_FIELDS_seal(F, A) F(u64, step) F(u32, knows) F(flag, ran) F(u64, sum_digest) F(u64, state_digest) F(news, news)
+#define HD_FIELDS_suspect(F, A) F(u32, worker) F(u8, why)
+#define HD_FIELDS_fence(F, A) A(u32, dead, HD_MAX_MEMBERS)
+/* member: it is one (else it has learned X_at); begun: it passed the gate of `at`; halted: `at` must not be run;
+ * passes: done or running, of `at`, numbered from 0, with their ranges; sum: a bit for each bucket whose sum of step `at` it holds;
+ * prev: it still holds all sums and the table of at - 1 (sharded: `sum` says which of them, and it holds all parameters);
+ * sharded state: parm: buckets of step `at` whose new parameters it holds; slot: those whose slots of X_at are here; updated: its own
+ * are those of X_{at+1}, and cannot go back */
+#define HD_FIELDS_status(F, A) F(u64, at) F(flag, member) F(flag, begun) \
+	F(flag, halted) F(flag, prev) F(flag, table) F(flag, updated) A(pass, pass, HD_MAX_PASSES) A(vrange, range, HD_VIEW_RANGES) A(u64, sum, HD_MSG_BITS) \
+	A(u64, parm, HD_MSG_BITS) A(u64, slot, HD_MSG_BITS)
+/* step: k; at: per member, first step it has not sealed; afresh: all passes of k are forgotten; hold: begin no step;
+ * halt: that step must not be run (HD_NO_STEP: none); passes of k (none: nobody began it, ranks count from k on); table: holders of k's table;
+ * sharded state: parm: holders of new parameters; chain: of slots */
+#define HD_FIELDS_view(F, A) F(u64, step) F(flag, afresh) F(flag, hold) F(u64, halt) F(u64, table) \
+	A(u32, member, HD_MAX_MEMBERS) A(u64, at, HD_MAX_MEMBERS) A(vrank, rank, HD_VIEW_RANKS) A(pass, pass, HD_VIEW_PASSES) \
+	A(vrange, range, HD_VIEW_RANGES) A(have, have, HD_MSG_RUNS) A(have, parm, HD_MSG_RUNS) A(have, chain, HD_MSG_RUNS)
+#define HD_FIELDS_leave(F, A) F(u32, code) F(flag, gone) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_release(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_stop(F, A) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_halt(F, A) F(u64, step)
+#define HD_FIELDS_done(F, A) F(u64, step) F(u32, code) A(text, why, HD_MSG_TEXT)
+#define HD_FIELDS_event(F, A) A(text, kind, HD_MSG_KIND_NAME) A(text, json, HD_MSG_JSON)
+#define HD_FIELDS_progress(F, A) F(u64, step) F(u64, done) F(u64, longest_ns) F(flag, busy)
+/* job: the task's hash; data: of the content; text: the resolved job; folder: where its relative paths begin, there */
+#define HD_FIELDS_offer(F, A) F(hash, job) F(hash, data) F(u64, data_count) A(text, text, HD_MSG_JOB) A(text, folder, HD_MSG_PATH)
+
+/* C types of those words. */
+#define HD_MSG_C_u8 uint8_t
+#define HD_MSG_C_flag bool
+#define HD_MSG_C_u32 uint32_t
+#define HD_MSG_C_u64 uint64_t
+#define HD_MSG_C_hash struct hd_hash
+#define HD_MSG_C_news struct hd_step_news
+#define HD_MSG_C_text char
+#define HD_MSG_C_vrank struct hd_vrank
+#define HD_MSG_C_vrange struct hd_vrange
+#define HD_MSG_C_pass struct hd_pass
+#define HD_MSG_C_have struct hd_have
+
+#define F(type, name) HD_MSG_C_##type name;
+#define A(type, name, cap) uint32_t n##name; const HD_MSG_C_##type *name;
+struct hd_msg_none { uint32_t nothing; };
+struct hd_msg_warm { HD_FIELDS_warm(F, A) };
+struct hd_msg_join { HD_FIELDS_join(F, A) };
+struct hd_msg_admit { HD_FIELDS_admit(F, A) };
+struct hd_msg_refuse { HD_FIELDS_refuse(F, A) };
+struct hd_msg_peer { HD_FIELDS_peer(F, A) };
+struct hd_msg_learn { HD_FIELDS_learn(F, A) };
+struct hd_msg_donate { HD_FIELDS_donate(F, A) };
+struct hd_msg_learned { HD_FIELDS_learned(F, A) };
+struct hd_msg_prepare { HD_FIELDS_prepare(F, A) };
+struct hd_msg_decided { HD_FIELDS_decided(F, A) };
+struct hd_msg_seal { HD_FIELDS_seal(F, A) };
+struct hd_msg_suspect { HD_FIELDS_suspect(F, A) };
+struct hd_msg_fence { HD_FIELDS_fence(F, A) };
+struct hd_msg_status { HD_FIELDS_status(F, A) };
+struct hd_msg_view { HD_FIELDS_view(F, A) };
+struct hd_msg_leave { HD_FIELDS_leave(F, A) };
+struct hd_msg_release { HD_FIELDS_release(F, A) };
+struct hd_msg_stop { HD_FIELDS_stop(F, A) };
+struct hd_msg_halt { HD_FIELDS_halt(F, A) };
+struct hd_msg_done { HD_FIELDS_done(F, A) };
+struct hd_msg_event { HD_FIELDS_event(F, A) };
+struct hd_msg_progress { HD_FIELDS_progress(F, A) };
+struct hd_msg_offer { HD_FIELDS_offer(F, A) };
+#undef F
+#undef A
+
+struct hd_msg {
+	enum hd_msg_kind kind;
+	uint32_t term, epoch;
+	union {
+		struct hd_msg_none none;
+		struct hd_msg_warm warm;
+		struct hd_msg_join join;
+		struct hd_msg_admit admit;
+		struct hd_msg_refuse refuse;
+		struct hd_msg_peer peer;
+		struct hd_msg_learn learn;
+		struct hd_msg_donate donate;
+		struct hd_msg_learned learned;
+		struct hd_msg_prepare prepare;
+		struct hd_msg_decided decided;
+		struct hd_msg_seal seal;
+		struct hd_msg_suspect suspect;
+		struct hd_msg_fence fence;
+		struct hd_msg_status status;
+		struct hd_msg_view view;
+		struct hd_msg_leave leave;
+		struct hd_msg_release release;
+		struct hd_msg_stop stop;
+		struct hd_msg_halt halt;
+		struct hd_msg_done done;
+		struct hd_msg_event event;
+		struct hd_msg_progress progress;
+		struct hd_msg_offer offer;
+	};
+};
+
+const char *hd_msg_name(enum hd_msg_kind kind);           /* "JOIN"; NULL: no such kind */
+size_t hd_msg_len(const struct hd_msg *msg);              /* bytes of its encoding */
+/* HD_E_NOSPACE: longer than `cap`. HD_E_INVAL: an array beyond its cap. */
+HD_MUST_USE enum hd_err hd_msg_encode(const struct hd_msg *msg, uint8_t *bytes, size_t cap, size_t *len, struct hd_diag *diag);
+/* HD_E_PROTOCOL: not what this version says. HD_E_NOMEM: `arena` is exhausted. `kind` is the id of the control message. */
+HD_MUST_USE enum hd_err hd_msg_decode(struct hd_msg *msg, uint32_t kind, const uint8_t *bytes, size_t len, struct hd_arena *arena,
+	struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,996 @@
+#include "protocol/simulation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "protocol/simulation_int.h"
+
+const char *hd_sim_fault_name(enum hd_sim_fault fault)
+{
+	static const char *const names[] = {
+#define X(id, text) #id,
+		HD_SIM_FAULTS(X)
+#undef X
+	};
+	return fault < HD_SIM_NFAULTS ? names[fault] : "unknown";
+}
+
+/* splitmix64: one generator for everything that a seed decides. */
+uint64_t sim_rnd(struct sim *s, uint64_t n)
+{
+	uint64_t z = s->rng += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return n ? (z ^ z >> 31) % n : 0;
+}
+
+static int64_t between(struct sim *s, int64_t from, int64_t to) { return from + (int64_t)sim_rnd(s, (uint64_t)(to - from) + 1); }
+
+void sim_say(struct sim *s, const char *fmt, ...)
+{
+	char line[512];
+	va_list args;
+
+	if (!s->line)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	s->line(s->self, s->now, line);
+}
+
+void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!s->result->ok)
+		return;
+	s->result->ok = false;
+	int n = snprintf(s->result->why, sizeof s->result->why, "%s: at %.3f s ", invariant, (double)s->now / 1e9);
+	va_start(args, fmt);
+	vsnprintf(s->result->why + n, sizeof s->result->why - (size_t)n, fmt, args);
+	va_end(args);
+	sim_say(s, "VIOLATED %s", s->result->why);
+}
+
+/* ---- the queue: by time, then by when it was due, then by order of entry ---- */
+
+static bool earlier(const struct sim_event *a, const struct sim_event *b)
+{
+	if (a->at != b->at)
+		return a->at < b->at;
+	return a->due != b->due ? a->due < b->due : a->seq < b->seq;
+}
+
+void sim_push(struct sim *s, struct sim_event event)
+{
+	event.seq = s->seq++;
+	event.due = event.due ? event.due : event.at;
+	if (s->nheap == s->heap_cap) {
+		size_t cap = s->heap_cap ? 2 * s->heap_cap : 1024;
+		struct sim_event *more = hd_alloc(cap * sizeof *more);
+		if (!more) {
+			s->no_memory = true;
+			return;
+		}
+		if (s->nheap)
+			memcpy(more, s->heap, s->nheap * sizeof *more);
+		hd_free(s->heap);
+		s->heap = more;
+		s->heap_cap = cap;
+	}
+	size_t i = s->nheap++;
+	for (; i && earlier(&event, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = event;
+}
+
+static struct sim_event pop(struct sim *s)
+{
+	struct sim_event top = s->heap[0], last = s->heap[--s->nheap];
+	size_t i = 0;
+
+	for (size_t child; (child = 2 * i + 1) < s->nheap; i = child) {
+		if (child + 1 < s->nheap && earlier(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!earlier(&s->heap[child], &last))
+			break;
+		s->heap[i] = s->heap[child];
+	}
+	s->heap[i] = last;
+	return top;
+}
+
+/* ---- links: ordered both ways while they live; what is on one that closes is lost ---- */
+
+static struct sim_link *link_of(struct sim *s, uint32_t a, uint32_t b) { return a < b ? &s->link[a][b] : &s->link[b][a]; }
+static bool end_alive(const struct sim *s, uint32_t end) { return end == SIM_CO ? s->co != NULL : s->proc[end].alive; }
+
+bool sim_up(struct sim *s, uint32_t a, uint32_t b) { return a < SIM_ENDS && b < SIM_ENDS && a != b && link_of(s, a, b)->up; }
+
+uint32_t sim_slot(const struct sim *s, uint32_t worker)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (s->proc[i].alive && s->proc[i].id == worker && worker != HD_NOBODY)
+			return i;
+	return SIM_ENDS;
+}
+
+static int64_t delay(struct sim *s)
+{
+	int64_t d = between(s, SIM_MS / 20, 2 * SIM_MS);
+
+	if (sim_rnd(s, 64) == 0)
+		d += between(s, 0, 100 * SIM_MS);
+	return s->now < s->slow_until ? d * 10 : d;
+}
+
+void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet)
+{
+	if (to >= SIM_ENDS || from == to || !sim_up(s, from, to))
+		return;
+	struct sim_link *l = link_of(s, from, to);
+	uint32_t dir = from > to;
+	struct sim_packet *copy = hd_arena_take(&s->arena, 1, sizeof *copy);
+	if (!copy) {
+		s->no_memory = true;
+		return;
+	}
+	*copy = *packet;
+	int64_t at = s->now + delay(s);
+	at = at < l->mute_until[dir] ? l->mute_until[dir] + SIM_MS : at;
+	l->last[dir] = at > l->last[dir] ? at : l->last[dir];
+	sim_push(s, (struct sim_event){ .at = l->last[dir], .kind = EV_PACKET, .end = to, .other = from, .link = l->life, .packet = copy });
+}
+
+void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg)
+{
+	size_t len = 0, cap = hd_msg_len(msg);
+	uint8_t *bytes = hd_arena_take(&s->arena, cap, 1);
+
+	if (!bytes) {
+		s->no_memory = true;
+		return;
+	}
+	if (hd_msg_encode(msg, bytes, cap, &len, NULL)) {
+		sim_bad(s, "message", "%s cannot be written", hd_msg_name(msg->kind));
+		return;
+	}
+	sim_send(s, from, to, &(struct sim_packet){ .kind = SIM_TELL, .epoch = msg->epoch, .from = from == SIM_CO ? HD_COORDINATOR : s->proc[from].id,
+		.msg_kind = msg->kind, .bytes = bytes, .len = (uint32_t)len });
+}
+
+void sim_connect(struct sim *s, uint32_t a, uint32_t b)
+{
+	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
+		return;
+	struct sim_link *l = link_of(s, a, b);
+	if (l->up || l->opening || !end_alive(s, b) || s->now < l->mute_until[0] || s->now < l->mute_until[1])
+		return;
+	l->opening = true;
+	l->life++;
+	sim_push(s, (struct sim_event){ .at = s->now + delay(s), .kind = EV_UP, .end = a, .other = b, .link = l->life });
+}
+
+static void tell_lost(struct sim *s, uint32_t end, uint32_t other, int64_t at, enum hd_suspicion why, uint32_t life)
+{
+	struct sim_link *l = link_of(s, end, other);
+	uint32_t worker = other == SIM_CO ? HD_COORDINATOR : s->proc[other].id;
+
+	if (why == HD_CLOSED) {
+		l->closing[end > other] = true;
+		l->closing_worker[end > other] = worker;
+		l->closing_life[end > other] = life;
+	}
+	sim_push(s, (struct sim_event){ .at = at, .kind = EV_LOST, .end = end, .other = other, .why = why, .link = life, .number = worker,
+		.gen = end == SIM_CO ? s->co_gen : s->proc[end].gen });
+}
+
+/* after_sent: what was sent arrives before the end is heard (a good-bye, or what a dead process's kernel still sends). */
+void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent)
+{
+	if (a >= SIM_ENDS || b >= SIM_ENDS || a == b)
+		return;
+	struct sim_link *l = link_of(s, a, b);
+	uint32_t dir = a > b;
+
+	l->opening = false;
+	if (!l->up)
+		return;
+	int64_t heard = s->now + delay(s);
+	if (after_sent && l->last[dir] > heard)
+		heard = l->last[dir];
+	if (after_sent && s->now >= l->mute_until[dir]) {
+		tell_lost(s, a, b, s->now, HD_CLOSED, l->life);
+		sim_push(s, (struct sim_event){ .at = heard, .kind = EV_CLOSE, .end = b, .other = a, .link = l->life });
+		return;
+	}
+	l->up = false;
+	l->life++;
+	tell_lost(s, a, b, s->now, HD_CLOSED, l->life);
+	tell_lost(s, b, a, heard < l->mute_until[dir] ? l->mute_until[dir] : heard, HD_CLOSED, l->life);
+}
+
+/* ---- processes ---- */
+
+void sim_start(struct sim *s, int64_t in_ns)
+{
+	s->nstarting++;
+	sim_push(s, (struct sim_event){ .at = s->now + in_ns, .kind = EV_START });
+}
+
+static void lost(struct sim *s, const struct sim_event *ev);
+
+/* Of those who come unasked, half are of other machines. */
+static void start(struct sim *s, bool unasked)
+{
+	uint32_t slot = 0;
+
+	while (slot < SIM_PROCS && s->proc[slot].alive)
+		slot++;
+	if (slot == SIM_PROCS || s->over)
+		return;
+	struct sim_proc *p = &s->proc[slot];
+	uint32_t gen = p->gen + 1;
+	for (uint32_t i = 0; i < SIM_ENDS; i++) {         /* what was not heard yet of the process that was here */
+		struct sim_link *l = i == slot ? NULL : link_of(s, slot, i);
+		if (l && l->up) {
+			l->closing[i > slot] = true;
+			l->closing_life[i > slot] = l->life;
+			l->closing_worker[i > slot] = p->id;
+		}
+		if (l && l->closing[i > slot])
+			lost(s, &(struct sim_event){ .end = i, .other = slot, .why = HD_CLOSED, .link = l->closing_life[i > slot],
+				.number = l->closing_worker[i > slot], .gen = i == SIM_CO ? s->co_gen : s->proc[i].gen });
+		if (l)
+			*l = (struct sim_link){ .life = l->life + 1 };
+	}
+	s->guest_of[slot] = 0;
+	memset(p, 0, sizeof *p);
+	p->alive = true;
+	p->gen = gen;
+	p->id = HD_NOBODY;
+	p->nonce = sim_rnd(s, UINT64_MAX);
+	p->began_ns = s->now;
+	p->learns_from = HD_NOBODY - 1;
+	p->remote = unasked && p->nonce & 1;
+	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .nsteps = s->nsteps, .detect_ns = SIM_T,
+		.ndevices = 1 + (uint32_t)sim_rnd(s, 2),
+		.vn_ps = 1 + sim_rnd(s, 4), .nonce = p->nonce, .takes_over = s->takers && !p->remote };
+	snprintf(config.address, sizeof config.address, "%u", slot);
+	snprintf(config.host, sizeof config.host, "%u.%u", slot, gen);
+	if (hd_member_create(&p->m, &config, NULL)) {
+		s->no_memory = true;
+		return;
+	}
+	s->result->joins++;
+	sim_say(s, "process %u starts", slot);
+	sim_connect(s, slot, SIM_CO);
+	sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, SIM_T / 4), .kind = EV_TICK, .end = slot, .gen = gen });
+}
+
+void sim_end(struct sim *s, uint32_t slot, bool kindly)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	for (uint32_t i = 0; i < SIM_ENDS; i++)
+		sim_close(s, slot, i, kindly || sim_rnd(s, 2));
+	if (s->co && s->reaper && !p->remote)
+		sim_push(s, (struct sim_event){ .at = s->now + between(s, 0, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 2, .end = slot, .run = p->gen,
+			.gen = s->co_gen });
+	p->alive = p->paused = false;
+	p->exited = true;
+	hd_member_destroy(p->m);
+	p->m = NULL;
+}
+
+static void kill_worker(struct sim *s, uint32_t slot)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	sim_say(s, "worker %u (process %u) is killed", p->id, slot);
+	s->result->crashes++;
+	sim_end(s, slot, false);
+}
+
+/* ---- the coordinator's process ---- */
+
+static void perform(struct sim *s, const struct hd_co_action *a);
+
+static void co_step(struct sim *s, const struct hd_co_event *event)
+{
+	uint32_t gen = s->co_gen;
+
+	if (!s->co)
+		return;
+	struct hd_co_actions todo = hd_coordinator_step(s->co, event, s->now);
+	for (size_t i = 0; i < todo.n && s->co && s->co_gen == gen; i++)
+		perform(s, &todo.at[i]);
+	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
+	if (view && view->epoch < s->co_epoch)
+		sim_bad(s, "epoch", "the coordinator falls from epoch %u to %u", s->co_epoch, view->epoch);
+	if (view)
+		s->co_epoch = view->epoch;
+}
+
+static void co_start(struct sim *s, bool by_member)
+{
+	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies, .min = s->min, .max = s->max,
+		.target = s->target, .detect_ns = SIM_T, .min_wait_ns = 120 * SIM_T, .nsteps = s->nsteps,
+		.step = s->store.started ? s->committed : s->ckpt, .record = s->store };
+
+	if (s->co || s->over)
+		return;
+	if (!s->store.started && s->ckpt > s->committed)
+		s->committed = s->ckpt;                           /* nobody is left to tell of the steps before */
+	if (hd_coordinator_create(&s->co, &config, s->now, NULL)) {
+		s->no_memory = true;
+		return;
+	}
+	s->co_gen++;
+	s->somebody_ns = s->now;
+	s->co_heard = (struct sim_heard){ .torn_ns = 0 };
+	s->result->takeovers += s->co_gen > 1;
+	sim_check_takeover(s);
+	sim_say(s, "a coordinator starts%s", by_member ? ", by a member" : "");
+	sim_push(s, (struct sim_event){ .at = s->now, .kind = EV_CO_TICK, .gen = s->co_gen });
+}
+
+static void co_kill(struct sim *s)
+{
+	if (!s->co)
+		return;
+	sim_say(s, "the coordinator is killed");
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		sim_close(s, SIM_CO, i, sim_rnd(s, 2));
+	hd_coordinator_destroy(s->co);
+	s->co = NULL;
+	sim_store_cut(s);
+	s->co_killed_ns = s->now;
+	bool soon = !s->takers || sim_rnd(s, 2);          /* else workers have time to take over, if there are any */
+	sim_push(s, (struct sim_event){ .at = s->now + (soon ? between(s, SIM_T / 4, 5 * SIM_T) : 9 * SIM_T), .kind = EV_CO_START });
+}
+
+static bool is_well(struct sim *s, uint32_t i);
+
+/* Somebody knows: the coordinator, or a member whose word of it has had its time. */
+static bool is_known(struct sim *s)
+{
+	bool known = s->co_heard.torn_ns != 0;
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		known |= is_well(s, i) && s->proc[i].heard.torn_ns && s->now - s->proc[i].heard.torn_ns > 2 * SIM_T;
+	return known;
+}
+
+static void check_digest(struct sim *s, const struct hd_co_action *a)
+{
+	uint64_t tag;
+
+	if (!a->news || !a->news->has_digest)
+		return;
+	memcpy(&tag, &a->news->digest, sizeof tag);
+	s->verified = a->step + 1;
+	if (tag == sim_tag(s, a->step + 1) || s->escaped)
+		return;
+	if (is_known(s))
+		sim_bad(s, "corrupt", "step %llu is committed with wrong bits", (unsigned long long)a->step);
+	s->escaped = true;
+	s->result->escaped = 1;
+}
+
+/* Of a step that a member has run which is there: it keeps the records of more steps than these runs have. */
+static void check_record(struct sim *s, uint64_t step)
+{
+	for (uint32_t i = 0; i < SIM_PROCS && s->nsteps < HD_MEMBER_NEWS && s->committed <= step; i++)
+		if (is_well(s, i) && s->proc[i].ran && s->proc[i].ran <= step + 1)
+			sim_bad(s, "record", "that of step %llu is lost, and worker %u has it", (unsigned long long)step, s->proc[i].id);
+}
+
+static void commit(struct sim *s, const struct hd_co_action *a)
+{
+	const struct hd_view *view = hd_coordinator_view(s->co);
+
+	if (a->step > s->committed)
+		sim_bad(s, "commit", "step %llu after %llu", (unsigned long long)a->step, (unsigned long long)s->committed);
+	if (a->news && a->news->loss_sum != (double)a->step)
+		sim_bad(s, "commit", "step %llu with the record of step %g", (unsigned long long)a->step, a->news->loss_sum);
+	check_digest(s, a);
+	if (!a->news)
+		check_record(s, a->step);
+	if (a->step < s->committed)
+		return;                                           /* after a restart of the coordinator or from disk: the same line again */
+	for (uint32_t i = 0; view && i < view->nmembers; i++) {
+		uint32_t slot = sim_slot(s, view->member[i]);
+		if (slot < SIM_PROCS && s->proc[slot].has_state && s->proc[slot].version <= a->step)
+			sim_bad(s, "commit", "step %llu, but worker %u holds X_%llu", (unsigned long long)a->step, view->member[i],
+				(unsigned long long)s->proc[slot].version);
+	}
+	s->committed++;
+	s->commit_ns = s->now;
+}
+
+static bool is_well(struct sim *s, uint32_t i)
+{
+	const struct sim_proc *p = &s->proc[i];
+
+	return p->alive && !p->paused && !p->cut_off && p->m && hd_member_state(p->m) == HD_MEMBER && sim_up(s, i, SIM_CO) &&
+		!link_of(s, i, SIM_CO)->silent[0] && !link_of(s, i, SIM_CO)->silent[1] && s->now - link_of(s, i, SIM_CO)->mute_until[0] > 2 * SIM_T &&
+		s->now - p->paused_until > 2 * SIM_T;
+}
+
+/* A member that another one does not hear, or did not a while ago: one of them has to go. */
+static bool is_missed(struct sim *s, uint32_t i)
+{
+	for (uint32_t k = 0; k < SIM_PROCS; k++) {
+		const struct sim_link *l = k == i ? NULL : link_of(s, i, k);
+		if (!l || !s->proc[k].alive || !s->proc[k].m || hd_member_state(s->proc[k].m) != HD_MEMBER)
+			continue;
+		if (!l->up || l->silent[0] || l->silent[1] || s->now - l->mute_until[0] < 2 * SIM_T || s->now - l->mute_until[1] < 2 * SIM_T)
+			return true;
+	}
+	return false;
+}
+
+/* A member that lives and was never cut off, nor by delays beyond T, holds the state: nobody may begin from disk. */
+static void check_lost(struct sim *s)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (is_well(s, i) && s->now - s->slow_until > 2 * SIM_T)
+			sim_bad(s, "lost", "worker %u holds X_%llu, and the job begins from disk", s->proc[i].id,
+				(unsigned long long)s->proc[i].version);
+}
+
+/* Slots may be called lost when those of some bucket are with nobody who is well (and has had them for longer than its word of it may be under
+ * way), or the sum that they want is not. */
+static void check_slots_lost(struct sim *s)
+{
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		bool slots = false, sum = false, parm = false;
+		for (uint32_t i = 0; i < SIM_PROCS; i++) {
+			slots |= is_well(s, i) && s->proc[i].slot[b] && (!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
+			sum |= is_well(s, i) && s->proc[i].sum_here[b];
+			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
+		}
+		if (!slots || (parm && !sum))
+			return;
+	}
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (is_well(s, i) && s->proc[i].epoch == s->store.epoch) {
+			sim_bad(s, "slots", "they are given up, and all of them are there");
+			return;
+		}
+}
+
+/* As of all that is on disk: the newest sound one counts. */
+static void distrust(struct sim *s, uint64_t step)
+{
+	if (!s->spoiled)
+		sim_bad(s, "corrupt", "what was saved after X_%llu is distrusted, and all of it is right", (unsigned long long)step);
+	for (uint64_t i = step + 1; i <= SIM_STEPS; i++)
+		s->saved_tag[i] = 0;
+	while (s->ckpt > 0 && (s->ckpt > step || !s->saved_tag[s->ckpt]))
+		s->ckpt--;
+	s->gave_up = true;
+}
+
+static uint32_t end_of_guest(const struct sim *s, uint32_t worker)
+{
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (s->proc[i].alive && s->guest_of[i] && s->guest_of[i] == worker)
+			return i;
+	return sim_slot(s, worker);
+}
+
+static void over(struct sim *s, const struct hd_co_action *a)
+{
+	sim_say(s, "the run is over with %u: %s", a->code, a->text);
+	s->over = true;
+	s->over_code = a->code;
+	s->result->halted += a->code == 75 && s->asked_to_halt;
+	if (a->code == 75 && s->ckpt == s->nsteps && s->committed == s->nsteps)
+		sim_bad(s, "end", "it was asked to stop, and had committed and saved all %llu steps", (unsigned long long)s->nsteps);
+	if (a->code == 75 && (s->drained || s->asked_to_halt))
+		return;
+	s->result->undecided += a->code == 5 && s->spoiled;
+	if (a->code == 5 && s->spoiled)
+		return;
+	if (a->code)
+		sim_bad(s, "live", "the run ends with %u: %s", a->code, a->text);
+	else if (s->committed != (s->nsteps < s->halt_at ? s->nsteps : s->halt_at))
+		sim_bad(s, "end", "the run ends well after %llu steps", (unsigned long long)s->committed);
+}
+
+static void perform(struct sim *s, const struct hd_co_action *a)
+{
+	uint32_t slot;
+
+	if (s->line)
+		sim_say(s, "    coordinator: %d worker %u step %llu %s %s %s", (int)a->kind, a->worker, (unsigned long long)a->step,
+			a->msg ? hd_msg_name(a->msg->kind) : "",
+			a->name ? a->name : "", a->text ? a->text : "");
+	switch (a->kind) {
+	case HD_CO_DO_SEND:
+		sim_check_said(s, a->msg);
+		sim_tell(s, SIM_CO, end_of_guest(s, a->worker), a->msg);
+		break;
+	case HD_CO_DO_DROP:   sim_close(s, SIM_CO, end_of_guest(s, a->worker), true); break;
+	case HD_CO_DO_STORE:
+		sim_store(s, a->record, s->now >= s->store_bad_until, between(s, SIM_MS / 2, 15 * SIM_MS));
+		break;
+	case HD_CO_DO_SPAWN:
+		for (uint32_t i = 0; i < a->n; i++)
+			sim_start(s, between(s, 20 * SIM_MS, 800 * SIM_MS));
+		break;
+	case HD_CO_DO_END:
+		slot = sim_slot(s, a->worker);
+		if (slot < SIM_PROCS && (!is_well(s, slot) || is_missed(s, slot)))
+			s->proc[slot].cut_off = true;             /* though its link may be there again before it hears of it */
+		if (slot < SIM_PROCS && s->spoiled && !s->proc[slot].remote)
+			kill_worker(s, slot);                     /* so that it saves nothing any more */
+		break;
+	case HD_CO_DO_RESTORE:
+		if (!s->gave_up)
+			check_lost(s);
+		s->gave_up = false;
+		s->result->restores++;
+		s->committed = s->committed > s->ckpt ? s->committed : s->ckpt;
+		sim_push(s, (struct sim_event){ .at = s->now + between(s, SIM_MS, 50 * SIM_MS), .kind = EV_CO_EVENT, .what = 1, .number = s->ckpt,
+			.gen = s->co_gen });
+		break;
+	case HD_CO_DO_DISTRUST: distrust(s, a->step); break;
+	case HD_CO_DO_COMMIT: commit(s, a); break;
+	case HD_CO_DO_NOTE:
+		if (!strcmp(a->name, "lost") && !strncmp(a->text, "all who held", 12) && !s->gave_up) {
+			s->gave_up = true;
+			s->result->given_up++;
+			check_slots_lost(s);
+		}
+		s->result->expelled += !strcmp(a->name, "corrupt");
+		break;
+	case HD_CO_DO_EXIT:   over(s, a); break;
+	case HD_CO_DO_NKINDS: break;
+	}
+}
+
+/* To the coordinator. */
+static bool is_here(struct sim *s, uint32_t worker)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = s->co ? hd_coordinator_workers(s->co, w, HD_MAX_WORKERS) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (w[i].worker == worker)
+			return w[i].state != HD_W_LEFT && w[i].state != HD_W_OUT && w[i].up;
+	return false;
+}
+
+static void co_packet(struct sim *s, uint32_t from, const struct sim_packet *k)
+{
+	struct hd_msg msg;
+	struct sim_proc *p = &s->proc[from];
+	uint32_t worker = p->id;
+
+	hd_arena_reset(&s->scratch);
+	if (hd_msg_decode(&msg, k->msg_kind, k->bytes, k->len, &s->scratch, NULL)) {
+		sim_bad(s, "message", "%s cannot be read", hd_msg_name((enum hd_msg_kind)k->msg_kind));
+		return;
+	}
+	if (k->from == HD_NOBODY || (msg.kind == HD_MSG_JOIN && msg.join.worker == HD_NOBODY)) {
+		if (!s->guest_of[from])                   /* a connection has one number */
+			s->guest_of[from] = UINT32_C(0x80000000) + s->guest++;
+		worker = s->guest_of[from];
+	} else {
+		worker = k->from;
+	}
+	if (s->spoiled && is_here(s, worker))
+		sim_hear(s, &s->co_heard, &msg);
+	s->known |= s->co_heard.torn_ns != 0;
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = worker, .msg = &msg, .remote = p->remote });
+}
+
+/* A process of that place has ended: of a worker by what it said of itself, as in the runtime; else it had not joined yet, for all that is known. */
+static void reap(struct sim *s, uint32_t slot, uint32_t gen)
+{
+	struct hd_co_worker_status w[HD_MAX_WORKERS];
+	uint32_t n = hd_coordinator_workers(s->co, w, HD_MAX_WORKERS);
+	char host[HD_MSG_KIND_NAME + 1];
+
+	snprintf(host, sizeof host, "%u.%u", slot, gen);
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(w[i].host, host)) {
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = w[i].worker, .why = HD_EXITED });
+			return;
+		}
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_UNSPAWNED, .n = 1 });
+}
+
+/* ---- what befalls them ---- */
+
+static uint32_t any_worker(struct sim *s)
+{
+	uint32_t from = (uint32_t)sim_rnd(s, SIM_PROCS);
+
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		if (s->proc[(from + i) % SIM_PROCS].alive)
+			return (from + i) % SIM_PROCS;
+	return SIM_PROCS;
+}
+
+/* Nothing of `from` reaches `to` for a while: heard as silence after T, closed after 8 T, or late. */
+static void mute(struct sim *s, uint32_t from, uint32_t to, int64_t length)
+{
+	struct sim_link *l = link_of(s, from, to);
+	uint32_t dir = from > to;
+
+	if (s->now + length > l->mute_until[dir])
+		l->mute_until[dir] = s->now + length;
+	if (!l->up)
+		return;
+	if (length > SIM_T)
+		tell_lost(s, to, from, s->now + SIM_T, HD_SILENT, l->life);
+	if (length > 8 * SIM_T)
+		sim_push(s, (struct sim_event){ .at = s->now + 8 * SIM_T, .kind = EV_CLOSE, .end = to, .other = from, .link = l->life });
+	else if (length > SIM_T)
+		tell_lost(s, to, from, s->now + length + 2 * SIM_MS, HD_HEARD, l->life);
+}
+
+static void pause_worker(struct sim *s, uint32_t slot, int64_t length)
+{
+	struct sim_proc *p = &s->proc[slot];
+	int64_t from = p->paused_until > s->now ? p->paused_until : s->now, more = s->now + length - from;
+
+	sim_say(s, "worker %u stands still for %.3f s", p->id, (double)length / 1e9);
+	p->paused = true;
+	if (more > 0) {
+		p->busy_until = (p->busy_until > s->now ? p->busy_until : s->now) + more;
+		p->paused_until = from + more;
+	}
+	for (uint32_t i = 0; i < SIM_ENDS; i++)
+		if (i != slot && link_of(s, slot, i)->up)
+			mute(s, slot, i, length);
+}
+
+static void ask_again(struct sim *s) { co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = s->target }); }
+
+static void fault(struct sim *s, enum hd_sim_fault kind)
+{
+	static const int64_t lengths[] = { 20, 200, 700, 1300, 3000, 9500 };       /* ms, around the limits T and 8 T */
+	uint32_t slot = any_worker(s), other = any_worker(s);
+	int64_t length = lengths[sim_rnd(s, 6)] * SIM_MS + between(s, 0, 100 * SIM_MS);
+	uint32_t to = sim_rnd(s, 4) ? other : SIM_CO;
+
+	if (slot == SIM_PROCS)
+		return;
+	sim_say(s, "fault %s at process %u", hd_sim_fault_name(kind), slot);
+	switch (kind) {
+	case HD_SIM_CRASH:    kill_worker(s, slot); break;
+	case HD_SIM_PAUSE:    pause_worker(s, slot, length); break;
+	case HD_SIM_CUT:      sim_close(s, slot, to, false); break;
+	case HD_SIM_MUTE:
+		if (slot != to)
+			mute(s, slot, to, length);
+		break;
+	case HD_SIM_ISLAND:
+		for (uint32_t i = 0; i < SIM_ENDS; i++)
+			if (i != slot) {
+				mute(s, slot, i, length);
+				mute(s, i, slot, length);
+			}
+		break;
+	case HD_SIM_CO_CRASH: co_kill(s); break;
+	case HD_SIM_STORE:    s->store_bad_until = s->now + length; break;
+	case HD_SIM_SLOW:     s->slow_until = s->now + length; break;
+	case HD_SIM_SCALE:
+		s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+		ask_again(s);
+		break;
+	case HD_SIM_DRAIN:
+		if (s->proc[slot].paused)
+			break;
+		s->drained = true;
+		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = 75, .text = "a notice" });
+		break;
+	case HD_SIM_JOIN:     start(s, true); break;
+	case HD_SIM_HALT:
+		if (sim_rnd(s, 4))
+			break;
+		s->asked_to_halt |= s->co != NULL;
+		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = 75, .text = "asked" });
+		break;
+	case HD_SIM_NFAULTS:  break;
+	}
+}
+
+static void relieve(struct sim *s, bool really)
+{
+	uint32_t slot = any_worker(s);
+
+	if (slot == SIM_PROCS)
+		return;
+	sim_say(s, "worker %u is %s", s->proc[slot].id, really ? "to be relieved" : "to stay");
+	s->result->relieved += really && s->co;
+	co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RELIEVE, .worker = s->proc[slot].id, .ok = really });
+}
+
+/* Mostly where a majority can tell. */
+static void corrupt(struct sim *s)
+{
+	const struct hd_view *view = s->co ? hd_coordinator_view(s->co) : NULL;
+	uint32_t slot = view ? sim_slot(s, view->member[sim_rnd(s, view->nmembers)]) : SIM_ENDS;
+
+	if (slot >= SIM_PROCS || !s->proc[slot].has_state || (view->nmembers < 3 && sim_rnd(s, 4)))
+		return;
+	sim_say(s, "bits of the state of worker %u flip", s->proc[slot].id);
+	s->proc[slot].tag ^= 2;
+	s->spoiled = true;
+	s->result->corrupted++;
+}
+
+/* ---- one event ---- */
+
+static void lost(struct sim *s, const struct sim_event *ev);
+
+static void up(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_link *l = link_of(s, ev->end, ev->other);
+
+	if (l->life != ev->link || !l->opening)
+		return;
+	l->opening = false;
+	if (!end_alive(s, ev->end) || !end_alive(s, ev->other))
+		return;
+	uint32_t ends[2] = { ev->end, ev->other };
+	for (int i = 0; i < 2; i++)                       /* that it closed is heard before that it is there again */
+		if (l->closing[ends[i] > ends[1 - i]])
+			lost(s, &(struct sim_event){ .end = ends[i], .other = ends[1 - i], .why = HD_CLOSED, .link = l->closing_life[ends[i] > ends[1 - i]],
+				.number = l->closing_worker[ends[i] > ends[1 - i]],
+				.gen = ends[i] == SIM_CO ? s->co_gen : s->proc[ends[i]].gen });
+	if (l->life != ev->link || !end_alive(s, ev->end) || !end_alive(s, ev->other))
+		return;
+	l->up = true;
+	l->last[0] = l->last[1] = s->now;
+	l->silent[0] = l->silent[1] = false;
+	for (int i = 0; i < 2; i++)
+		if (ends[0] != SIM_CO && ends[1] != SIM_CO)
+			sim_peer_up(s, ends[i], ends[1 - i]);
+	for (int i = 0; i < 2; i++)
+		if (ends[i] != SIM_CO)
+			sim_member(s, ends[i], &(struct hd_member_event){ .kind = HD_IN_UP,
+				.worker = ends[1 - i] == SIM_CO ? HD_COORDINATOR : s->proc[ends[1 - i]].id });
+}
+
+static void lost(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_link *l = link_of(s, ev->end, ev->other);
+
+	/* a closing is heard once, in the life after it; silence in its own */
+	if (ev->why == HD_CLOSED && (!l->closing[ev->end > ev->other] || l->closing_life[ev->end > ev->other] != ev->link))
+		return;
+	if (ev->why == HD_CLOSED)
+		l->closing[ev->end > ev->other] = false;
+	if (ev->why != HD_CLOSED && (l->life != ev->link || !l->up))
+		return;
+	if (ev->why != HD_CLOSED)
+		l->silent[ev->other > ev->end] = ev->why == HD_SILENT;
+	if (ev->end == SIM_CO) {
+		uint32_t worker = s->guest_of[ev->other] ? s->guest_of[ev->other] : (uint32_t)ev->number;
+		if (ev->gen == s->co_gen && worker != HD_NOBODY)
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_LOST, .worker = worker, .why = ev->why });
+		if (ev->why == HD_CLOSED)
+			s->guest_of[ev->other] = 0;
+		return;
+	}
+	if (!s->proc[ev->end].alive || s->proc[ev->end].gen != ev->gen)
+		return;
+	if (ev->why == HD_CLOSED && ev->other != SIM_CO)
+		sim_peer_lost(s, ev->end, (uint32_t)ev->number);
+	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_LOST, .why = ev->why, .worker = (uint32_t)ev->number });
+}
+
+/* The far end of a link whose near end is gone already, or silence for 8 T. */
+static void closed(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_link *l = link_of(s, ev->end, ev->other);
+
+	if (!l->up || l->life != ev->link)
+		return;
+	l->up = false;
+	l->life++;
+	tell_lost(s, ev->end, ev->other, s->now, HD_CLOSED, l->life);
+	if (end_alive(s, ev->other))
+		tell_lost(s, ev->other, ev->end, s->now, HD_CLOSED, l->life);
+}
+
+static void tick(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_proc *p = &s->proc[ev->end];
+
+	if (!p->alive || p->gen != ev->gen)
+		return;
+	sim_ask_again(s, ev->end);
+	if (!p->alive || p->gen != ev->gen)
+		return;
+	sim_teach_standing(s, ev->end);
+	sim_member(s, ev->end, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = s->seq, .longest_ns = (uint64_t)s->step_ns, .busy = true });
+	sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_TICK, .end = ev->end, .gen = ev->gen });
+}
+
+static void handle(struct sim *s, struct sim_event *ev)
+{
+	bool of_proc = ev->kind == EV_PACKET || ev->kind == EV_UP || ev->kind == EV_LOST || ev->kind == EV_TASK || ev->kind == EV_TICK;
+
+	for (uint32_t i = 0; i < 2 && of_proc; i++) {             /* a process that stands still sees it when it goes on */
+		uint32_t end = i ? ev->other : ev->end;
+		if ((i && ev->kind != EV_UP) || end >= SIM_PROCS || !s->proc[end].paused)
+			continue;
+		if (s->now < s->proc[end].paused_until) {
+			ev->at = s->proc[end].paused_until;
+			sim_push(s, *ev);
+			return;
+		}
+		s->proc[end].paused = false;
+	}
+	switch (ev->kind) {
+	case EV_PACKET:
+		if (link_of(s, ev->end, ev->other)->life != ev->link || !link_of(s, ev->end, ev->other)->up)
+			break;
+		if (ev->end == SIM_CO)
+			co_packet(s, ev->other, ev->packet);
+		else
+			sim_packet_in(s, ev->end, ev->other, ev->packet);
+		break;
+	case EV_UP:       up(s, ev); break;
+	case EV_LOST:     lost(s, ev); break;
+	case EV_CLOSE:    closed(s, ev); break;
+	case EV_TASK:     sim_task(s, ev->end, ev); break;
+	case EV_TICK:     tick(s, ev); break;
+	case EV_START:
+		s->nstarting--;
+		start(s, false);
+		break;
+	case EV_RELIEVE:  relieve(s, ev->what != 0); break;
+	case EV_CORRUPT:  corrupt(s); break;
+	case EV_ASK:      ask_again(s); break;
+	case EV_FAULT:    fault(s, (enum hd_sim_fault)ev->what); break;
+	case EV_STORED:
+		if (!s->co || ev->gen != s->co_gen)
+			break;
+		sim_stored(s);
+		co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_STORED, .serial = ev->number, .ok = ev->step });
+		break;
+	case EV_CO_START: co_start(s, ev->number); break;
+	case EV_CO_TICK:
+		if (s->co && ev->gen == s->co_gen) {
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_TICK });
+			sim_push(s, (struct sim_event){ .at = s->now + SIM_T / 4, .kind = EV_CO_TICK, .gen = ev->gen });
+		}
+		break;
+	case EV_CO_EVENT:
+		if (s->co && ev->gen == s->co_gen && ev->what == 2)
+			reap(s, ev->end, ev->run);
+		else if (s->co && ev->gen == s->co_gen)
+			co_step(s, &(struct hd_co_event){ .kind = HD_CO_IN_RESTORED, .step = ev->number });
+		break;
+	}
+}
+
+/* ---- a run ---- */
+
+static void draw(struct sim *s, uint32_t only)
+{
+	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
+	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
+	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
+	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);
+	s->max = s->min + (uint32_t)sim_rnd(s, 6);
+	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);
+	s->nsteps = 10 + sim_rnd(s, 50);
+	s->halt_at = sim_rnd(s, 4) ? UINT64_MAX : 5 + sim_rnd(s, 40);
+	s->step_ns = between(s, 5 * SIM_MS, 300 * SIM_MS);
+	s->takers = sim_rnd(s, 2);
+	s->reaper = sim_rnd(s, 2);
+	for (uint32_t v = 0; v < s->nvns; v++)
+		s->full |= UINT64_C(1) << 4 * v;
+	uint32_t kinds[HD_SIM_NFAULTS], n = 0;
+	for (uint32_t f = 0; f < HD_SIM_NFAULTS; f++)
+		if (sim_rnd(s, 3) == 0 && only >> f & 1)
+			kinds[n++] = f;
+	uint64_t count = n ? sim_rnd(s, 12) : 0;
+	int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
+	for (uint64_t i = 0; i < count; i++) {
+		int64_t at = sim_rnd(s, 8) ? between(s, 0, span) : 0;
+		if (i && sim_rnd(s, 3) == 0)                      /* close to the one before: failures during the reaction */
+			at = s->quiet_ns + between(s, 0, 100 * SIM_MS);
+		sim_push(s, (struct sim_event){ .at = at, .kind = EV_FAULT, .what = kinds[sim_rnd(s, n)] });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
+	for (uint64_t i = s->seed & HD_SIM_RELIEVED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
+		sim_push(s, (struct sim_event){ .at = between(s, 0, span), .kind = EV_RELIEVE, .what = sim_rnd(s, 4) != 0 });
+	s->digest_every = 1;
+	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
+		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
+		int64_t at = between(s, 2 * SIM_T, span);
+		sim_push(s, (struct sim_event){ .at = at, .kind = EV_CORRUPT });
+		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+	}
+	if (s->seed & HD_SIM_UNHEARD) {
+		int64_t until = between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+	}
+	if (s->seed & HD_SIM_GIVING_UP) {
+		s->patience = 2u << sim_rnd(s, 4);
+		s->nsteps += sim_rnd(s, 8) ? 0 : 400;             /* some are long enough to see it end well */
+		int64_t until = between(s, 0, span);
+		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+		sim_push(s, (struct sim_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
+	}
+}
+
+/* Who could learn has learned: nobody gives up any more. */
+static void check_grown(struct sim *s)
+{
+	struct hd_co_status status;
+	int64_t since = s->quiet_ns > s->small_ns ? s->quiet_ns : s->small_ns;
+
+	if (!s->co || !s->patience)
+		return;
+	hd_coordinator_status(s->co, &status);
+	if (status.halting || status.nmembers >= status.target)
+		s->small_ns = s->now;
+	else if (s->now - since > 45 * SIM_T)
+		sim_bad(s, "grown", "%u of %u workers that are wanted are members since %.3f s", status.nmembers, status.target, (double)since / 1e9);
+}
+
+static void check_live(struct sim *s)
+{
+	int64_t since = s->commit_ns > s->quiet_ns + 12 * SIM_T ? s->commit_ns : s->quiet_ns + 12 * SIM_T;
+
+	if (s->now - since > 60 * SIM_T)
+		sim_bad(s, "live", "no step since %.3f s, faults ended at %.3f s, %llu of %llu steps", (double)s->commit_ns / 1e9, (double)s->quiet_ns / 1e9,
+			(unsigned long long)s->committed, (unsigned long long)s->nsteps);
+}
+
+enum hd_err hd_simulate_job(uint64_t seed, uint32_t only, hd_sim_line *line, void *self, struct hd_sim_result *result, struct hd_diag *diag)
+{
+	struct sim *s = hd_alloc(sizeof *s);
+
+	if (!s)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a simulation");
+	memset(s, 0, sizeof *s);
+	*result = (struct hd_sim_result){ .ok = true };
+	s->seed = s->rng = seed;
+	s->result = result;
+	s->line = line;
+	s->self = self;
+	hd_arena_init(&s->arena, (size_t)1 << 30);
+	hd_arena_init(&s->scratch, 1 << 24);
+	draw(s, only);
+	co_start(s, false);
+	while (result->ok && !s->over && !s->no_memory) {
+		struct sim_event ev = pop(s);
+		s->now = ev.at > s->now ? ev.at : s->now;
+		result->events++;
+		handle(s, &ev);
+		check_live(s);
+		sim_check_taken_over(s);
+		sim_check_empty(s);
+		check_grown(s);
+		if (!s->nheap)
+			sim_bad(s, "live", "nothing happens any more");
+	}
+	result->steps = s->committed;
+	result->end_ns = s->now;
+	bool no_memory = s->no_memory;
+	for (uint32_t i = 0; i < SIM_PROCS; i++)
+		hd_member_destroy(s->proc[i].m);
+	hd_coordinator_destroy(s->co);
+	hd_free(s->heap);
+	hd_arena_finish(&s->arena);
+	hd_arena_finish(&s->scratch);
+	hd_free(s);
+	return no_memory ? hd_fail(diag, HD_E_NOMEM, "no memory for the simulation of seed %llu", (unsigned long long)seed) : HD_OK;
+}

@@ -1,0 +1,191 @@
+/* simulation_int.h -- the world of a simulated job; simulation.h says what is checked. */
+#ifndef HD_PROTOCOL_SIMULATION_INT_H
+#define HD_PROTOCOL_SIMULATION_INT_H
+
+#include "base/arena.h"
+#include "protocol/member.h"
+#include "protocol/coordinator.h"
+#include "protocol/simulation.h"
+
+enum {
+	SIM_PROCS = 14,                   /* workers alive at a time */
+	SIM_CO = SIM_PROCS,               /* the coordinator's place among the ends of links */
+	SIM_ENDS = SIM_PROCS + 1,
+	SIM_VNS = 16,                     /* digits of a ledger number */
+	SIM_BUCKETS = 6,
+	SIM_STEPS = 4096,
+	SIM_ROOTS = 64,
+	SIM_WAITING = 256,
+	SIM_STORING = 64,
+	SIM_EPOCHS = 256,
+	SIM_IDS = 4096,                   /* numbers given to workers */
+};
+#define SIM_MS INT64_C(1000000)
+#define SIM_T  (1000 * SIM_MS)
+
+struct sim_val { uint64_t units, tag; };                  /* a digit of 4 bits per virtual node; the state it came from */
+struct sim_root { bool here; struct sim_val val; };
+
+/* Digests of the last steps that were heard, by parity, and since when two of one step differ; 0: they do not. */
+struct sim_heard { struct { uint64_t next, tag; } of[2]; int64_t torn_ns; };
+
+/* What the wire carries beside control messages. */
+enum sim_kind { SIM_TELL, SIM_ROOT, SIM_SUM, SIM_LEAVES, SIM_TABLE, SIM_NORM, SIM_PARM, SIM_SNAP, SIM_OVER, SIM_WANT, SIM_ASK_SLOT, SIM_SLOT };
+struct sim_packet {
+	enum sim_kind kind;
+	uint32_t epoch, from, pass, ordinal, bucket;      /* from: worker id */
+	uint32_t lesson;                  /* of WANT; of SNAP and OVER: of the WANT that they answer */
+	uint64_t step;
+	struct sim_val val;
+	uint32_t msg_kind, len;                           /* of TELL */
+	const uint8_t *bytes;
+};
+
+enum sim_event_kind { EV_PACKET, EV_UP, EV_LOST, EV_TASK, EV_TICK, EV_START, EV_FAULT, EV_RELIEVE, EV_CORRUPT, EV_ASK,
+	EV_STORED, EV_CO_START, EV_CO_TICK, EV_CO_EVENT, EV_CLOSE };
+struct sim_event {
+	int64_t at, due;                  /* due: first `at`, of what waited for a process that stood still */
+	uint64_t seq;
+	enum sim_event_kind kind;
+	uint32_t end, other, gen, link;                   /* at which end; of which link, in which of its lives; of which process life */
+	enum hd_suspicion why;
+	uint32_t what, run;                               /* task: kind; fault; epoch */
+	uint32_t pass, bucket;
+	uint64_t step, number;
+	const struct sim_packet *packet;
+};
+
+/* [0] of the lower end, or from it; closing: that end has not heard yet that the life before ended */
+struct sim_link { uint32_t life; bool up, opening; int64_t last[2], mute_until[2]; bool silent[2], closing[2]; uint32_t closing_worker[2], closing_life[2]; };
+
+struct sim_proc {
+	bool alive, paused, exited, remote;
+	bool cut_off;                     /* the coordinator called it dead, and had reason to */
+	uint32_t gen, id, epoch, decided, run, code;      /* run: counts CANCEL; tasks of an earlier one report nothing */
+	uint64_t ran;                     /* the first step that it ran, and 1; 0: none */
+	int64_t began_ns, paused_until, busy_until;
+	uint64_t nonce;
+	struct hd_member *m;
+	/* the state and the step's numbers */
+	uint64_t version, tag;                            /* holds X_version */
+	bool has_state;
+	struct sim_heard heard;
+	uint64_t known_tag;               /* as it was when its digest was taken; 0: it was not */
+	struct sim_val own[HD_MAX_PASSES][SIM_BUCKETS];   /* whole pass, per bucket: units of its leaves */
+	bool own_here[HD_MAX_PASSES][SIM_BUCKETS], own_roots[SIM_BUCKETS];       /* own_roots: not overwritten by the sum yet */
+	uint64_t pass_units[HD_MAX_PASSES];
+	struct sim_val sum[SIM_BUCKETS];
+	bool sum_here[SIM_BUCKETS];
+	struct { uint32_t worker, ordinal, bucket; struct sim_val val; } root[SIM_ROOTS * SIM_BUCKETS];
+	uint32_t nroots;
+	uint64_t table;
+	bool table_full;
+	const struct sim_packet *waiting[SIM_WAITING];    /* for an epoch or a step that is not here yet, in order */
+	uint32_t nwaiting;
+	uint32_t donor_for[SIM_PROCS], ndonor_for;        /* worker ids */
+	uint32_t asked[SIM_PROCS];        /* for which lesson the process of that place asked last */
+	uint32_t over[SIM_PROCS];         /* the lesson of that place that this donor gave up */
+	bool unheard;                     /* its donor gave up, and it was no member since */
+	uint32_t learns_from, lesson;     /* lesson: its last one; boundaries of before are not its own any more */
+	uint32_t posted_epoch;            /* BEGIN or AGAIN of posted_step came in it: buffers are posted */
+	uint64_t posted_step;
+	bool posted;
+	/* sharded state */
+	uint64_t slot[SIM_BUCKETS];       /* of X_{slot - 1}; 0: not here */
+	int64_t slot_ns[SIM_BUCKETS];     /* got from another at that time */
+	bool norm_here[SIM_BUCKETS], parm_here[SIM_BUCKETS];
+	uint32_t want, want_epoch;        /* bits of buckets whose slots are being got */
+	uint64_t want_step;
+	bool saving;                      /* for `save`, at its boundary; else for a step */
+	struct sim_event save;
+};
+
+struct sim {
+	uint64_t seed, rng;
+	int64_t now;
+	uint64_t seq;
+	struct sim_event *heap;
+	size_t nheap, heap_cap;
+	struct hd_arena arena;            /* packets of the run */
+	struct hd_arena scratch;          /* of a message that is read */
+	struct sim_proc proc[SIM_PROCS];
+	struct sim_link link[SIM_ENDS][SIM_ENDS];         /* [lower][higher] */
+
+	uint32_t nvns, nbuckets, copies, min, max, target;
+	uint64_t nsteps, halt_at, full;
+	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
+	uint32_t faults;                  /* enabled */
+	uint32_t patience;                /* a donor gives up at one of so many boundaries; 0: never */
+	bool takers, reaper;              /* members may take over; the launcher sees its children end */
+
+	struct hd_coordinator *co;
+	uint32_t co_gen, guest, guest_of[SIM_PROCS], lessons;     /* lessons: of all, so that each has its number */
+	int64_t co_killed_ns, somebody_ns;        /* somebody: when a process of a worker of this machine was there, or about to be, the last time */
+	uint32_t nstarting;
+	struct hd_co_record store;        /* durable */
+	int64_t store_ns;                 /* when the last record that was handed over is: one after another */
+	struct { const struct hd_co_record *record; bool ok; } storing[SIM_STORING];     /* handed over, not known to be stored, in order */
+	uint32_t nstoring;
+	struct hd_view newest;            /* of the views that anybody adopted */
+	struct { uint32_t epoch, n, member[HD_MAX_MEMBERS]; } planned;    /* as PREPARE named it last */
+	struct { uint32_t epoch, term; bool planned; } numbered[SIM_EPOCHS];     /* by whom an epoch was said, and for what */
+	uint64_t nonce_of[SIM_IDS];       /* to whom a number was given */
+	uint64_t ckpt;                    /* newest step on disk */
+	uint32_t co_epoch;
+
+	uint64_t tag[SIM_STEPS + 1];      /* of X_s, once made; 0: not yet */
+	uint64_t saved_tag[SIM_STEPS + 1];        /* of the checkpoint of that step; 0: none */
+	uint64_t digest_every;            /* steps */
+	bool spoiled, known, escaped;     /* a state was corrupted; a coordinator heard of it; nobody could know, and it went on */
+	struct sim_heard co_heard;
+	uint64_t verified;                /* the newest step that was committed with a digest */
+	uint64_t committed, commit_mark;
+	int64_t commit_ns, small_ns;      /* small: when as many were members as are wanted, the last time */
+	struct { uint32_t epoch; struct hd_hash hash; } views[256];
+	struct { uint32_t gen; uint32_t slot; } maker[SIM_VNS];   /* who computed that leaf of `making` last */
+	uint64_t making;
+	bool over, asked_to_halt, gave_up;
+	uint32_t over_code;
+	bool drained;                     /* a worker was asked to leave: the last one ends the job with 75 */
+	struct hd_sim_result *result;
+	hd_sim_line *line;
+	void *self;
+	bool no_memory;
+};
+
+void sim_push(struct sim *s, struct sim_event event);
+uint64_t sim_rnd(struct sim *s, uint64_t n);                      /* 0 .. n - 1 */
+__attribute__((format(printf, 3, 4))) void sim_bad(struct sim *s, const char *invariant, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void sim_say(struct sim *s, const char *fmt, ...);
+void sim_send(struct sim *s, uint32_t from, uint32_t to, const struct sim_packet *packet);
+void sim_tell(struct sim *s, uint32_t from, uint32_t to, const struct hd_msg *msg);
+void sim_connect(struct sim *s, uint32_t a, uint32_t b);
+void sim_close(struct sim *s, uint32_t a, uint32_t b, bool after_sent);
+bool sim_up(struct sim *s, uint32_t a, uint32_t b);
+uint32_t sim_slot(const struct sim *s, uint32_t worker);          /* or SIM_ENDS */
+void sim_end(struct sim *s, uint32_t slot, bool kindly);
+void sim_start(struct sim *s, int64_t in_ns);
+
+uint64_t sim_tag(struct sim *s, uint64_t step);                   /* of X_step, undisturbed */
+void sim_hear(struct sim *s, struct sim_heard *heard, const struct hd_msg *msg);
+
+/* simulation_takeover.c */
+/* It is handed over, known to be stored, if it is, in that time. */
+void sim_store(struct sim *s, const struct hd_co_record *record, bool ok, int64_t in_ns);
+void sim_stored(struct sim *s);                                   /* the coordinator hears of the oldest that was handed over */
+void sim_store_cut(struct sim *s);                                /* it is killed, and hears of none */
+void sim_check_said(struct sim *s, const struct hd_msg *msg);     /* what the coordinator says is stored */
+void sim_check_takeover(struct sim *s);                           /* the one that was just made */
+void sim_check_taken_over(struct sim *s);                         /* whoever may and is there has */
+void sim_check_empty(struct sim *s);
+
+/* simulation_worker.c */
+void sim_member(struct sim *s, uint32_t slot, const struct hd_member_event *event);
+void sim_task(struct sim *s, uint32_t slot, const struct sim_event *ev);
+void sim_teach_standing(struct sim *s, uint32_t slot);            /* now and then, as the runtime does */
+void sim_packet_in(struct sim *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *packet);
+void sim_peer_up(struct sim *s, uint32_t slot, uint32_t other);
+void sim_ask_again(struct sim *s, uint32_t slot);
+void sim_peer_lost(struct sim *s, uint32_t slot, uint32_t worker);
+
+#endif

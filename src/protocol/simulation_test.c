@@ -1,0 +1,200 @@
+#include "protocol/simulation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+/* HD_SIM_SEEDS names another number; how often what befell them is counted for the usual one alone. */
+enum { SLICE = DRAWS(5000) };
+
+/* Half of a slice is the same for ever. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives the
+ * commit), so that each change meets seeds that none before it met. */
+static uint64_t seed_of(uint64_t i, uint64_t n)
+{
+	const char *fresh = getenv("HD_FRESH");
+
+	return fresh && i > n / 2 ? (strtoull(fresh, NULL, 16) % 1000000000 + i) : i;
+}
+
+static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_simulate_job(seed, only, NULL, NULL, result, &diag) == HD_OK, "seed %" PRIu64 ": %s", seed, diag.text);
+	CHECK(result->ok, "seed %" PRIu64 ": %s", seed, result->why);
+}
+
+static void no_seed_of_a_slice_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0, takeovers = 0, halted = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed, UINT32_MAX, &r);
+		crashes += r.crashes;
+		redone += r.redone;
+		restores += r.restores;
+		takeovers += r.takeovers;
+		halted += r.halted;
+	}
+	/* something befell them */
+	assert_true(asked || (crashes > n / 10 && redone > n / 10 && restores > n / 100 && takeovers > n / 100 && halted > n / 100));
+}
+
+/* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
+static void no_seed_of_sharded_state_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, fetches = 0, redone = 0, restores = 0, given_up = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_SHARDED, UINT32_MAX, &r);
+		fetches += r.fetches;
+		redone += r.redone;
+		restores += r.restores;
+		given_up += r.given_up;
+	}
+	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0));
+}
+
+/* So do workers in whose place others come. */
+static void no_seed_of_relieved_workers_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, relieved = 0, joins = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_RELIEVED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		relieved += r.relieved;
+		joins += r.joins;
+	}
+	assert_true(asked || (relieved > n && joins > n));
+}
+
+static void a_seed_that_ever_failed_is_run_for_ever(void **state)
+{
+	char path[1024], line[256];
+	const char *source = getenv("SOURCE_DIR");
+	uint32_t n = 0;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/tests/seeds.txt", source ? source : ".");
+	FILE *file = fopen(path, "r");
+	CHECK(file, "%s is missing", path);
+	while (fgets(line, sizeof line, file)) {
+		struct hd_sim_result r;
+		if (*line == '#' || *line == '\n')
+			continue;
+		run(strtoull(line, NULL, 10), UINT32_MAX, &r);
+		n++;
+	}
+	assert_int_equal(fclose(file), 0);
+	assert_true(n > 20);
+}
+
+/* A majority of those who told digests is right: nothing of the others is committed or begun from. */
+static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0, alone = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_RELIEVED : 0), seed % 4 ? UINT32_MAX : 0, &r);
+		corrupted += r.corrupted;
+		expelled += r.expelled;
+		undecided += r.undecided;
+		alone += r.escaped;
+	}
+	assert_true(asked || (corrupted > n / 4 && expelled > corrupted / 2 && undecided > 0 && alone < corrupted / 4));
+}
+
+/* Whoever was given up learns from another, or anew. */
+static void no_seed_of_donors_that_give_up_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, unheard = 0, heeded = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		unheard += r.unheard;
+		heeded += r.heeded;
+	}
+	CHECK(asked || (unheard > n / 10 && heeded > unheard / 4),
+		"%" PRIu64 " learners were given up, %" PRIu64 " of them were members later", unheard, heeded);
+}
+
+/* Nor does one whose record was stored, or not, and who never heard which. */
+static void no_seed_of_coordinators_killed_while_they_store_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, takeovers = 0, restores = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		struct hd_sim_result r;
+		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_RELIEVED : 0) | (seed % 4 < 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
+		takeovers += r.takeovers;
+		restores += r.restores;
+	}
+	CHECK(asked || (takeovers > n / 2 && restores > n / 100), "%" PRIu64 " takeovers, %" PRIu64 " times from disk", takeovers, restores);
+}
+
+/* Without faults nothing is redone, and a view changes only to grow to its size. */
+static void an_undisturbed_run_does_nothing_twice(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct hd_sim_result r;
+		for (int sharded = 0; sharded < 2; sharded++) {
+			run(sharded ? seed | HD_SIM_SHARDED : seed, 0, &r);
+			CHECK(!r.redone && !r.crashes && !r.restores && r.epochs <= 3, "seed %" PRIu64 ": %u redone, %u epochs", seed, r.redone, r.epochs);
+		}
+	}
+}
+
+static void equal_seeds_give_equal_runs(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct hd_sim_result a, b;
+		memset(&a, 0, sizeof a);
+		memset(&b, 0, sizeof b);
+		run(seed, UINT32_MAX, &a);
+		run(seed, UINT32_MAX, &b);
+		CHECK(a.events == b.events && a.end_ns == b.end_ns && a.redone == b.redone, "seed %" PRIu64, seed);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_seeds_give_equal_runs),
+		cmocka_unit_test(an_undisturbed_run_does_nothing_twice),
+		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
+		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_relieved_workers_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_a_corrupted_state_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_donors_that_give_up_violates_an_invariant),
+		cmocka_unit_test(no_seed_of_coordinators_killed_while_they_store_violates_an_invariant),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,303 @@
+#include "protocol/view.h"
+
+#include <string.h>
+
+#include "base/le.h"
+
+uint32_t hd_view_index(const struct hd_view *view, uint32_t worker)
+{
+	for (uint32_t i = 0; i < view->nmembers; i++)
+		if (view->member[i] == worker)
+			return i;
+	return HD_NOBODY;
+}
+
+uint64_t hd_bucket_chain(uint32_t bucket, uint32_t nbuckets, uint32_t nmembers, uint32_t copies)
+{
+	uint32_t owner = hd_bucket_owner(bucket, nbuckets, nmembers);
+	uint64_t chain = 0;
+
+	for (uint32_t i = 0; i < copies && i < nmembers; i++)
+		chain |= UINT64_C(1) << (owner + i) % nmembers;
+	return chain;
+}
+
+enum hd_err hd_view_verify(const struct hd_view *view, uint32_t nvns, struct hd_diag *diag)
+{
+	uint64_t total = 0;
+
+	if (view->nmembers < 1 || view->nmembers > HD_MAX_MEMBERS || view->nranks < 1 || view->nranks > HD_VIEW_RANKS)
+		return hd_fail(diag, HD_E_BADPLAN, "view %u has %u members with %u devices; at most %d with %d", view->epoch, view->nmembers,
+			view->nranks, HD_MAX_MEMBERS, HD_VIEW_RANKS);
+	for (uint32_t i = 1; i < view->nmembers; i++)
+		if (view->member[i - 1] >= view->member[i])
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: member %u stands before %u", view->epoch, view->member[i - 1], view->member[i]);
+	for (uint32_t r = 0; r < view->nranks; r++) {
+		if (!hd_view_has(view, view->rank[r].worker))
+			return hd_fail(diag, HD_E_BADPLAN, "view %u: rank %u is of worker %u, which is no member", view->epoch, r, view->rank[r].worker);
+		total += view->rank[r].nvns;
+	}
+	if (total != nvns)
+		return hd_fail(diag, HD_E_BADPLAN, "view %u maps %llu virtual nodes of %u", view->epoch, (unsigned long long)total, nvns);
+	return HD_OK;
+}
+
+void hd_view_even(struct hd_view *view, uint32_t epoch, const uint32_t *member, const uint32_t *ndevices, uint32_t n, uint32_t nvns)
+{
+	*view = (struct hd_view){ .epoch = epoch, .nmembers = n };
+	for (uint32_t i = 0; i < n; i++) {
+		view->member[i] = member[i];
+		/* the first device of each later member always finds room */
+		for (uint32_t d = 0; d < (ndevices[i] ? ndevices[i] : 1) && view->nranks + (n - 1 - i) < HD_VIEW_RANKS; d++)
+			view->rank[view->nranks++].worker = member[i];
+	}
+	for (uint32_t r = 0; r < view->nranks; r++)
+		view->rank[r].nvns = nvns / view->nranks + (r < nvns % view->nranks);
+}
+
+struct hd_hash hd_view_hash(const struct hd_view *view)
+{
+	uint8_t bytes[12 + 4 * HD_MAX_MEMBERS + 8 * HD_VIEW_RANKS], *at = bytes;
+
+	hd_put32(at, view->epoch);
+	hd_put32(at + 4, view->nmembers);
+	hd_put32(at + 8, view->nranks);
+	at += 12;
+	for (uint32_t i = 0; i < view->nmembers; i++, at += 4)
+		hd_put32(at, view->member[i]);
+	for (uint32_t r = 0; r < view->nranks; r++, at += 8) {
+		hd_put32(at, view->rank[r].worker);
+		hd_put32(at + 4, view->rank[r].nvns);
+	}
+	return hd_hash(bytes, (size_t)(at - bytes));
+}
+
+bool hd_view_same_map(const struct hd_view *a, const struct hd_view *b)
+{
+	struct hd_view x = *a;
+
+	x.epoch = b->epoch;
+	return hd_hash_same(hd_view_hash(&x), hd_view_hash(b));
+}
+
+uint32_t hd_view_devices(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
+{
+	uint32_t n = 0, first = 0;
+
+	for (uint32_t r = 0; r < view->nranks; first += view->rank[r++].nvns)
+		if (view->rank[r].worker == worker)
+			out[n++] = (struct hd_vrange){ first, view->rank[r].nvns };
+	return n;
+}
+
+uint32_t hd_view_ranges(const struct hd_view *view, uint32_t worker, struct hd_vrange *out)
+{
+	uint32_t n = hd_view_devices(view, worker, out), kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!out[i].n)
+			continue;
+		if (kept && out[kept - 1].first + out[kept - 1].n == out[i].first)
+			out[kept - 1].n += out[i].n;
+		else
+			out[kept++] = out[i];
+	}
+	return kept;
+}
+
+enum hd_err hd_passes_add(struct hd_passes *passes, uint32_t worker, uint32_t pass, const struct hd_vrange *range, uint32_t nranges)
+{
+	uint32_t i = 0;
+
+	if (passes->npasses == HD_VIEW_PASSES || nranges > HD_VIEW_RANGES - passes->nranges)
+		return HD_E_NOSPACE;
+	while (i < passes->npasses && (passes->pass[i].worker < worker || (passes->pass[i].worker == worker && passes->pass[i].pass < pass)))
+		i++;
+	uint32_t at = i < passes->npasses ? passes->pass[i].first_range : passes->nranges;
+	memmove(passes->pass + i + 1, passes->pass + i, (passes->npasses - i) * sizeof *passes->pass);
+	memmove(passes->range + at + nranges, passes->range + at, (passes->nranges - at) * sizeof *passes->range);
+	memcpy(passes->range + at, range, nranges * sizeof *range);
+	passes->pass[i] = (struct hd_pass){ worker, pass, at, nranges };
+	passes->npasses++;
+	passes->nranges += nranges;
+	for (i++; i < passes->npasses; i++)
+		passes->pass[i].first_range += nranges;
+	return HD_OK;
+}
+
+enum hd_err hd_passes_of_view(struct hd_passes *passes, const struct hd_view *view)
+{
+	enum hd_err err = HD_OK;
+
+	passes->npasses = passes->nranges = 0;
+	for (uint32_t i = 0; i < view->nmembers && !err; i++) {
+		struct hd_vrange range[HD_VIEW_RANKS];
+		uint32_t n = hd_view_ranges(view, view->member[i], range);
+		if (n)
+			err = hd_passes_add(passes, view->member[i], 0, range, n);
+	}
+	return err;
+}
+
+const struct hd_pass *hd_passes_find(const struct hd_passes *passes, uint32_t worker, uint32_t pass)
+{
+	for (uint32_t i = 0; i < passes->npasses; i++)
+		if (passes->pass[i].worker == worker && passes->pass[i].pass == pass)
+			return &passes->pass[i];
+	return NULL;
+}
+
+/* All ranges of all passes, sorted by their first. */
+static uint32_t sorted(const struct hd_passes *passes, struct hd_vrange *out)
+{
+	for (uint32_t i = 0; i < passes->nranges; i++) {
+		uint32_t j = i;
+		for (; j && out[j - 1].first > passes->range[i].first; j--)
+			out[j] = out[j - 1];
+		out[j] = passes->range[i];
+	}
+	return passes->nranges;
+}
+
+bool hd_passes_tile(const struct hd_passes *passes, uint32_t nvns, uint32_t *vn)
+{
+	struct hd_vrange range[HD_VIEW_RANGES];
+	uint32_t n = sorted(passes, range), next = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (range[i].first != next || range[i].n > nvns - next) {
+			*vn = range[i].first < next ? range[i].first : next;
+			return false;
+		}
+		next += range[i].n;
+	}
+	*vn = next;
+	return next == nvns;
+}
+
+enum hd_err hd_passes_missing(const struct hd_passes *passes, uint32_t nvns, struct hd_vrange *out, uint32_t cap, uint32_t *n)
+{
+	struct hd_vrange range[HD_VIEW_RANGES];
+	uint32_t nranges = sorted(passes, range), next = 0;
+
+	*n = 0;
+	for (uint32_t i = 0; i <= nranges; i++) {
+		uint32_t first = i < nranges ? range[i].first : nvns;
+		if (first > next) {
+			if (*n == cap)
+				return HD_E_NOSPACE;
+			out[(*n)++] = (struct hd_vrange){ next, first - next };
+		}
+		if (i < nranges && range[i].first + range[i].n > next)
+			next = range[i].first + range[i].n;
+	}
+	return HD_OK;
+}
+
+struct root_walk { const struct hd_vrange *range; uint32_t nranges, nvns, cap, n; struct hd_tnode *out; };
+
+/* How many leaves of [first, end) are in the ranges. */
+static uint32_t held(const struct root_walk *walk, uint32_t first, uint32_t end)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < walk->nranges && walk->range[i].first < end; i++) {
+		uint32_t a = walk->range[i].first, b = a + walk->range[i].n;
+		a = a > first ? a : first;
+		b = b < end ? b : end;
+		n += b > a ? b - a : 0;
+	}
+	return n;
+}
+
+/* Depth is bounded by the height of the tree, 17. */
+static enum hd_err descend(struct root_walk *walk, struct hd_tnode node)
+{
+	uint32_t first, end;
+
+	hd_tree_cover(walk->nvns, node, &first, &end);
+	uint32_t here = held(walk, first, end);
+	if (!here)
+		return HD_OK;
+	if (here == end - first) {
+		if (walk->n == walk->cap)
+			return HD_E_NOSPACE;
+		walk->out[walk->n++] = hd_tree_name(walk->nvns, node);
+		return HD_OK;
+	}
+	enum hd_err err = descend(walk, (struct hd_tnode){ node.level - 1, 2 * node.index });
+	struct hd_tnode right = { node.level - 1, 2 * node.index + 1 };
+	return err || !hd_tree_exists(walk->nvns, right) ? err : descend(walk, right);
+}
+
+enum hd_err hd_ranges_roots(uint32_t nvns, const struct hd_vrange *range, uint32_t nranges, struct hd_tnode *out, uint32_t cap, uint32_t *nroots)
+{
+	struct root_walk walk = { .range = range, .nranges = nranges, .nvns = nvns, .cap = cap, .out = out };
+	enum hd_err err = descend(&walk, (struct hd_tnode){ hd_tree_height(nvns), 0 });
+
+	if (!err)
+		*nroots = walk.n;
+	return err;
+}
+
+enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t nvns, uint32_t worker, struct hd_tnode *out, uint32_t cap,
+	uint32_t *first, uint32_t *npasses)
+{
+	uint32_t total = 0, n = 0;
+
+	first[0] = 0;
+	for (uint32_t i = 0; i < passes->npasses; i++) {
+		const struct hd_pass *p = &passes->pass[i];
+		uint32_t nroots = 0;
+		if (p->worker != worker)
+			continue;
+		if (n == HD_MAX_PASSES)
+			return HD_E_NOSPACE;
+		enum hd_err err = hd_ranges_roots(nvns, passes->range + p->first_range, p->nranges, out + total, cap - total, &nroots);
+		if (err)
+			return err;
+		total += nroots;
+		first[++n] = total;
+	}
+	*npasses = n;
+	return HD_OK;
+}
+
+/* One at a time to who would be done first with one more: the classical greedy, optimal for identical jobs. */
+void hd_view_deal(const uint32_t *load, const uint64_t *vn_ps, uint32_t n, uint32_t missing, uint32_t *share)
+{
+	memset(share, 0, n * sizeof *share);
+	for (; missing; missing--) {
+		uint32_t best = 0;
+		uint64_t least = UINT64_MAX;
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t one = vn_ps[i] ? vn_ps[i] : 1, done;
+			if (__builtin_mul_overflow(one, (uint64_t)load[i] + share[i] + 1, &done))
+				done = UINT64_MAX - 1;
+			if (done < least) {
+				least = done;
+				best = i;
+			}
+		}
+		share[best]++;
+	}
+}
+
+enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns, uint32_t nbuckets, uint64_t *n)
+{
+	struct hd_passes passes;
+	struct hd_tnode root[HD_VIEW_ROOTS];
+	uint32_t me = hd_view_index(view, worker), first[HD_MAX_PASSES + 1], npasses, nroots = 0;
+	enum hd_err err = hd_passes_of_view(&passes, view);
+
+	*n = 0;
+	for (uint32_t m = 0; m < view->nmembers && me != HD_NOBODY && !err; m++) {
+		if (m == me)
+			continue;
+		err = hd_passes_roots(&passes, nvns, view->member[m], root, HD_VIEW_ROOTS, first, &npasses);
+		nroots += err ? 0 : first[npasses];
+	}
+	if (!err && me != HD_NOBODY)
+		*n = (uint64_t)nroots * (hd_bucket_first(me + 1, nbuckets, view->nmembers) - hd_bucket_first(me, nbuckets, view->nmembers));
+	return err;
+}

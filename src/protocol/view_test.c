@@ -1,0 +1,327 @@
+#include "protocol/view.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+static uint32_t rnd(uint32_t *s) { return (*s = *s * 1664525u + 1013904223u) >> 8; }
+
+/* The set of a worker's leaves, from the definition: ranks one after the other. */
+static void leaves_of(const struct hd_view *view, uint32_t worker, uint8_t *has)
+{
+	uint32_t v = 0;
+
+	for (uint32_t r = 0; r < view->nranks; r++)
+		for (uint32_t i = 0; i < view->rank[r].nvns; i++)
+			has[v++] = view->rank[r].worker == worker;
+}
+
+static struct hd_view random_view(uint32_t *seed, uint32_t nvns)
+{
+	struct hd_view view = { .epoch = 7, .nmembers = 1 + rnd(seed) % 5 };
+	uint32_t left = nvns;
+
+	for (uint32_t i = 0; i < view.nmembers; i++)
+		view.member[i] = 3 * i + rnd(seed) % 3;
+	view.nranks = 1 + rnd(seed) % 9;
+	for (uint32_t r = 0; r < view.nranks; r++) {
+		uint32_t n = r + 1 < view.nranks ? rnd(seed) % (left + 1) / (1 + rnd(seed) % 3) : left;
+		view.rank[r] = (struct hd_vrank){ view.member[rnd(seed) % view.nmembers], n };
+		left -= n;
+	}
+	return view;
+}
+
+static void ranges_devices_and_roots_are_those_of_the_set(void **state)
+{
+	uint32_t seed = 1;
+
+	(void)state;
+	for (uint32_t turn = 0; turn < 3000; turn++) {
+		uint32_t nvns = 1 + rnd(&seed) % 40;
+		struct hd_view view = random_view(&seed, nvns);
+		struct hd_passes passes;
+		uint32_t vn = 0;
+		CHECK(hd_view_verify(&view, nvns, NULL) == HD_OK, "turn %u", turn);
+		CHECK(hd_passes_of_view(&passes, &view) == HD_OK, "turn %u", turn);
+		CHECK(hd_passes_tile(&passes, nvns, &vn), "turn %u: virtual node %u", turn, vn);
+		for (uint32_t i = 0; i < view.nmembers; i++) {
+			uint8_t has[64] = { 0 }, got[64] = { 0 };
+			struct hd_vrange range[HD_VIEW_RANKS];
+			struct hd_tnode want[64], roots[64];
+			uint32_t nwant = 0, nroots = 0, n = hd_view_ranges(&view, view.member[i], range), first[HD_MAX_PASSES + 1], np = 0;
+			leaves_of(&view, view.member[i], has);
+			for (uint32_t k = 0; k < n; k++) {
+				CHECK(range[k].n && (!k || range[k].first > range[k - 1].first + range[k - 1].n), "turn %u", turn);
+				memset(got + range[k].first, 1, range[k].n);
+			}
+			CHECK(!memcmp(has, got, nvns), "turn %u worker %u", turn, view.member[i]);
+			assert_int_equal(hd_tree_roots(nvns, has, want, 64, &nwant), HD_OK);
+			assert_int_equal(hd_passes_roots(&passes, nvns, view.member[i], roots, 64, first, &np), HD_OK);
+			nroots = first[np];
+			CHECK(nroots == nwant && !memcmp(roots, want, nwant * sizeof *want), "turn %u worker %u", turn, view.member[i]);
+		}
+	}
+}
+
+static void every_bucket_has_one_owner_and_owners_have_runs(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= 9; n++)
+		for (uint32_t nb = 1; nb <= 40; nb++)
+			for (uint32_t b = 0; b < nb; b++) {
+				uint32_t o = hd_bucket_owner(b, nb, n);
+				CHECK(o < n && b >= hd_bucket_first(o, nb, n) && b < hd_bucket_first(o + 1, nb, n), "bucket %u of %u, %u members", b, nb, n);
+			}
+}
+
+static void a_bad_view_is_refused_with_a_reason(void **state)
+{
+	static const struct { struct hd_view view; const char *says; } cases[] = {
+		{ { 1, 0, 1, { 0 }, { { 0, 4 } } },              "view 1 has 0 members with 1 devices; at most 64 with 256" },
+		{ { 1, 65, 1, { 0 }, { { 0, 4 } } },             "view 1 has 65 members with 1 devices; at most 64 with 256" },
+		{ { 1, 1, 0, { 4 }, { { 4, 4 } } },              "view 1 has 1 members with 0 devices; at most 64 with 256" },
+		{ { 1, 1, 257, { 4 }, { { 4, 4 } } },            "view 1 has 1 members with 257 devices; at most 64 with 256" },
+		{ { 1, 2, 1, { 4, 4 }, { { 4, 4 } } },           "view 1: member 4 stands before 4" },
+		{ { 1, 1, 1, { 4 }, { { 5, 4 } } },              "view 1: rank 0 is of worker 5, which is no member" },
+		{ { 1, 1, 2, { 4 }, { { 4, 3 }, { 4, 2 } } },    "view 1 maps 5 virtual nodes of 4" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		assert_int_equal(hd_view_verify(&cases[i].view, 4, &diag), HD_E_BADPLAN);
+		assert_string_equal(diag.text, cases[i].says);
+	}
+}
+
+static void passes_added_in_any_order_are_sorted_and_the_rest_is_missing(void **state)
+{
+	struct hd_passes passes = { 0 };
+	struct hd_vrange out[4];
+	uint32_t n = 0, vn = 0;
+
+	(void)state;
+	assert_int_equal(hd_passes_add(&passes, 5, 0, &(struct hd_vrange){ 4, 2 }, 1), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 2, 1, (struct hd_vrange[]){ { 8, 1 }, { 10, 1 } }, 2), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 2, 0, &(struct hd_vrange){ 0, 3 }, 1), HD_OK);
+	assert_true(passes.pass[0].worker == 2 && passes.pass[0].pass == 0 && passes.pass[1].pass == 1 && passes.pass[2].worker == 5);
+	assert_int_equal(passes.range[passes.pass[2].first_range].first, 4);
+	assert_int_equal(passes.range[passes.pass[1].first_range + 1].first, 10);
+	assert_false(hd_passes_tile(&passes, 12, &vn));
+	assert_int_equal(vn, 3);
+	assert_int_equal(hd_passes_missing(&passes, 12, out, 4, &n), HD_OK);
+	assert_int_equal(n, 4);
+	assert_true(out[0].first == 3 && out[0].n == 1 && out[1].first == 6 && out[1].n == 2 && out[2].first == 9 && out[3].first == 11);
+	assert_int_equal(hd_passes_missing(&passes, 12, out, 3, &n), HD_E_NOSPACE);
+	assert_int_equal(hd_passes_add(&passes, 9, 0, (struct hd_vrange[]){ { 3, 1 }, { 6, 3 }, { 9, 1 }, { 11, 1 } }, 4), HD_OK);
+	assert_false(hd_passes_tile(&passes, 12, &vn));           /* 8 twice */
+	assert_int_equal(vn, 8);
+}
+
+/* Rule 4: ascending by (worker, pass), whatever the order they come in. */
+static void a_pass_is_found_by_worker_and_number(void **state)
+{
+	static const struct { uint32_t worker, pass; } added[] = { { 5, 1 }, { 2, 1 }, { 5, 0 }, { 9, 0 }, { 2, 0 }, { 3, 1 } };
+	static const struct { uint32_t worker, pass; } missing[] = { { 3, 0 }, { 9, 1 }, { 4, 0 }, { 2, 2 } };
+	enum { N = sizeof added / sizeof *added };
+	struct hd_passes passes = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(hd_passes_add(&passes, added[i].worker, added[i].pass, &(struct hd_vrange){ 10 * i, 1 }, 1), HD_OK);
+	for (uint32_t i = 1; i < N; i++) {
+		const struct hd_pass *a = &passes.pass[i - 1], *b = &passes.pass[i];
+		CHECK(a->worker < b->worker || (a->worker == b->worker && a->pass < b->pass), "pass %u", i);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		const struct hd_pass *p = hd_passes_find(&passes, added[i].worker, added[i].pass);
+		CHECK(p && p->worker == added[i].worker && p->pass == added[i].pass && p->nranges == 1, "pass %u", i);
+		CHECK(passes.range[p->first_range].first == 10 * i, "pass %u", i);
+	}
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+		CHECK(!hd_passes_find(&passes, missing[i].worker, missing[i].pass), "case %zu", i);
+}
+
+static void passes_and_ranges_that_are_too_many_are_refused(void **state)
+{
+	static struct hd_passes passes, full;
+	static struct hd_view view = { .epoch = 1, .nmembers = 2, .nranks = 3, .member = { 1, 2 }, .rank = { { 1, 1 }, { 2, 1 }, { 1, 1 } } };
+	static const struct hd_vrange many[HD_VIEW_RANGES];
+	struct hd_vrange out_of_all[1];
+	struct hd_tnode out[4];
+	uint32_t first[HD_MAX_PASSES + 1], n = 77;
+
+	(void)state;
+	for (uint32_t i = 0; i < HD_VIEW_PASSES; i++)
+		assert_int_equal(hd_passes_add(&passes, i / HD_MAX_PASSES, i % HD_MAX_PASSES, &(struct hd_vrange){ i, 1 }, 1), HD_OK);
+	full = passes;
+	assert_int_equal(hd_passes_add(&passes, 99, 0, many, 1), HD_E_NOSPACE);
+	assert_memory_equal(&passes, &full, sizeof full);
+	passes = (struct hd_passes){ 0 };
+	assert_int_equal(hd_passes_add(&passes, 1, 0, many, HD_VIEW_RANGES - 1), HD_OK);
+	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 2), HD_E_NOSPACE);
+	assert_int_equal(hd_passes_add(&passes, 1, 1, many, 1), HD_OK);
+
+	assert_int_equal(hd_passes_missing(&passes, 1, out_of_all, 1, &n), HD_OK);        /* of a full table */
+	assert_int_equal(n, 1);
+
+	n = 77;
+	/* one worker in one step: at most HD_MAX_PASSES, and as many roots as there is room for */
+	passes = (struct hd_passes){ 0 };
+	for (uint32_t i = 0; i <= HD_MAX_PASSES; i++)
+		assert_int_equal(hd_passes_add(&passes, 1, i, &(struct hd_vrange){ 2 * i, i < 3 }, 1), HD_OK);
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 4, first, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	passes.npasses--;
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 4, first, &n), HD_OK);
+	assert_int_equal(n, HD_MAX_PASSES);
+	assert_int_equal(first[HD_MAX_PASSES], 3);
+	n = 77;
+	assert_int_equal(hd_passes_roots(&passes, 64, 1, out, 2, first, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 }, { 5, 1 } }, 3, out, 2, &n), HD_E_NOSPACE);
+	assert_int_equal(n, 77);
+	/* a root of the left half is too much: what the right half has is not asked for */
+	assert_int_equal(hd_ranges_roots(8, (struct hd_vrange[]){ { 1, 1 }, { 3, 1 } }, 2, out, 1, &n), HD_E_NOSPACE);
+	assert_int_equal(hd_passes_of_view(&full, &view), HD_OK);
+	assert_int_equal(full.npasses, 2);
+}
+
+/* Whoever computes nothing has no pass. */
+static void a_member_without_leaves_has_no_pass(void **state)
+{
+	static const struct hd_view view = { .epoch = 1, .nmembers = 3, .nranks = 3, .member = { 1, 2, 3 }, .rank = { { 1, 4 }, { 2, 0 }, { 3, 4 } } };
+	struct hd_passes passes;
+
+	(void)state;
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	assert_int_equal(passes.npasses, 2);
+	assert_true(hd_passes_find(&passes, 1, 0) && !hd_passes_find(&passes, 2, 0) && hd_passes_find(&passes, 3, 0));
+}
+
+/* Ranges of different workers: one beyond the last virtual node, one within another. */
+static void what_does_not_tile_is_found(void **state)
+{
+	static const struct { struct hd_vrange a, b; bool tiles; uint32_t vn, nmissing, missing; } cases[] = {
+		{ { 0, 4 }, { 4, 4 }, true,  8, 0, 0 },
+		{ { 0, 4 }, { 4, 5 }, false, 4, 0, 0 },
+		{ { 0, 4 }, { 4, UINT32_MAX }, false, 4, 1, 4 },
+		{ { 0, 6 }, { 2, 2 }, false, 2, 1, 6 },
+		{ { 0, 4 }, { 5, 3 }, false, 4, 1, 4 },
+		{ { 0, 4 }, { 4, 3 }, false, 7, 1, 7 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_passes passes = { 0 };
+		struct hd_vrange out[4] = { { 0 } };
+		uint32_t vn = 99, n = 99;
+		assert_int_equal(hd_passes_add(&passes, 1, 0, &cases[i].a, 1), HD_OK);
+		assert_int_equal(hd_passes_add(&passes, 2, 0, &cases[i].b, 1), HD_OK);
+		CHECK(hd_passes_tile(&passes, 8, &vn) == cases[i].tiles && vn == cases[i].vn, "case %zu: %u", i, vn);
+		if (cases[i].b.n == UINT32_MAX)
+			continue;                                 /* the rest is asked for of ranges that are within */
+		assert_int_equal(hd_passes_missing(&passes, 8, out, 4, &n), HD_OK);
+		CHECK(n == cases[i].nmissing && (!n || out[0].first == cases[i].missing), "case %zu: %u missing", i, n);
+	}
+}
+
+static void slots_lie_at_the_owner_and_the_members_after_it(void **state)
+{
+	static const struct { uint32_t bucket, nbuckets, nmembers, copies; uint64_t chain; } cases[] = {
+		{ 0, 4, 4, 1, 1 }, { 3, 4, 4, 1, 8 }, { 1, 4, 4, 2, 2 | 4 }, { 3, 4, 4, 2, 8 | 1 }, { 2, 4, 4, 9, 15 }, { 0, 4, 1, 2, 1 }, { 0, 4, 4, 0, 0 },
+		{ 3, 4, 4, UINT32_MAX, 15 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		CHECK(hd_bucket_chain(cases[i].bucket, cases[i].nbuckets, cases[i].nmembers, cases[i].copies) == cases[i].chain, "case %zu", i);
+}
+
+/* Against all ways to share: none finishes earlier. */
+static void work_is_dealt_so_that_the_last_finishes_first(void **state)
+{
+	uint32_t seed = 3;
+
+	(void)state;
+	for (uint32_t turn = 0; turn < 300; turn++) {
+		uint32_t load[3], share[3], missing = rnd(&seed) % 9;
+		uint64_t ps[3], best = UINT64_MAX, mine = 0;
+		for (int i = 0; i < 3; i++) {
+			load[i] = rnd(&seed) % 5;
+			ps[i] = 1 + rnd(&seed) % 7;
+		}
+		hd_view_deal(load, ps, 3, missing, share);
+		assert_int_equal(share[0] + share[1] + share[2], missing);
+		for (uint32_t a = 0; a <= missing; a++)
+			for (uint32_t b = 0; a + b <= missing; b++) {
+				uint32_t s[3] = { a, b, missing - a - b };
+				uint64_t worst = 0;
+				for (int i = 0; i < 3; i++)
+					if (s[i] && (load[i] + s[i]) * ps[i] > worst)
+						worst = (load[i] + s[i]) * ps[i];
+				best = worst < best ? worst : best;
+			}
+		for (int i = 0; i < 3; i++)
+			if (share[i] && (load[i] + share[i]) * ps[i] > mine)
+				mine = (load[i] + share[i]) * ps[i];
+		CHECK(mine == best, "turn %u", turn);
+	}
+}
+
+static void even_shares_tile_and_differ_by_one_at_most(void **state)
+{
+	static const uint32_t some[] = { 1, 0, 3 };
+	struct hd_view of_some;
+
+	(void)state;
+	hd_view_even(&of_some, 1, (uint32_t[]){ 3, 5, 6 }, some, 3, 10);
+	assert_int_equal(of_some.nranks, 5);                      /* one at least for each */
+	for (uint32_t n = 1; n <= HD_MAX_MEMBERS; n += 7) {
+		uint32_t member[HD_MAX_MEMBERS], devices[HD_MAX_MEMBERS];
+		struct hd_view view;
+		for (uint32_t i = 0; i < n; i++) {
+			member[i] = 2 * i;
+			devices[i] = i % 11;
+		}
+		hd_view_even(&view, 1, member, devices, n, 67);
+		assert_int_equal(hd_view_verify(&view, 67, NULL), HD_OK);
+		for (uint32_t r = 1; r < view.nranks; r++)
+			CHECK(view.rank[r].nvns + 1 >= view.rank[0].nvns && view.rank[r].nvns <= view.rank[r - 1].nvns, "n %u", n);
+	}
+}
+
+static void the_epoch_is_part_of_a_view_but_not_of_its_map(void **state)
+{
+	struct hd_view a, b;
+
+	(void)state;
+	hd_view_even(&a, 1, (uint32_t[]){ 1, 2 }, (uint32_t[]){ 1, 2 }, 2, 9);
+	b = a;
+	b.epoch = 2;
+	assert_false(hd_hash_same(hd_view_hash(&a), hd_view_hash(&b)));
+	assert_true(hd_view_same_map(&a, &b));
+	b.rank[0].nvns--;
+	b.rank[1].nvns++;
+	assert_false(hd_view_same_map(&a, &b));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges_devices_and_roots_are_those_of_the_set),
+		cmocka_unit_test(every_bucket_has_one_owner_and_owners_have_runs),
+		cmocka_unit_test(a_bad_view_is_refused_with_a_reason),
+		cmocka_unit_test(passes_added_in_any_order_are_sorted_and_the_rest_is_missing),
+		cmocka_unit_test(a_pass_is_found_by_worker_and_number),
+		cmocka_unit_test(passes_and_ranges_that_are_too_many_are_refused),
+		cmocka_unit_test(a_member_without_leaves_has_no_pass),
+		cmocka_unit_test(what_does_not_tile_is_found),
+		cmocka_unit_test(slots_lie_at_the_owner_and_the_members_after_it),
+		cmocka_unit_test(work_is_dealt_so_that_the_last_finishes_first),
+		cmocka_unit_test(even_shares_tile_and_differ_by_one_at_most),
+		cmocka_unit_test(the_epoch_is_part_of_a_view_but_not_of_its_map),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
