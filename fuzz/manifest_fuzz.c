@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

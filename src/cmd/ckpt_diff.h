@@ -4,7 +4,7 @@
 #ifndef HD_CMD_CKPT_DIFF_H
 #define HD_CMD_CKPT_DIFF_H
 
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "cmd/verbs.h"
 
 /* The newest whole checkpoint of a run directory, or the checkpoint itself; refused ones are told on stderr. */

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "graph/model.h"
 #include "graph/published.h"
-#include "exec/weights.h"
+#include "checkpoint/weights.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/onnx.h"
 #include "cmd/session.h"

@@ -2,7 +2,7 @@
 #ifndef HD_CMD_CONVERT_H
 #define HD_CMD_CONVERT_H
 
-#include "exec/export.h"
+#include "checkpoint/export.h"
 #include "cmd/verbs.h"
 
 /* `model` as a checkpoint says it ("builtin:gpt"); `torch`: public names unless --names says otherwise. */

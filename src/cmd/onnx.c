@@ -5,8 +5,8 @@
 #include "graph/onnx.h"
 #include "graph/pass.h"
 #include "graph/text.h"
-#include "exec/export.h"
-#include "exec/onnx_model.h"
+#include "checkpoint/export.h"
+#include "checkpoint/onnx_model.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/session.h"
 

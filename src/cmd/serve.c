@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "serve/daemon.h"
 #include "serve/http_front.h"
 #include "serve/seat.h"

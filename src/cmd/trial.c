@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 enum { HD_TRIAL_ARGS = 8 + 2 * HD_MAX_SETS + 12 };
 #define HD_TRIAL_ANSWER_NS INT64_C(1000000000)

@@ -4,7 +4,7 @@
 #include "base/half.h"
 #include "sys/file_sim.h"
 #include "graph/lora.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "exec/testing.h"
 
 /* Adapters, frozen parameters and bf16 as a run sees them. */

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "sys/memory.h"
 #include "data/augment.h"
-#include "exec/export.h"
+#include "checkpoint/export.h"
 
 struct batches {
 	const struct hd_task *task;

@@ -18,7 +18,7 @@
 #define HD_EXEC_RUN_H
 
 #include "protocol/view.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "exec/forward.h"
 #include "exec/rundir.h"
 #include "exec/times.h"

@@ -12,7 +12,7 @@
 #include "graph/pass.h"
 #include "graph/shard.h"
 #include "graph/text.h"
-#include "exec/onnx_model.h"
+#include "checkpoint/onnx_model.h"
 
 enum { HD_GRAPH_FILE_BYTES = 16 << 20 };
 

@@ -1,12 +1,11 @@
-#include "exec/weights.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/half.h"
 #include "graph/model.h"
-#include "exec/ckpt.h"
+#include "checkpoint/weights.h"
+#include "checkpoint/ckpt.h"
 #include "exec/testing.h"
 
 enum { STEPS = 3 };

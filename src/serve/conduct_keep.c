@@ -5,7 +5,7 @@
 
 #include "base/le.h"
 #include "sys/thread.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "exec/kept_plan.h"
 #include "exec/lockstep.h"
 

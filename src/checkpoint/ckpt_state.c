@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/num.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 /* state.json: {"format":1,"step":"..","samples":"..","entries":[{"name","dtype","shape",
  * "values":[..],"bits":[..]}]}. Values are for people, bits (hex of each

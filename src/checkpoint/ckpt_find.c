@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "sys/failpoint.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 enum { DIGITS = 9, NAME_CAP = 64 };
 

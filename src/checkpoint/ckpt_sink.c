@@ -4,7 +4,7 @@
 #include "base/half.h"
 #include "sys/failpoint.h"
 #include "graph/safetensors.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 enum { BUFFER_BYTES = 1 << 20, NMETA = 4 };
 

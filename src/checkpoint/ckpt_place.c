@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 /* Where the checkpoints of a run lie. A folder outside the run directory may serve several
  * runs, of one name too, and runs are moved: so each takes a folder of its own in it, once,

@@ -1,12 +1,12 @@
 /* What a reader of checkpoints refuses, and by which words: files changed and sealed anew, so that the guard is asked, not the seal. */
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "graph/safetensors.h"
-#include "exec/testing_ckpt.h"
+#include "checkpoint/testing_ckpt.h"
 
 #define AT PARENT "/step-000000003"
 

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 #include "tests/check.h"
 
 enum { N = 6 };

@@ -5,12 +5,12 @@
  *
  * 1. External data is looked for in the file's own folder, by a bare name, and nowhere else.
  * 2. The weights are copies: nothing refers to the maps afterwards. */
-#ifndef HD_EXEC_ONNX_MODEL_H
-#define HD_EXEC_ONNX_MODEL_H
+#ifndef HD_CHECKPOINT_ONNX_MODEL_H
+#define HD_CHECKPOINT_ONNX_MODEL_H
 
 #include "sys/file.h"
 #include "graph/onnx.h"
-#include "exec/weights.h"
+#include "checkpoint/weights.h"
 
 enum { HD_ONNX_MAX_FILES = 64 };          /* external data files of one model */
 

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 /* Elements are equal when their bits are: a NaN equals itself, 0 and -0 differ (by no ulp).
  * A NaN is infinitely far from everything else. */

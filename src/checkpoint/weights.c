@@ -1,4 +1,4 @@
-#include "exec/weights.h"
+#include "checkpoint/weights.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "graph/lora.h"
 #include "graph/names.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 enum { MAX_SHARDS = 1000, INDEX_BYTES = 32 << 20 };
 #define MAX_FILE_BYTES ((uint64_t)1 << 40)      /* of belief: what is read must fit into memory anyway */

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 #define FORMAT "heddle-checkpoint"
 #define SEAL   ",\"sha256\":\""

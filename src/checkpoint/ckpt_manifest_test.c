@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 #include "tests/check.h"
 
 

@@ -12,12 +12,12 @@
  * 5. Written to a temporary name and renamed: the old file or the new one.
  *
  * Threads: one. */
-#ifndef HD_EXEC_EXPORT_H
-#define HD_EXEC_EXPORT_H
+#ifndef HD_CHECKPOINT_EXPORT_H
+#define HD_CHECKPOINT_EXPORT_H
 
 #include "graph/names.h"
 #include "graph/safetensors.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 struct hd_export {
 	const struct hd_family *family;   /* public names; NULL: ours */

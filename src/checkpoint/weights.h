@@ -17,8 +17,8 @@
  *
  * Ownership: open/close; everything lies in the source's own arena, whole in memory.
  * Threads: one. */
-#ifndef HD_EXEC_WEIGHTS_H
-#define HD_EXEC_WEIGHTS_H
+#ifndef HD_CHECKPOINT_WEIGHTS_H
+#define HD_CHECKPOINT_WEIGHTS_H
 
 #include "base/hash.h"
 #include "base/text.h"

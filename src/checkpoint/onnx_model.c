@@ -1,4 +1,4 @@
-#include "exec/onnx_model.h"
+#include "checkpoint/onnx_model.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,8 +17,8 @@
  *    removes one of another job, unless its own lineage grew out of that.
  *
  * Ownership: reports lie in the arena given. Threads: one writer per folder. */
-#ifndef HD_EXEC_CKPT_H
-#define HD_EXEC_CKPT_H
+#ifndef HD_CHECKPOINT_CKPT_H
+#define HD_CHECKPOINT_CKPT_H
 
 #include "base/text.h"
 #include "sys/file.h"

@@ -1,4 +1,4 @@
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sys/failpoint.h"
-#include "exec/testing_ckpt.h"
+#include "checkpoint/testing_ckpt.h"
 
 static void count_bad(void *user, const char *folder, const char *why)
 {

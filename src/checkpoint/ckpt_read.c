@@ -3,7 +3,7 @@
 
 #include "base/half.h"
 #include "graph/safetensors.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 /* Files are read, not mapped: a disk that fails under a mapping kills the process, a
  * read that fails is an error that names the file. */

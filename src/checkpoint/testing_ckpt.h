@@ -1,12 +1,12 @@
 /* testing_ckpt.h -- a state as small as one can be and checkpoints of it in simulated files (for the tests of ckpt_*.c). */
-#ifndef HD_EXEC_TESTING_CKPT_H
-#define HD_EXEC_TESTING_CKPT_H
+#ifndef HD_CHECKPOINT_TESTING_CKPT_H
+#define HD_CHECKPOINT_TESTING_CKPT_H
 
 #include <stdio.h>
 #include <string.h>
 
 #include "sys/file_sim.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 #include "tests/check.h"
 
 #define PARENT "/run/ckpt"

@@ -1,11 +1,11 @@
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "hd_version.h"
 #include "sys/failpoint.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 /* What one call of hd_ckpt_write() works on. */
 struct writing {

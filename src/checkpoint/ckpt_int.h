@@ -9,11 +9,11 @@
  *    floats as shortest decimal text together with their bits, which must agree.
  *
  * Threads: pure, apart from what struct hd_sink writes. */
-#ifndef HD_EXEC_CKPT_INT_H
-#define HD_EXEC_CKPT_INT_H
+#ifndef HD_CHECKPOINT_CKPT_INT_H
+#define HD_CHECKPOINT_CKPT_INT_H
 
 #include "sys/crypto.h"
-#include "exec/ckpt.h"
+#include "checkpoint/ckpt.h"
 
 /*        id      name                  group        */
 #define HD_CKPT_FILES(X)                             \

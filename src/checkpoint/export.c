@@ -1,10 +1,10 @@
-#include "exec/export.h"
+#include "checkpoint/export.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/half.h"
-#include "exec/ckpt_int.h"
+#include "checkpoint/ckpt_int.h"
 
 enum { NMETA = 4 };
 
