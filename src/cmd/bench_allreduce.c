@@ -3,7 +3,7 @@
 #include "base/num.h"
 #include "sys/crypto.h"
 #include "sys/signal.h"
-#include "exec/allreduce_bench.h"
+#include "worker/allreduce_bench.h"
 #include "cmd/bench.h"
 #include "cmd/json_line.h"
 

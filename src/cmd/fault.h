@@ -16,7 +16,7 @@
 #define HD_CMD_FAULT_H
 
 #include "sys/failpoint.h"
-#include "exec/elastic.h"
+#include "worker/elastic.h"
 #include "cmd/team.h"
 #include "cmd/trial.h"
 

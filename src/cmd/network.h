@@ -6,7 +6,7 @@
 #define HD_CMD_NETWORK_H
 
 #include "sys/crypto_key.h"
-#include "exec/elastic.h"
+#include "worker/elastic.h"
 #include "cmd/verbs.h"
 
 struct hd_network {

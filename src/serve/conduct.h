@@ -45,9 +45,9 @@ struct hd_conduct_spec {
 	uint64_t step;                    /* that a new store begins with: of the checkpoint to resume from, or 0; without target: of the newest */
 	int64_t lease_ns;                 /* it halts as preempted when no question says "for_s" for so long; 0: nobody needs to ask */
 	const char *const *worker_argv;   /* of a worker on this machine, ends with NULL; NULL: none is started here */
-	const char *listen[HD_CONDUCT_LISTENS];       /* addresses (exec/elastic.h), the first is the folder's own; NULL: no more */
+	const char *listen[HD_CONDUCT_LISTENS];       /* addresses (worker/elastic.h), the first is the folder's own; NULL: no more */
 	const char *job_text, *job_folder;            /* for those who ask: the resolved job, and where its relative paths begin */
-	struct hd_hash realm;             /* as of exec/elastic.h */
+	struct hd_hash realm;             /* as of worker/elastic.h */
 	const void *key;
 	size_t key_len;
 	bool plaintext;

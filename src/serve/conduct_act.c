@@ -6,7 +6,7 @@
 #include "base/num.h"
 #include "sys/failpoint.h"
 #include "checkpoint/ckpt.h"
-#include "exec/elastic.h"
+#include "worker/elastic.h"
 
 enum { BODY = 3584 };             /* of an event: with its head it fits a line of rundir.c */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/timeouts.h"
-#include "exec/elastic.h"
+#include "worker/elastic.h"
 
 static bool make_machine(struct conduct *c)
 {

@@ -1,0 +1,476 @@
+#include "worker/elastic_int.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sys/failpoint.h"
+
+/* One event in, its actions out. Actions and all they point to hold until the next event, so they are carried out
+ * at once; events that come of them wait in a queue. */
+
+enum { HD_FOLD_LOOK_NS = 200000 };
+#define HD_FOLDS_MOST_NS INT64_C(60000000000)
+
+void hd_elastic_fail(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag)
+{
+	if (!e->wire_err) {
+		e->wire_err = err;
+		e->wire_diag = *diag;
+	}
+	e->leaving = true;
+}
+
+static void give(struct hd_elastic *e, const struct hd_duty *duty)
+{
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_duties_give(&e->duties, duty, &diag);
+
+	if (err)
+		hd_elastic_fail(e, err, &diag);
+}
+
+static void judge(struct hd_elastic *e, enum hd_err err, const struct hd_diag *diag)
+{
+	if (err)
+		hd_elastic_fail(e, err, diag);
+}
+
+static struct hd_view *copy_of(struct hd_elastic *e, const struct hd_view *view)
+{
+	struct hd_view *copy = hd_alloc(sizeof *copy);
+
+	if (copy)
+		*copy = *view;
+	else
+		hd_elastic_fail(e, HD_E_NOMEM, &(struct hd_diag){ "no memory for a view" });
+	return copy;
+}
+
+static uint32_t link_of(uint32_t worker) { return worker == HD_COORDINATOR ? HD_COORDINATOR_LINK : worker; }
+
+/* ---- actions, one function each ---- */
+
+#define ACT(name) static void do_##name(struct hd_elastic *e, const struct hd_member_action *a)
+
+/* A link that is not up drops it: the machine asks again for what it needs. */
+/* Deaths before a message, by its kind. */
+static const uint8_t before[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_BEFORE, [HD_MSG_STATUS] = 1 + HD_FP_CHANGE_FENCE,
+	[HD_MSG_LEARNED] = 1 + HD_FP_LEARN_DONE };
+
+ACT(send)
+{
+	size_t len = 0;
+	struct hd_diag diag = { "" };
+
+	if (before[a->msg->kind])
+		(void)HD_FAILPOINT_AT((enum hd_failpoint)(before[a->msg->kind] - 1));
+	enum hd_err err = hd_msg_encode(a->msg, e->room, HD_TELL_MAX, &len, &diag);
+
+	if (!err)
+		err = hd_hub_tell(&e->hub, link_of(a->worker), (uint32_t)a->msg->kind, a->msg->kind == HD_MSG_SEAL ? a->msg->seal.step : 0, e->room, len,
+			&diag);
+	if (err == HD_E_AGAIN)            /* it does not read what it is told */
+		hd_hub_drop(&e->hub, link_of(a->worker), HD_CLOSE_DROPPED, "its queue is full");
+	else if (err != HD_E_PEERLOST)
+		judge(e, err, &diag);
+}
+
+static void connect_to(struct hd_elastic *e, uint32_t worker, const char *text)
+{
+	char transport[16], addr[HD_ADDR_CAP], one[HD_ELASTIC_ADDR];
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir, one), transport, addr, &diag);
+
+	if (!err)
+		err = hd_hub_connect(&e->hub, link_of(worker), transport, addr, &diag);
+	if (err && err != HD_E_EXISTS)
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker, .why = HD_CLOSED, .text = "" });
+}
+
+ACT(connect) { connect_to(e, a->worker, a->text); }
+
+void hd_elastic_call(struct hd_elastic *e)
+{
+	if (!hd_hub_is_up(&e->hub, HD_COORDINATOR_LINK))
+		connect_to(e, HD_COORDINATOR, e->spec->coordinator);
+}
+
+ACT(call)
+{
+	(void)a;
+	hd_elastic_call(e);
+}
+
+ACT(take_over)
+{
+	struct hd_diag diag = { "" };
+
+	(void)a;
+	(void)HD_FAILPOINT(CHANGE_TAKE_OVER);
+	enum hd_err err = e->spec->take_over ? e->spec->take_over(e->spec->user, &diag) : HD_OK;
+	if (err == HD_E_NOTFOUND)
+		hd_elastic_fail(e, HD_E_REFUSED, &diag);
+	else if (err)
+		fprintf(stderr, "no coordinator could be started: %s\n", diag.text);
+}
+
+ACT(admitted)
+{
+	e->readmit = a->worker;
+	if (e->spec->admitted)
+		e->spec->admitted(e->spec->user, a->worker);
+	hd_hub_drop(&e->hub, HD_COORDINATOR_LINK, HD_CLOSE_DONE, "calling again under my id");
+}
+
+ACT(warm)
+{
+	(void)a;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_WARMED });       /* hd_worker_create() has warmed all there is */
+}
+
+ACT(learn)
+{
+	hd_elastic_slots_forget(e);
+	hd_elastic_learn(e, a->worker, a->step);
+}
+ACT(donate) { hd_elastic_teach(e, a->worker, a->flag); }
+
+ACT(prepare)
+{
+	struct hd_view *view = copy_of(e, a->view);
+
+	if (view)
+		give(e, &(struct hd_duty){ .kind = HD_DUTY_PREPARE, .view = view });
+}
+
+ACT(decided) { hd_hub_decided(&e->hub, a->epoch); }
+
+/* What members must agree on in an epoch follows from their coordinator's messages; the hash only says which epoch of which job. */
+ACT(epoch)
+{
+	struct { struct hd_hash job; uint32_t epoch, zero; } of = { e->task->job_hash, a->epoch, 0 };
+
+	hd_hub_epoch(&e->hub, a->epoch, hd_hash(&of, sizeof of));
+	hd_relay_epoch(&e->relay, a->epoch);
+}
+
+/* A plan lies in the run's folder before a step of its view can commit: the scribe's part of it stands behind RECORD. */
+ACT(adopt)
+{
+	uint32_t self = hd_member_worker(e->member);
+
+	hd_relay_view(&e->relay, a->view, self);
+	if (!e->spec->dir || hd_view_scribe(a->view) != self)
+		return;
+	struct hd_view *view = copy_of(e, a->view);
+	if (view)
+		give(e, &(struct hd_duty){ .kind = HD_DUTY_RECORD, .view = view });
+}
+
+static void open_exchange(struct hd_elastic *e)
+{
+	struct hd_diag diag = { "" };
+
+	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
+}
+
+/* Where sums and roots lie is known once the hand has adopted the view: of another map the exchange opens then. */
+ACT(begin)
+{
+	const struct hd_view *now = hd_member_view(e->member);
+	struct hd_view *view = copy_of(e, now);
+
+	(void)HD_FAILPOINT(GATE_PASSED);
+	hd_elastic_graduate(e);
+	hd_elastic_slots_void(e);
+	if (view)
+		give(e, &(struct hd_duty){ .kind = HD_DUTY_BEGIN, .step = a->step, .view = view });
+	e->begins_open++;
+	e->open_pending |= !e->opened.epoch || !hd_view_same_map(&e->opened, now);
+	e->opened = *now;
+	if (!e->open_pending)
+		open_exchange(e);
+}
+
+/* The hand may be folding from the addresses that are about to change: folds are short and stand before anything long. */
+ACT(again)
+{
+	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_FOLDS_MOST_NS;
+	bool pending = e->open_pending;
+
+	(void)a;
+	hd_elastic_slots_void(e);
+	hd_elastic_results(e);
+	while (e->folds_open && hd_clock_now_ns(e->spec->clock) < until) {
+		hd_clock_wait_until(e->spec->clock, hd_clock_now_ns(e->spec->clock) + HD_FOLD_LOOK_NS);
+		hd_elastic_results(e);
+	}
+	if (e->folds_open)
+		hd_elastic_fail(e, HD_E_BUG, &(struct hd_diag){ "a fold did not end within a minute" });
+	else if (!pending)                        /* else by the result of BEGIN, which may have been one of these */
+		open_exchange(e);
+}
+
+ACT(compute)
+{
+	struct hd_vrange *range = hd_alloc(a->nranges * sizeof *range);
+
+	if (!range) {
+		hd_elastic_fail(e, HD_E_NOMEM, &(struct hd_diag){ "no memory for a pass" });
+		return;
+	}
+	memcpy(range, a->range, a->nranges * sizeof *range);
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_COMPUTE, .step = a->step, .pass = a->pass, .range = range, .nranges = a->nranges,
+		.round = e->round, .flag = !hd_exchange_any_sum(hd_member_exchange(e->member)) });
+}
+
+ACT(roots)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(EXCHANGE_ROOTS);
+	judge(e, hd_relay_roots(&e->relay, a->pass, a->bucket, a->worker, &diag), &diag);
+}
+
+ACT(leaves)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(EXCHANGE_LEAVES);
+	judge(e, hd_relay_leaves_out(&e->relay, a->pass, &diag), &diag);
+}
+
+/* A bucket more or less is nothing to the wire, and a core may be idle; many at once would keep it from its peers. */
+bool hd_elastic_aside(struct hd_elastic *e, const struct hd_share_fold *fold)
+{
+	struct hd_diag diag = { "" };
+	bool taken = false;
+
+	if (e->begins_open || e->nqueued > HD_ELASTIC_ASIDE)
+		return false;
+	judge(e, hd_share_aside(e->worker, e->relay.root, e->relay.nroots, fold, &taken, &diag), &diag);
+	return taken;
+}
+
+ACT(fold)
+{
+	const struct hd_share_fold fold = { a->bucket, hd_relay_operands(&e->relay, a->bucket) };
+
+	if (hd_elastic_aside(e, &fold)) {
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = a->step, .bucket = a->bucket });
+		return;
+	}
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_FOLD, .step = a->step, .bucket = a->bucket, .operand = fold.operand });
+	e->folds_open++;
+}
+
+ACT(publish)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(EXCHANGE_SUM);
+	judge(e, hd_relay_sum(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
+ACT(table)
+{
+	struct hd_diag diag = { "" };
+
+	judge(e, hd_relay_table(&e->relay, a->mask, &diag), &diag);
+}
+
+ACT(norm)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(NORM_BEFORE);
+	judge(e, hd_relay_norm(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
+ACT(fetch) { hd_elastic_slots_fetch(e, a->step); }
+
+ACT(update)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+
+	for (uint32_t b = 0; b < e->nbuckets; b++)
+		e->slots.own[b] = hd_exchange_chained(x, b);
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_UPDATE, .step = a->step, .own = e->slots.own });
+}
+
+ACT(parm)
+{
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(PARAMS_BEFORE);
+	judge(e, hd_relay_parm(&e->relay, a->bucket, a->mask, &diag), &diag);
+}
+
+ACT(finish) { give(e, &(struct hd_duty){ .kind = HD_DUTY_FINISH, .step = a->step }); }
+ACT(boundary) { give(e, &(struct hd_duty){ .kind = HD_DUTY_BOUNDARY, .step = a->step, .flag = a->flag, .final = a->final }); }
+
+ACT(cancel)
+{
+	e->round++;
+	e->open_pending = false;                          /* a BEGIN that is still with the hand opens nothing any more; the next one does */
+	e->opened.epoch = 0;
+	give(e, &(struct hd_duty){ .kind = HD_DUTY_CANCEL, .step = a->step });
+}
+
+ACT(exit)
+{
+	e->exit_code = a->code;
+	snprintf(e->exit_text, sizeof e->exit_text, "%s", a->text ? a->text : "");
+	e->leaving = true;
+}
+
+ACT(fenced)
+{
+	snprintf(e->exit_text, sizeof e->exit_text, "%s", a->text ? a->text : "");
+	e->leaving = e->fenced = true;
+}
+
+static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_member_action *a) = {
+	[HD_DO_SEND] = do_send, [HD_DO_CONNECT] = do_connect, [HD_DO_CALL] = do_call, [HD_DO_TAKE_OVER] = do_take_over,
+	[HD_DO_ADMITTED] = do_admitted, [HD_DO_WARM] = do_warm, [HD_DO_LEARN] = do_learn, [HD_DO_DONATE] = do_donate, [HD_DO_PREPARE] = do_prepare,
+	[HD_DO_DECIDED] = do_decided, [HD_DO_EPOCH] = do_epoch, [HD_DO_ADOPT] = do_adopt, [HD_DO_BEGIN] = do_begin, [HD_DO_AGAIN] = do_again,
+	[HD_DO_COMPUTE] = do_compute, [HD_DO_ROOTS] = do_roots, [HD_DO_LEAVES] = do_leaves, [HD_DO_FOLD] = do_fold, [HD_DO_PUBLISH] = do_publish,
+	[HD_DO_TABLE] = do_table, [HD_DO_NORM] = do_norm, [HD_DO_FETCH] = do_fetch, [HD_DO_UPDATE] = do_update, [HD_DO_PARM] = do_parm,
+	[HD_DO_FINISH] = do_finish, [HD_DO_BOUNDARY] = do_boundary, [HD_DO_CANCEL] = do_cancel, [HD_DO_EXIT] = do_exit,
+	[HD_DO_FENCED] = do_fenced,
+};
+
+void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
+{
+	if (e->nqueued == HD_ELASTIC_EVENTS) {
+		hd_elastic_fail(e, HD_E_BUG, &(struct hd_diag){ "more events wait than a step can have" });
+		return;
+	}
+	e->queue[(e->first + e->nqueued++) % HD_ELASTIC_EVENTS] = *event;
+	if (e->stepping)
+		return;
+	e->stepping = true;
+	while (e->nqueued && !e->leaving) {
+		const struct hd_member_event next = e->queue[e->first];
+		e->first = (e->first + 1) % HD_ELASTIC_EVENTS;
+		e->nqueued--;
+		struct hd_member_actions done = hd_member_step(e->member, &next, hd_clock_now_ns(e->spec->clock));
+		for (size_t i = 0; i < done.n; i++) {
+			const struct hd_member_action *a = &done.at[i];
+			assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) || a->step == hd_member_exchange(e->member)->step);
+			act[a->kind](e, a);
+		}
+	}
+	e->stepping = false;
+}
+
+/* ---- what the hand has done ---- */
+
+static struct hd_step_news news_of(const struct hd_duty_done *done)
+{
+	const struct hd_step_record *r = &done->record;
+
+	return (struct hd_step_news){ .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct, .gnorm = r->gnorm, .lr = (double)r->lr,
+		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns, .wait_ns = done->waited_ns,
+		.compute_ns = done->computed_ns, .redone = done->duty.number,
+		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
+}
+
+/* What a step could not be finished for is every worker's failure; all else is this process's own. */
+static void failed(struct hd_elastic *e, const struct hd_duty_done *done)
+{
+	bool step = done->duty.kind == HD_DUTY_FINISH || done->duty.kind == HD_DUTY_UPDATE;
+
+	if (step && (done->err == HD_E_DIVERGED || done->for_all)) {
+		snprintf(e->text, sizeof e->text, "%s", done->diag.text);
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FAILED, .step = done->duty.step, .code = (uint32_t)hd_err_exit(done->err),
+			.text = e->text });
+		return;
+	}
+	hd_elastic_fail(e, done->err, &done->diag);
+}
+
+static void became(struct hd_elastic *e, const struct hd_duty_done *done)
+{
+	const struct hd_duty *d = &done->duty;
+	struct hd_step_news *news;
+
+	switch (d->kind) {
+	case HD_DUTY_PREPARE:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED, .epoch = d->view->epoch });
+		break;
+	case HD_DUTY_COMPUTE:
+		if (d->round == e->round)
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step, .pass = d->pass });
+		break;
+	case HD_DUTY_FOLD:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step, .bucket = d->bucket });
+		break;
+	case HD_DUTY_FINISH:
+		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
+		*news = news_of(done);
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step, .news = news, .sum_digest = done->sum_digest,
+			.state_digest = done->state_digest });
+		break;
+	case HD_DUTY_UPDATE:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = d->step });
+		break;
+	case HD_DUTY_BOUNDARY:
+		if (done->lacks) {
+			hd_elastic_slots_gather(e, d);
+			break;
+		}
+		if (d->gathered)
+			hd_elastic_slots_saved(e);
+		hd_elastic_answer(e);
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step, .halt = done->halt });
+		break;
+	case HD_DUTY_RESTORE:
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LEARNED, .step = done->step });
+		break;
+	case HD_DUTY_LESSON:
+		hd_elastic_learned(e, done);
+		break;
+	case HD_DUTY_TEACH:
+		hd_elastic_taught(e, done);
+		break;
+	case HD_DUTY_BEGIN:
+		e->begins_open--;
+		if (e->open_pending && !e->begins_open) {         /* of several the last has the view in force */
+			e->open_pending = false;
+			open_exchange(e);
+		}
+		break;
+	case HD_DUTY_ARRIVED: case HD_DUTY_CANCEL: case HD_DUTY_RECORD: case HD_DUTY_QUIT: case HD_DUTY_NKINDS:
+		break;                    /* what follows them stands in the queue behind them */
+	}
+}
+
+/* Roots that are final while devices still compute. The exchange must be open, and the machine at leisure: all else comes first. */
+static void finals(struct hd_elastic *e)
+{
+	struct hd_finals_pass of;
+	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->finals, e->round, &of);
+
+	for (uint32_t b = 0; bit && b < e->nbuckets && of.round == e->round; b++)
+		if (bit[b / 64] >> b % 64 & 1)
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = of.step, .pass = of.pass, .bucket = b });
+}
+
+void hd_elastic_results(struct hd_elastic *e)
+{
+	struct hd_duty_done done;
+
+	while (hd_duties_result(&e->duties, &done)) {
+		e->folds_open -= done.duty.kind == HD_DUTY_FOLD;
+		if (done.err && done.duty.kind != HD_DUTY_LESSON)
+			failed(e, &done);
+		else
+			became(e, &done);
+		hd_free((void *)(uintptr_t)done.duty.view);
+		hd_free((void *)(uintptr_t)done.duty.range);
+	}
+	finals(e);
+}

@@ -1,0 +1,476 @@
+#include "worker/elastic_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/timeouts.h"
+#include "sys/failpoint.h"
+#include "exec/kept_plan.h"
+
+/* The hand: the thread that owns the worker, doing one duty after the other. */
+
+enum { HD_TEACH_SHARE = 32,               /* a boundary copies for a learner what takes about 1/32 of a step ... */
+       HD_COPY_BYTES_PER_US = 4000,       /* ... at this rate */
+       HD_TEACH_LEAST = 1 << 20 };
+
+#define DUTY(name) static enum hd_err do_##name(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag)
+
+static struct hd_plan_job plan_job(const struct hd_elastic *e)
+{
+	return (struct hd_plan_job){ .nvns = e->task->job->nvns, .nchunks = e->task->layout.nchunks, .nstages = 1,
+		.wave = hd_worker_wave(e->worker), .lockstep = hd_worker_lockstep(e->worker) };
+}
+
+/* The plan of a view, in the place that is not in use. */
+static enum hd_err plan_of(struct hd_elastic *e, const struct hd_view *view, struct hd_share_view *share, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = plan_job(e);
+	struct hd_arena *arena = &e->plan_arena[!e->plan_now];
+	struct hd_plan *plan = &e->plan[!e->plan_now];
+	uint32_t me = hd_view_index(view, atomic_load(&e->self));
+
+	hd_arena_reset(arena);
+	enum hd_err err = hd_plan_of_view(plan, view, &job, arena, diag);
+	*share = (struct hd_share_view){ .plan = plan, .worker = me == HD_NOBODY ? HD_SHARE_NOBODY : (uint16_t)me };
+	if (!err)
+		err = hd_view_received(view, atomic_load(&e->self), job.nvns, e->nbuckets, &share->nreceived);
+	return err;
+}
+
+static enum hd_err prepare(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
+{
+	struct hd_share_view share;
+
+	e->prepared.epoch = 0;
+	enum hd_err err = plan_of(e, view, &share, diag);
+	if (!err)
+		err = hd_share_prepare(e->worker, &share, diag);
+	if (!err)
+		e->prepared = *view;
+	return err;
+}
+
+DUTY(prepare)
+{
+	(void)done;
+	(void)HD_FAILPOINT(CHANGE_PREPARE);
+	return hd_view_has(d->view, atomic_load(&e->self)) ? prepare(e, d->view, diag) : HD_OK;
+}
+
+/* A folder that takes nothing loses the plan, with one warning, and nothing else. */
+DUTY(record)
+{
+	const struct hd_plan_job job = plan_job(e);
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+	struct hd_plan plan;
+	char text[700];
+
+	(void)done;
+	(void)diag;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_plan_of_view(&plan, d->view, &job, &arena, &why);
+	err = err ? err : hd_plan_keep(&plan, e->spec->fs, e->spec->dir, &why);
+	hd_arena_finish(&arena);
+	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", d->view->epoch, why.text);
+	if (err && !e->unkept)
+		hd_elastic_note(e, "warning", text);
+	e->unkept |= err != HD_OK;
+	return HD_OK;
+}
+
+static enum hd_err adopt(struct hd_elastic *e, const struct hd_view *view, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (e->adopted.epoch && hd_view_same_map(&e->adopted, view)) {
+		e->adopted.epoch = view->epoch;
+		return HD_OK;
+	}
+	(void)HD_FAILPOINT(CHANGE_ADOPT);
+	if (e->prepared.epoch != view->epoch)
+		err = prepare(e, view, diag);
+	if (err)
+		return err;
+	hd_share_adopt(e->worker);
+	e->plan_now = !e->plan_now;
+	e->adopted = *view;
+	e->prepared.epoch = 0;
+	if (!e->memory_told)
+		hd_run_tell_memory(e->run);
+	e->memory_told = true;
+	return HD_OK;
+}
+
+DUTY(begin)
+{
+	enum hd_err err = e->learnt ? hd_share_learned(e->worker, diag) : HD_OK;
+
+	(void)done;
+	e->learnt = false;
+	if (!err)
+		err = adopt(e, d->view, diag);
+	e->began_ns = hd_clock_now_ns(e->spec->clock);
+	e->idle_ns = e->computed_ns = 0;
+	e->computed = e->between = false;
+	if (!err && hd_worker_at(e->worker) != d->step)
+		err = hd_fail(diag, HD_E_BUG, "step %llu is begun, the state is of step %llu", (unsigned long long)d->step,
+			(unsigned long long)hd_worker_at(e->worker));
+	return err ? err : hd_share_begin(e->worker, hd_run_digest_due(e->run), diag);
+}
+
+/* Is it what the adopted view gives this worker? Then buffers and waves are made; all else is a repair. So is that share when there are sums
+ * already: they may come at any time, to a buffer that the pass would use (adopt.c). */
+static bool is_own_share(const struct hd_elastic *e, const struct hd_duty *d)
+{
+	struct hd_vrange range[HD_VIEW_RANKS];
+	uint32_t n = hd_view_ranges(&e->adopted, atomic_load(&e->self), range);
+
+	return d->flag && !e->computed && n == d->nranges && !memcmp(range, d->range, n * sizeof *range);
+}
+
+static enum hd_err compute_again(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
+{
+	uint32_t *vn = hd_alloc(e->task->job->nvns * sizeof *vn), n = 0, pass;
+
+	(void)HD_FAILPOINT(COMPUTE_AGAIN);
+	if (!vn)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a repair");
+	for (uint32_t i = 0; i < d->nranges; i++)
+		for (uint32_t v = 0; v < d->range[i].n; v++)
+			vn[n++] = d->range[i].first + v;
+	enum hd_err err = hd_share_repair(e->worker, vn, n, &pass, diag);
+	e->redone += n;
+	hd_free(vn);
+	return err;
+}
+
+DUTY(compute)
+{
+	int64_t began = hd_clock_now_ns(e->spec->clock);
+	bool own = is_own_share(e, d);
+	const struct hd_state_entry *param = &hd_worker_state(e->worker)->entry[0];
+	size_t len = param->len_bytes;
+	enum hd_err err;
+
+	(void)done;
+	/* roots go out while the pass is computed: the number that it will have is known before */
+	e->relay.share_pass[d->pass] = own ? 0 : hd_share_npasses(e->worker);
+	hd_finals_begin(&e->finals, &(struct hd_finals_pass){ d->step, d->pass, d->round });
+	(void)HD_FAILPOINT(COMPUTE_BEFORE);
+	(void)HD_FAILPOINT_KEY_BYTES(STATE_PARAMS, atomic_load(&e->self), param->at, &len);
+	if (own) {
+		e->computed = true;
+		err = hd_share_compute(e->worker, diag);
+	} else {
+		err = compute_again(e, d, diag);
+	}
+	if (e->spec->slow > 1)
+		hd_clock_wait_until(e->spec->clock, began + (int64_t)((double)(hd_clock_now_ns(e->spec->clock) - began) * e->spec->slow));
+	if (own)
+		e->computed_ns = hd_clock_now_ns(e->spec->clock) - began;
+	if (err)
+		return err;
+	if (own)
+		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
+	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
+	hd_relay_leaves(&e->relay, d->pass);
+	(void)HD_FAILPOINT(COMPUTE_AFTER);
+	return HD_OK;
+}
+
+/* Buckets that nobody had to join: a step of one root, whose maker this is. */
+static enum hd_err fold_rest(struct hd_elastic *e, const struct hd_duty *d, struct hd_diag *diag)
+{
+	const struct hd_relay_root *of = e->relay.of;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t b = 0; b < e->nbuckets && !err && hd_share_unsummed(e->worker); b++) {
+		if (hd_share_summed(e->worker, b))
+			continue;
+		if (e->relay.nroots != 1 || of->worker != e->relay.self)
+			return hd_fail(diag, HD_E_BUG, "step %llu is complete, but bucket %u has no sum", (unsigned long long)d->step, b);
+		const float *own = hd_share_root_at(e->worker, e->relay.share_pass[of->pass], 0, b);
+		const struct hd_share_fold fold = { b, &own };
+		err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+		if (!err)
+			err = hd_share_fold(e->worker, &fold, 1, diag);
+	}
+	return err;
+}
+
+/* Before the state changes: what was computed of files that were written to went to the others, too. Hashing them takes its time. */
+static enum hd_err look_at_data(struct hd_elastic *e, struct hd_duty_done *done, struct hd_diag *diag)
+{
+	atomic_store(&e->moving, false);
+	enum hd_err err = hd_run_look(e->run, false, diag);
+	atomic_store(&e->moving, true);
+	done->for_all = err != HD_OK;
+	return err;
+}
+
+/* Alone, a worker updates when it finishes. */
+DUTY(update)
+{
+	enum hd_err err = hd_share_sharded(e->worker) ? look_at_data(e, done, diag) : HD_OK;
+
+	if (!err && hd_share_sharded(e->worker))
+		err = hd_relay_take(&e->relay, diag);
+	if (err)
+		return err;
+	if (hd_share_sharded(e->worker))
+		hd_relay_take_norms(&e->relay);
+	err = hd_share_update(e->worker, d->own, diag);
+	if (!err && hd_share_sharded(e->worker))
+		hd_relay_own_digests(&e->relay, d->own);
+	e->owns = d->own;
+	return err;
+}
+
+DUTY(finish)
+{
+	bool digest = hd_run_digest_due(e->run), sharded = hd_share_sharded(e->worker);
+	enum hd_err err = sharded ? HD_OK : look_at_data(e, done, diag);
+
+	if (!err && !sharded)
+		err = hd_relay_take(&e->relay, diag);
+	if (sharded)
+		hd_relay_take_digests(&e->relay, e->owns);
+	if (!err && !sharded)
+		err = fold_rest(e, d, diag);
+	/* of sharded state nobody has all sums; who is alone says no more than those before it did, or it would be taken for corrupt */
+	if (!err && digest && !e->copies)
+		done->sum_digest = hd_share_sums_digest(e->worker);
+	if (!err)
+		err = hd_share_finish(e->worker, &done->record, diag);
+	if (err)
+		return err;
+	(void)HD_FAILPOINT(UPDATE_DONE);
+	e->touched = true;
+	e->between = true;
+	if (done->record.has_digest)
+		memcpy(&done->state_digest, &done->record.digest, sizeof done->state_digest);
+	done->took_ns = (uint64_t)(hd_clock_now_ns(e->spec->clock) - e->began_ns);
+	done->waited_ns = (uint64_t)e->idle_ns;
+	done->computed_ns = (uint64_t)e->computed_ns;
+	done->duty.number = e->redone;
+	e->step_ns = done->took_ns;
+	e->redone = 0;
+	return HD_OK;
+}
+
+static uint64_t teaching_budget(const struct hd_elastic *e)
+{
+	uint64_t bytes = e->step_ns / 1000 / HD_TEACH_SHARE * HD_COPY_BYTES_PER_US;
+
+	return bytes > HD_TEACH_LEAST ? bytes : HD_TEACH_LEAST;
+}
+
+static bool learns(const struct hd_taught *t, const struct hd_view *view) { return t->teacher.worker && !hd_view_has(view, t->learner); }
+
+/* A learner that has become a member makes its own steps. */
+static void teach_all(struct hd_elastic *e, const struct hd_view *view, uint64_t step, uint64_t budget)
+{
+	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
+		if (learns(&e->taught[i], view))
+			hd_teacher_boundary(&e->taught[i].teacher, step, budget);
+}
+
+/* For those who have not taken what the boundaries before this one put in: one wait for all of them. */
+static void wait_for_laggards(struct hd_elastic *e, const struct hd_view *view)
+{
+	int64_t most_ns = HD_PATIENCE_NS(LAGGARD, e->detect_ns);
+	int64_t until_ns = hd_clock_now_ns(e->spec->clock) + (e->computed_ns > most_ns ? e->computed_ns : most_ns);
+
+	for (uint32_t i = 0; i < HD_ELASTIC_PUPILS; i++)
+		if (learns(&e->taught[i], view))
+			(void)hd_teacher_wait(&e->taught[i].teacher, until_ns);
+}
+
+DUTY(boundary)
+{
+	if (!d->gathered)
+		(void)HD_FAILPOINT(GATE_BOUNDARY);
+	if (e->copies && d->flag && !d->gathered && !hd_share_whole(e->worker) && hd_run_saves(e->run, d->final)) {
+		done->lacks = true;
+		return HD_OK;
+	}
+	if (e->between) {                 /* whoever becomes the scribe in a step has its boundary again, in the midst of it */
+		if (!d->final)            /* what is left is to be saved before the machine goes */
+			wait_for_laggards(e, &e->adopted);
+		teach_all(e, &e->adopted, d->step, teaching_budget(e));
+	}
+	enum hd_err err = d->flag ? hd_run_boundary(e->run, d->final, &done->halt, diag) : HD_OK;
+	if (d->gathered)
+		hd_share_drop_slots(e->worker, d->own);
+	return err;
+}
+
+DUTY(cancel)
+{
+	(void)d;
+	(void)done;
+	(void)diag;
+	hd_share_abandon(e->worker);
+	e->between = true;
+	return HD_OK;
+}
+
+/* X_0 is what a run begins with; any other step is a checkpoint's. */
+DUTY(restore)
+{
+	struct hd_ckpt_info info;
+
+	done->step = d->step;
+	if (d->step == 0 && !e->touched)
+		return HD_OK;                             /* so far all slots are here */
+	e->touched = true;
+	if (d->step == 0)
+		return hd_fail(diag, HD_E_PEERLOST, "all members are gone before the first checkpoint: this worker begins anew");
+	if (!e->spec->dir)
+		return hd_fail(diag, HD_E_PEERLOST, "no member is left to learn from: this worker begins anew");
+	enum hd_err err = hd_ckpt_find(e->spec->fs, e->spec->dir, d->step, &info, NULL, NULL, diag);
+	return err ? err : hd_run_restore(e->run, info.folder, false, diag);
+}
+
+/* Of nobody: all stand and wait, so there is no step to slow down, and no boundary will come. The view in force may not have been adopted
+ * here: that comes with its first step. */
+DUTY(teach)
+{
+	struct hd_taught *t = &e->taught[d->number];
+
+	(void)done;
+	(void)diag;
+	if (d->worker == HD_NOBODY) {
+		if (e->between)
+			teach_all(e, d->view, hd_worker_at(e->worker), UINT64_MAX);
+		return HD_OK;
+	}
+	(void)HD_FAILPOINT(TEACH_BEGIN);
+	t->learner = d->worker;
+	if (d->flag)
+		hd_teacher_init(&t->teacher, e->worker, &e->task->layout);
+	else
+		hd_teacher_finish(&t->teacher);
+	return HD_OK;
+}
+
+/* Piece 0 begins anew, whatever was learned before. */
+DUTY(lesson)
+{
+	enum hd_err err = HD_OK;
+
+	(void)HD_FAILPOINT(LEARN_PIECE);
+	if (d->step == 0) {
+		hd_pupil_finish(&e->pupil);
+		hd_share_own(e->worker, NULL);            /* slots come when it is a member */
+		hd_share_drop_slots(e->worker, NULL);
+		e->adopted.epoch = e->prepared.epoch = 0;
+		err = hd_share_prepare(e->worker, &(struct hd_share_view){ .worker = HD_SHARE_NOBODY }, diag);
+		if (!err)
+			hd_share_adopt(e->worker);
+		if (!err)
+			err = hd_pupil_init(&e->pupil, e->worker, &e->task->layout, diag);
+	}
+	e->touched = true;
+	if (!err)
+		err = hd_pupil_take(&e->pupil, d->bytes, (size_t)d->len, &done->learned, diag);
+	done->over = !err && e->pupil.over;
+	if (done->over)
+		err = hd_fail(diag, HD_E_PEERLOST, "worker %u gave up teaching: this worker was too slow", d->worker);
+	if (!err && done->learned && e->pupil.unprobed)
+		hd_elastic_note(e, "unprobed", "there was no memory to compute a virtual node here and at the teacher: nobody compared the bits of this "
+			"worker");
+	done->step = e->pupil.step;
+	e->learnt = done->learned;
+	return err;
+}
+
+/* ---- runs of them ---- */
+
+static enum hd_err fold_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+{
+	struct hd_share_fold fold[HD_DUTIES_RUN];
+	(void)HD_FAILPOINT(FOLD_BEFORE);
+	enum hd_err err = hd_share_operands(e->worker, e->relay.root, e->relay.nroots, diag);
+
+	for (uint32_t i = 0; i < n; i++)
+		fold[i] = (struct hd_share_fold){ d[i].bucket, d[i].operand };
+	if (!err)
+		err = hd_share_fold(e->worker, fold, n, diag);
+	(void)HD_FAILPOINT(FOLD_AFTER);
+	return err;
+}
+
+static enum hd_err arrived_run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, struct hd_diag *diag)
+{
+	uint32_t bucket[HD_DUTIES_RUN];
+
+	for (uint32_t i = 0; i < n; i++)
+		bucket[i] = d[i].bucket;
+	return hd_share_arrived(e->worker, bucket, n, diag);
+}
+
+static void run(struct hd_elastic *e, const struct hd_duty *d, uint32_t n, enum hd_err (*act)(struct hd_elastic *e, const struct hd_duty *d, uint32_t n,
+	struct hd_diag *diag))
+{
+	struct hd_duty_done done = { .duty = *d };
+
+	done.err = act(e, d, n, &done.diag);
+	for (uint32_t i = 0; i < n; i++) {
+		done.duty = d[i];
+		hd_duties_done(&e->duties, &done);
+	}
+}
+
+static enum hd_err (*const one[HD_DUTY_NKINDS])(struct hd_elastic *e, const struct hd_duty *d, struct hd_duty_done *done, struct hd_diag *diag) = {
+	[HD_DUTY_PREPARE] = do_prepare, [HD_DUTY_BEGIN] = do_begin, [HD_DUTY_COMPUTE] = do_compute, [HD_DUTY_UPDATE] = do_update, [HD_DUTY_FINISH] = do_finish,
+	[HD_DUTY_BOUNDARY] = do_boundary, [HD_DUTY_CANCEL] = do_cancel, [HD_DUTY_RESTORE] = do_restore, [HD_DUTY_TEACH] = do_teach,
+	[HD_DUTY_LESSON] = do_lesson, [HD_DUTY_RECORD] = do_record,
+};
+
+/* The longest instruction of the last steps, for those who judge whether this worker hangs; before there is one, what the
+ * operations of a virtual node would take on a slow core. */
+static void remember(struct hd_elastic *e)
+{
+	uint64_t most = 0;
+
+	e->took[e->ntook++ % HD_ELASTIC_TOOK] = hd_worker_longest_ns(e->worker);
+	for (uint32_t i = 0; i < HD_ELASTIC_TOOK; i++)
+		most = e->took[i] > most ? e->took[i] : most;
+	atomic_store(&e->longest_ns, most);
+}
+
+/* Duties in which instructions or kernels run one after the other; in all others (a disk, an evaluation) standing still means nothing. */
+static bool moves(enum hd_duty_kind kind)
+{
+	return kind == HD_DUTY_COMPUTE || kind == HD_DUTY_FOLD || kind == HD_DUTY_ARRIVED || kind == HD_DUTY_UPDATE || kind == HD_DUTY_FINISH;
+}
+
+void hd_elastic_hand(struct hd_elastic *e)
+{
+	struct hd_duty d[HD_DUTIES_RUN];
+
+	for (;;) {
+		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
+		atomic_store(&e->moving, false);
+		uint32_t n = hd_duties_take(&e->duties, d, HD_DUTIES_RUN);
+		e->idle_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
+		if (d[0].kind == HD_DUTY_QUIT)
+			return;
+		atomic_store(&e->moving, moves(d[0].kind));
+		if (d[0].kind == HD_DUTY_FOLD) {
+			run(e, d, n, fold_run);
+		} else if (d[0].kind == HD_DUTY_ARRIVED) {
+			run(e, d, n, arrived_run);
+		} else {
+			struct hd_duty_done done = { .duty = d[0] };
+			done.err = one[d[0].kind](e, &d[0], &done, &done.diag);
+			if (d[0].kind == HD_DUTY_FINISH)
+				remember(e);
+			atomic_store(&e->moving, false);
+			hd_duties_done(&e->duties, &done);
+		}
+	}
+}

@@ -1,0 +1,358 @@
+#include "worker/elastic_int.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/le.h"
+#include "sys/failpoint.h"
+
+/* Slots of sharded state, from who holds them to who lacks them: for the chains of another view (a fetch), and for a scribe that saves them all
+ * (a gathering). The one who lacks them asks bucket by bucket, a few at a time, and asks again while one does not come. Slots stand still
+ * meanwhile (member.h, rule 7), so both ends copy on the wire's thread. Who is a step behind answers when it is there. An answer of one byte says:
+ * not here, not of that step.
+ *
+ * A member that becomes the scribe in a view that repairs a step may have fetched for that step already. So the two take turns, and what the hand
+ * drops when it has saved is what was gathered, nothing that this member is to keep. */
+
+enum { HD_ASK_SLOTS_BYTES = 20 };         /* u64 step, u64 request, u32 bucket */
+
+static uint64_t most_bytes(const struct hd_elastic *e)
+{
+	uint64_t most = 1;
+
+	for (uint32_t b = 0; b < e->nbuckets; b++)
+		most = hd_share_slot_bytes(e->worker, b) > most ? hd_share_slot_bytes(e->worker, b) : most;
+	return most;
+}
+
+enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
+{
+	struct hd_slots *s = &e->slots;
+
+	s->want = hd_alloc(e->nbuckets);
+	s->own = hd_alloc(e->nbuckets);
+	s->keep = hd_alloc(e->nbuckets);
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->want && e->copies; i++)
+		if (!(s->ask[i].bytes = hd_alloc(most_bytes(e))))
+			return hd_fail(diag, HD_E_NOMEM, "no memory for slots of others");
+	if (!s->want || !s->own || !s->keep)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the slots of %u buckets", e->nbuckets);
+	memset(s->want, 0, e->nbuckets);
+	return HD_OK;
+}
+
+void hd_elastic_slots_finish(struct hd_elastic *e)
+{
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
+		hd_free(e->slots.ask[i].bytes);
+	while (e->slots.out) {
+		struct hd_slots_out *next = e->slots.out->next;
+		hd_free(e->slots.out);
+		e->slots.out = next;
+	}
+	hd_free(e->slots.want);
+	hd_free(e->slots.own);
+	hd_free(e->slots.keep);
+}
+
+/* ---- who holds them ---- */
+
+static struct hd_slots_out **sending(struct hd_elastic *e, uint32_t worker, uint64_t request)
+{
+	struct hd_slots_out **at = &e->slots.out;
+
+	while (*at && ((*at)->worker != worker || (*at)->request != request))
+		at = &(*at)->next;
+	return at;
+}
+
+static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
+{
+	bool here = asked->bucket < e->nbuckets && hd_member_at(e->member) == asked->step && hd_member_has_slots(e->member, asked->bucket);
+	uint64_t n = here ? hd_share_slot_bytes(e->worker, asked->bucket) : 0;
+
+	(void)HD_FAILPOINT(SLOTS_ANSWER);
+	struct hd_slots_out *out = *sending(e, asked->worker, asked->request) ? NULL : hd_alloc(sizeof *out + (n ? n : 1));
+
+	if (!out)
+		return;                   /* on its way, or no memory: it asks again */
+	*out = (struct hd_slots_out){ .next = e->slots.out, .worker = asked->worker, .request = asked->request };
+	if (n)
+		hd_share_slot_get(e->worker, asked->bucket, out->bytes);
+	else
+		out->bytes[0] = 0;
+	const struct hd_answer a = { .request = asked->request, .bytes = out->bytes, .len = n ? n : 1, .token = (uint64_t)(uintptr_t)out };
+	if (hd_hub_answer(&e->hub, asked->worker, &a, NULL))
+		hd_free(out);
+	else
+		e->slots.out = out;
+}
+
+/* An answer that went out whole came there whole, or its asker has taken another number; a second one would answer nobody. */
+static bool was_told(const struct hd_slots *s, const struct hd_slots_later *asked)
+{
+	for (uint32_t i = 0; i < HD_SLOTS_LATER && i < s->ntold; i++)
+		if (s->told[i].worker == asked->worker && s->told[i].request == asked->request)
+			return true;
+	return false;
+}
+
+static bool waits(const struct hd_slots *s, const struct hd_slots_later *asked)
+{
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].worker == asked->worker && s->later[i].request == asked->request)
+			return true;
+	return false;
+}
+
+void hd_elastic_slots_asked(struct hd_elastic *e, uint32_t worker, const uint8_t *bytes, uint32_t len)
+{
+	struct hd_slots *s = &e->slots;
+
+	if (len != HD_ASK_SLOTS_BYTES)
+		return;
+	const struct hd_slots_later asked = { hd_get64(bytes), hd_get64(bytes + 8), worker, hd_get32(bytes + 16) };
+	if (was_told(s, &asked))
+		return;
+	if (asked.step <= hd_member_at(e->member) || (s->nlater == HD_SLOTS_LATER && !waits(s, &asked)))
+		answer(e, &asked);
+	else if (!waits(s, &asked))
+		s->later[s->nlater++] = asked;
+}
+
+void hd_elastic_slots_later(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].step > hd_member_at(e->member))
+			s->later[n++] = s->later[i];
+		else
+			answer(e, &s->later[i]);
+	s->nlater = n;
+}
+
+bool hd_elastic_slots_sent(struct hd_elastic *e, const struct hd_sent *sent)
+{
+	for (struct hd_slots_out **at = &e->slots.out; *at; at = &(*at)->next)
+		if ((uint64_t)(uintptr_t)*at == sent->token) {
+			struct hd_slots_out *out = *at;
+			*at = out->next;
+			if (!sent->err)
+				e->slots.told[e->slots.ntold++ % HD_SLOTS_LATER] = (struct hd_slots_told){ out->request, out->worker };
+			hd_free(out);
+			return true;
+		}
+	return false;
+}
+
+/* ---- who lacks them ---- */
+
+static bool is_asked(const struct hd_elastic *e, uint32_t bucket)
+{
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
+		if (e->slots.ask[i].open && e->slots.ask[i].round == e->slots.round && e->slots.ask[i].bucket == bucket)
+			return true;
+	return false;
+}
+
+/* One of the holders that is connected, another one at each try. */
+static uint32_t holder(struct hd_elastic *e, uint32_t bucket)
+{
+	uint32_t worker[HD_MAX_MEMBERS], n = hd_member_holders(e->member, bucket, worker), first = e->slots.tries++;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t w = worker[(first + i) % n];
+		if (w != atomic_load(&e->self) && hd_hub_is_up(&e->hub, w))
+			return w;
+	}
+	return HD_NOBODY;
+}
+
+static void ask(struct hd_elastic *e, struct hd_slots_ask *a, int64_t now)
+{
+	uint8_t bytes[HD_ASK_SLOTS_BYTES];
+
+	(void)HD_FAILPOINT(SLOTS_ASK);
+	hd_put64(bytes, e->slots.step);
+	hd_put64(bytes + 8, a->request);
+	hd_put32(bytes + 16, a->bucket);
+	if (!hd_hub_tell(&e->hub, a->worker, HD_ASK_SLOTS_ID, e->slots.step, bytes, sizeof bytes, NULL))
+		a->asked_ns = now;
+}
+
+void hd_elastic_slots_again(struct hd_elastic *e, uint32_t worker)
+{
+	struct hd_slots *s = &e->slots;
+
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
+		if (s->ask[i].open && s->ask[i].worker == worker && s->ask[i].round == s->round)
+			ask(e, &s->ask[i], hd_clock_now_ns(e->spec->clock));
+}
+
+void hd_elastic_slots_ask(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+	int64_t now = hd_clock_now_ns(e->spec->clock);
+	uint32_t b = 0;
+
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS && s->left; i++) {
+		struct hd_slots_ask *a = &s->ask[i];
+		if (a->open && now - a->asked_ns >= e->detect_ns && hd_hub_is_up(&e->hub, a->worker))
+			ask(e, a, now);
+		while (!a->open && b < e->nbuckets && (!s->want[b] || is_asked(e, b)))
+			b++;
+		uint32_t from = a->open || b == e->nbuckets ? HD_NOBODY : holder(e, b);
+		if (from == HD_NOBODY)
+			continue;
+		*a = (struct hd_slots_ask){ .bytes = a->bytes, .worker = from, .bucket = b, .round = s->round, .request = ++e->next_request };
+		if (hd_hub_expect(&e->hub, from, a->request, a->bytes, hd_share_slot_bytes(e->worker, b), NULL))
+			continue;
+		a->open = true;
+		ask(e, a, now);
+	}
+}
+
+static void want(struct hd_elastic *e, uint64_t step)
+{
+	struct hd_slots *s = &e->slots;
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+
+	s->round++;
+	s->left = 0;
+	s->step = step;
+	for (uint32_t b = 0; b < e->nbuckets; b++) {
+		s->keep[b] = hd_member_has_slots(e->member, b);
+		s->want[b] = hd_share_slot_bytes(e->worker, b) && (s->now == HD_SLOTS_GATHER || hd_exchange_chained(x, b)) && !s->keep[b];
+		s->left += s->want[b];
+	}
+	hd_elastic_slots_ask(e);
+}
+
+static void save(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+	struct hd_duty boundary = s->boundary;
+	struct hd_diag diag = { "" };
+
+	(void)HD_FAILPOINT(SLOTS_SAVE);
+	s->now = HD_SLOTS_SAVE;
+	boundary.gathered = true;
+	boundary.own = s->keep;
+	if (hd_duties_give(&e->duties, &boundary, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
+/* What is due begins, and what is complete ends; telling so may make something due. */
+static void go_on(struct hd_elastic *e)
+{
+	struct hd_slots *s = &e->slots;
+
+	for (;;) {
+		if (s->now == HD_SLOTS_IDLE && s->gather_due) {
+			s->gather_due = false;
+			s->now = HD_SLOTS_GATHER;
+			want(e, s->boundary.step);
+		} else if (s->now == HD_SLOTS_IDLE && s->fetch_due) {
+			s->fetch_due = false;
+			s->now = HD_SLOTS_FETCH;
+			want(e, s->fetch_step);
+		} else if (s->now == HD_SLOTS_GATHER && !s->left) {
+			save(e);
+		} else if (s->now == HD_SLOTS_FETCH && !s->left) {
+			s->now = HD_SLOTS_IDLE;
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FETCHED, .epoch = s->fetch_epoch, .step = s->step });
+		} else {
+			return;
+		}
+	}
+}
+
+static void end(struct hd_elastic *e, enum hd_slots_work work)
+{
+	if (e->slots.now == work) {
+		e->slots.now = HD_SLOTS_IDLE;
+		e->slots.left = 0;
+		e->slots.round++;
+	}
+}
+
+void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step)
+{
+	e->slots.fetch_due = true;
+	e->slots.fetch_step = step;
+	e->slots.fetch_epoch = hd_member_epoch(e->member);
+	go_on(e);
+}
+
+void hd_elastic_slots_gather(struct hd_elastic *e, const struct hd_duty *boundary)
+{
+	if (boundary->step != hd_member_at(e->member))
+		return;                   /* all began again from disk meanwhile: that boundary is of no step any more */
+	e->slots.boundary = *boundary;
+	e->slots.gather_due = true;
+	go_on(e);
+}
+
+void hd_elastic_slots_saved(struct hd_elastic *e)
+{
+	end(e, HD_SLOTS_SAVE);
+	go_on(e);
+}
+
+/* A step begins, or begins again: who is to fetch for it is told so after this. */
+void hd_elastic_slots_void(struct hd_elastic *e)
+{
+	e->slots.fetch_due = false;
+	end(e, HD_SLOTS_FETCH);
+	go_on(e);
+}
+
+void hd_elastic_slots_forget(struct hd_elastic *e)
+{
+	e->slots.gather_due = false;
+	end(e, HD_SLOTS_GATHER);
+	hd_elastic_slots_void(e);
+}
+
+bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arrival)
+{
+	struct hd_slots *s = &e->slots;
+	struct hd_diag diag = { "" };
+
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++) {
+		struct hd_slots_ask *a = &s->ask[i];
+		if (!a->open || a->request != arrival->request || a->worker != arrival->worker)
+			continue;
+		a->open = false;
+		bool wanted = !arrival->err && a->round == s->round && s->left && s->want[a->bucket] && arrival->len > 1;
+		if (!wanted)
+			return true;      /* of another round; or it is asked for again with the next tick */
+		(void)HD_FAILPOINT(SLOTS_HERE);
+		if (hd_share_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
+			hd_elastic_fail(e, HD_E_BUG, &diag);
+			return true;
+		}
+		s->want[a->bucket] = 0;
+		s->left--;
+		hd_elastic_slots_ask(e);
+		go_on(e);
+		return true;
+	}
+	return false;
+}
+
+void hd_elastic_slots_lost(struct hd_elastic *e, uint32_t worker)
+{
+	struct hd_slots *s = &e->slots;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HD_ELASTIC_SLOTS; i++)
+		if (s->ask[i].worker == worker)
+			s->ask[i].open = false;
+	for (uint32_t i = 0; i < s->nlater; i++)
+		if (s->later[i].worker != worker)
+			s->later[n++] = s->later[i];
+	s->nlater = n;
+}

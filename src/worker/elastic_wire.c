@@ -1,0 +1,250 @@
+#include "worker/elastic_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/timeouts.h"
+#include "sys/failpoint.h"
+
+/* The wire's thread: what comes from outside becomes events of the member machine. */
+
+#define HD_WIRE_LAST_NS INT64_C(500000000)        /* what was said goes out before this process leaves, at most so long */
+
+static uint32_t worker_of(uint32_t link) { return link == HD_COORDINATOR_LINK ? HD_COORDINATOR : link; }
+
+static void on_up(void *self, const struct hd_peer_info *peer)
+{
+	struct hd_elastic *e = self;
+	struct hd_diag diag = { "" };
+
+	/* first the channel of the present epoch: what the machine does now may open that of the next */
+	if (peer->worker != HD_COORDINATOR_LINK && hd_relay_up(&e->relay, peer->worker, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UP, .worker = worker_of(peer->worker) });
+	if (peer->worker != HD_COORDINATOR_LINK && !e->leaving)
+		hd_elastic_ask(e);
+}
+
+/* Where nothing more is known, the text is that of the reason. */
+static void say_lost(uint32_t worker, const char *why, const char *text)
+{
+	bool more = *text && strcmp(text, why) != 0;
+
+	if (worker == HD_COORDINATOR_LINK)
+		fprintf(stderr, "link to the coordinator: %s%s%s\n", why, more ? ": " : "", more ? text : "");
+	else
+		fprintf(stderr, "link to worker %u: %s%s%s\n", worker, why, more ? ": " : "", more ? text : "");
+}
+
+static void on_lost(void *self, uint32_t worker, enum hd_close why, const char *text)
+{
+	struct hd_elastic *e = self;
+
+	if (worker == HD_COORDINATOR_LINK && e->readmit != HD_NOBODY) {
+		hd_hub_call_me(&e->hub, e->readmit);
+		atomic_store(&e->self, e->readmit);
+		e->readmit = HD_NOBODY;
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = "" });
+		hd_elastic_call(e);       /* at once, not at the next tick: T/4 would be a good part of a start */
+		return;
+	}
+	if (hd_close_blame(why) != HD_BLAME_NOBODY)
+		say_lost(worker, hd_close_text(why), text ? text : "");
+	hd_elastic_peer_lost(e, worker);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker), .why = HD_CLOSED, .text = text ? text : "" });
+}
+
+static void on_suspect(void *self, uint32_t worker, int64_t silent_ms)
+{
+	hd_elastic_feed(self, &(struct hd_member_event){ .kind = HD_IN_LOST, .worker = worker_of(worker),
+		.why = silent_ms ? HD_SILENT : HD_HEARD, .text = "" });
+}
+
+/* Deaths when a message came, by its kind; when a transfer came, by its kind and, of sums, by what it brings. */
+static const uint8_t came[HD_MSG_NKINDS] = { [HD_MSG_SEAL] = 1 + HD_FP_SEAL_HERE, [HD_MSG_VIEW] = 1 + HD_FP_CHANGE_VIEW };
+static const enum hd_failpoint here[] = { [HD_TRANSFER_ROOT] = HD_FP_EXCHANGE_ROOT_HERE,
+	[HD_TRANSFER_LEAVES] = HD_FP_EXCHANGE_LEAVES_HERE, [HD_TRANSFER_TABLE] = HD_FP_EXCHANGE_LEAVES_HERE };
+static const enum hd_failpoint of_part[HD_NPARTS] = { [HD_PART_SUM] = HD_FP_EXCHANGE_SUM_HERE, [HD_PART_NORM] = HD_FP_NORM_HERE,
+	[HD_PART_PARM] = HD_FP_PARAMS_HERE, [HD_PART_DIGEST] = HD_FP_PARAMS_HERE };
+
+static void on_message(void *self, const struct hd_message *m)
+{
+	struct hd_elastic *e = self;
+	struct hd_diag diag = { "" };
+	struct hd_msg msg;
+
+	if (m->id == HD_ASK_SLOTS_ID) {
+		hd_elastic_slots_asked(e, m->worker, m->bytes, m->len);
+		return;
+	}
+	if (m->id == HD_ASK_ID) {
+		hd_elastic_asked(e, m->worker, m->bytes, m->len);
+		return;
+	}
+	hd_arena_reset(&e->messages);
+	enum hd_err err = hd_msg_decode(&msg, m->id, m->bytes, m->len, &e->messages, &diag);
+	if (err == HD_E_PROTOCOL) {
+		fprintf(stderr, "worker %u: %s\n", m->worker, diag.text);
+		hd_hub_drop(&e->hub, m->worker, HD_CLOSE_FRAME, diag.text);
+	} else if (err) {
+		hd_elastic_fail(e, err, &diag);
+	} else {
+		if (came[msg.kind])
+			(void)HD_FAILPOINT_AT((enum hd_failpoint)(came[msg.kind] - 1));
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_MESSAGE, .worker = worker_of(m->worker), .epoch = m->epoch,
+			.step = m->step, .msg = &msg });
+	}
+}
+
+static void sum_here(struct hd_elastic *e, const struct hd_relay_news *news, const struct hd_arrival *a)
+{
+	struct hd_diag diag = { "" };
+
+	if (hd_elastic_aside(e, &(struct hd_share_fold){ .bucket = news->bucket }))
+		return;
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_ARRIVED, .step = a->step, .bucket = news->bucket }, &diag))
+		hd_elastic_fail(e, HD_E_BUG, &diag);
+}
+
+static void on_arrived(void *self, const struct hd_arrival *a)
+{
+	static const enum hd_member_event_kind kind[] = { [HD_TRANSFER_ROOT] = HD_IN_ROOT, [HD_TRANSFER_SUM] = HD_IN_SUM,
+		[HD_TRANSFER_LEAVES] = HD_IN_LEAVES, [HD_TRANSFER_TABLE] = HD_IN_TABLE };
+	struct hd_elastic *e = self;
+	struct hd_relay_news news;
+	struct hd_diag diag = { "" };
+
+	if (a->kind == HD_KIND_BULK) {
+		if (!hd_elastic_slots_here(e, a))
+			hd_elastic_piece_here(e, a);
+		return;
+	}
+	enum hd_err err = hd_relay_arrived(&e->relay, a, &news, &diag);
+	if (err == HD_E_PROTOCOL)
+		hd_hub_drop(&e->hub, a->worker, HD_CLOSE_STREAM, diag.text);
+	else if (err)
+		hd_elastic_fail(e, err, &diag);
+	if (err)
+		return;
+	if (news.kind == HD_TRANSFER_LEAVES && !news.pass_done)
+		return;
+	(void)HD_FAILPOINT_AT(news.kind == HD_TRANSFER_SUM ? of_part[news.ordinal] : here[news.kind]);
+	enum hd_member_event_kind what = kind[news.kind];
+	if (news.kind == HD_TRANSFER_SUM && news.ordinal == HD_PART_SUM)
+		sum_here(e, &news, a);
+	else if (news.kind == HD_TRANSFER_SUM)
+		what = news.ordinal == HD_PART_NORM ? HD_IN_NORM : HD_IN_PARM;
+	if (what == HD_IN_PARM && !news.parm_done)
+		return;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = what, .epoch = hd_member_epoch(e->member), .worker = a->worker, .step = a->step,
+		.pass = news.pass, .ordinal = news.ordinal, .bucket = news.bucket });
+}
+
+static void on_sent(void *self, const struct hd_sent *sent)
+{
+	if (!hd_elastic_slots_sent(self, sent))
+		hd_elastic_piece_sent(self, sent);
+}
+
+/* The coordinator says what became of us. */
+static void on_stale(void *self, uint32_t worker, uint32_t epoch)
+{
+	(void)epoch;
+	hd_elastic_slots_again(self, worker);
+}
+
+static void on_ahead(void *self, uint32_t worker, uint32_t epoch)
+{
+	(void)self;
+	(void)worker;
+	(void)epoch;                      /* the machine asks for what is missing each T */
+}
+
+static void on_probed(void *self, const struct hd_probe *probe)
+{
+	(void)self;
+	(void)probe;
+}
+
+const struct hd_wire_events hd_elastic_events = { .up = on_up, .lost = on_lost, .suspect = on_suspect, .message = on_message, .arrived = on_arrived,
+	.sent = on_sent, .stale = on_stale, .ahead = on_ahead, .probed = on_probed };
+
+static void tell_notes(struct hd_elastic *e)
+{
+	for (;;) {
+		struct hd_note note;
+		hd_lock_take(&e->notes_lock);
+		bool some = e->nnotes > 0;
+		if (some) {
+			note = e->note[0];
+			memmove(e->note, e->note + 1, --e->nnotes * sizeof *e->note);
+		}
+		hd_lock_give(&e->notes_lock);
+		if (!some)
+			return;
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TELL, .name = note.kind, .text = note.json });
+	}
+}
+
+static void look_at_wish(struct hd_elastic *e)
+{
+	enum hd_err wish = e->spec->wish ? e->spec->wish(e->spec->user) : HD_OK;
+
+	if (!wish || e->drained)
+		return;
+	e->drained = true;
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_DRAIN, .code = (uint32_t)hd_err_exit(wish), .text = hd_err_text(wish) });
+}
+
+static void tick(struct hd_elastic *e)
+{
+	hd_failpoint_look();
+	hd_elastic_ask(e);
+	hd_elastic_slots_ask(e);
+	hd_elastic_teach_standing(e);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_TICK, .done = atomic_load(&e->duties.progress) + hd_worker_pulse(e->worker),
+		.longest_ns = atomic_load(&e->longest_ns), .busy = atomic_load(&e->moving) });
+}
+
+/* The last words: a few turns of the hub, as long as something goes out. */
+static void say_last_words(struct hd_elastic *e)
+{
+	int64_t until = hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS;
+	struct hd_hub_stats before, after;
+	struct hd_loop_event other[4];
+	size_t n;
+
+	do {
+		hd_hub_stats(&e->hub, &before);
+		if (hd_hub_poll(&e->hub, hd_clock_now_ns(e->spec->clock) + HD_WIRE_LAST_NS / 20, other, 4, &n, NULL))
+			return;
+		hd_hub_stats(&e->hub, &after);
+	} while (after.bytes_sent != before.bytes_sent && hd_clock_now_ns(e->spec->clock) < until);
+}
+
+void hd_elastic_wire(void *elastic)
+{
+	struct hd_elastic *e = elastic;
+	int64_t every = HD_PATIENCE_NS(HEARTBEAT, e->detect_ns), next = hd_clock_now_ns(e->spec->clock);
+	struct hd_loop_event other[4];
+	struct hd_diag diag = { "" };
+	size_t n;
+
+	hd_elastic_call(e);
+	while (!e->leaving) {
+		enum hd_err err = hd_hub_poll(&e->hub, next, other, 4, &n, &diag);
+		if (err)
+			hd_elastic_fail(e, err, &diag);
+		hd_elastic_results(e);
+		hd_elastic_slots_later(e);
+		tell_notes(e);
+		if (hd_clock_now_ns(e->spec->clock) >= next) {
+			look_at_wish(e);
+			tick(e);
+			next = hd_clock_now_ns(e->spec->clock) + every;
+		}
+	}
+	say_last_words(e);
+	if (hd_duties_give(&e->duties, &(struct hd_duty){ .kind = HD_DUTY_QUIT }, &diag))
+		fprintf(stderr, "%s\n", diag.text);
+}

@@ -1,0 +1,238 @@
+#include "worker/testing_relay.h"
+
+/* What a step's exchange gives, when links, members and views come and go at each instant of it. */
+
+static void steps_without_faults_end(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= R_WORKERS; n++)
+		for (uint64_t seed = 0; seed < 4; seed++) {
+			char what[80];
+			snprintf(what, sizeof what, "%u workers, seed %llu", n, (unsigned long long)seed);
+			r_run(what, seed, n, NULL, 0, 6);
+		}
+}
+
+/* One fault at every `every`-th turn of a run. */
+static void sweep(const char *name, struct r_plan fault, uint32_t nworkers, uint64_t seed, uint32_t every)
+{
+	uint32_t turns = r_run(name, seed, nworkers, NULL, 0, 4);
+
+	for (uint32_t at = 1; at < turns; at += every) {
+		char what[120];
+		fault.turn = at;
+		snprintf(what, sizeof what, "%s at turn %u, %u workers, seed %llu", name, at, nworkers, (unsigned long long)seed);
+		r_run(what, seed, nworkers, &fault, 1, 4);
+	}
+}
+
+static uint32_t every(uint32_t n)
+{
+	const char *text = getenv("HD_RELAY_EVERY");       /* 1: each turn, for a hunt */
+	return text ? (uint32_t)strtoul(text, NULL, 10) : SANITIZED ? 10 * n : n;
+}
+
+static void an_epoch_may_end_at_any_instant(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 2; seed++)
+		sweep("a fence", (struct r_plan){ .kind = R_FENCE }, 3, seed, every(11));
+}
+
+/* ---- what a relay refuses, at every turn of steps that go on ---- */
+
+static uint32_t nforeign, nplaces, nunawaited, nunfilled, nbetween;
+
+static void refuses(struct hd_relay *r, struct hd_arrival arrival, enum hd_err err, const char *what)
+{
+	struct hd_relay before = *r;
+	struct hd_relay_news news;
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_relay_arrived(r, &arrival, &news, &diag) == err && diag.text[0], "%s: %s, turn %u: %s", r_now->what, what, r_now->turn, diag.text);
+	CHECK(!memcmp(&before, r, sizeof *r), "%s: %s, turn %u: it was taken in part", r_now->what, what, r_now->turn);
+}
+
+/* Rule 2: of another step, of nobody of the view, to another place than that of its name, or when nothing is awaited. */
+static void forge_arrivals(struct hd_relay *r)
+{
+	const uint32_t table = (uint32_t)HD_TRANSFER_TABLE << 30;
+
+	if (!r->x || r->step != r->x->step) {
+		if (r->has_view && r->x)
+			refuses(r, (struct hd_arrival){ .worker = r->view.member[0], .step = r->x->step, .transfer = table, .buffer = r->table }, HD_E_PROTOCOL,
+				"not open");
+		return;
+	}
+	for (uint32_t m = 0; m < r->view.nmembers; m++) {
+		struct hd_arrival good = { .worker = r->view.member[m], .step = r->step, .transfer = table, .buffer = r->table }, bad = good;
+		bad.step = r->step + 1;
+		refuses(r, bad, HD_E_PROTOCOL, "of a step to come");
+		bad.step = r->step - 1;
+		refuses(r, bad, HD_E_PROTOCOL, "of a step that is over");
+		bad = good;
+		bad.worker = 77;
+		refuses(r, bad, HD_E_PROTOCOL, "of nobody");
+		nforeign++;
+		bad = good;
+		bad.buffer = r->table + 1;
+		refuses(r, bad, HD_E_INTEGRITY, "to another place");
+		nplaces += r->awaited[m] > 0;
+		if (!r->awaited[m]) {
+			refuses(r, good, HD_E_INTEGRITY, "that nobody awaits");
+			nunawaited++;
+		}
+	}
+}
+
+static void refuse_the_rest(struct r_world *w)
+{
+	for (uint32_t i = 0; i < w->nworkers; i++) {
+		struct hd_relay *r = &w->node[i]->e.relay, before = *r;
+		struct hd_exchange other;
+		struct hd_diag diag = { "" };
+		if (!w->node[i]->alive || !r->has_view)
+			continue;
+		forge_arrivals(r);
+		assert_int_equal(hd_relay_up(r, 77, &diag), HD_OK);        /* no member */
+		if (r->x && r->epoch != r->view.epoch) {                   /* between two epochs nothing is opened */
+			assert_int_equal(hd_relay_open(r, r->x, &diag), HD_OK);
+			assert_int_equal(hd_relay_up(r, r->view.member[0], &diag), HD_OK);
+			nbetween++;
+		}
+		bool awaits = false;
+		for (uint32_t m = 0; m < r->view.nmembers; m++)
+			awaits |= r->view.member[m] != r->self && r->awaited[m] && r->open_epoch[m] == (uint64_t)r->view.epoch + 1 &&
+				hd_hub_is_up(r->hub, r->view.member[m]);
+		if (r->x && r->epoch == r->view.epoch && awaits && r->step == r->x->step) {
+			other = *r->x;
+			other.step++;
+			CHECK(hd_relay_open(r, &other, &diag) == HD_E_INTEGRITY, "%s, turn %u: a step began over places that are awaited", w->what, w->turn);
+			assert_non_null(strstr(diag.text, "are awaited from worker"));
+			nunfilled++;
+		}
+		CHECK(!memcmp(&before, r, sizeof *r), "%s, turn %u: something was changed", w->what, w->turn);
+	}
+}
+
+static void what_is_not_awaited_here_and_now_is_refused(void **state)
+{
+	static const struct r_plan plans[] = { { R_FENCE, 150, 0, 0, 0, 0, false }, { R_CUT, 300, 0, 1, 100, 20, true }, { R_FENCE, 500, 0, 0, 0, 0, false } };
+
+	(void)state;
+	r_each_turn = refuse_the_rest;
+	for (uint64_t seed = 0; seed < 3; seed++)
+		r_run("refusals", seed, 3, plans, 3, 5);
+	r_each_turn = NULL;
+	CHECK(nforeign > 100 && nplaces > 100 && nunawaited > 100 && nunfilled > 20 && nbetween > 5, "tried too little: %u, %u, %u, %u, %u", nforeign, nplaces,
+		nunawaited, nunfilled, nbetween);
+}
+
+static uint32_t ntaken;
+
+/* What the relays took for roots of others is what follows from the views that they were in. */
+static void count_the_rooms(struct r_world *w)
+{
+	for (uint32_t i = 0; i < w->nworkers; i++) {
+		const struct hd_relay *r = &w->node[i]->e.relay;
+		uint64_t n = 0;
+		if (!w->node[i]->alive || !r->has_view || !r->x)
+			continue;
+		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, R_BUCKETS, &n), HD_OK);
+		CHECK(r->room_cap == n, "%s, turn %u: worker %u took %llu buckets, its view says %llu", w->what, w->turn, r->self,
+			(unsigned long long)r->room_cap, (unsigned long long)n);
+		ntaken += n > 0;
+	}
+}
+
+static void the_room_for_roots_of_others_follows_from_the_view(void **state)
+{
+	(void)state;
+	r_each_turn = count_the_rooms;
+	for (uint64_t seed = 0; seed < 4; seed++)
+		r_run("rooms", seed, 1 + (uint32_t)seed, NULL, 0, 3);
+	r_each_turn = NULL;
+	CHECK(ntaken > 100, "only %u rooms were taken", ntaken);
+}
+
+static void without_memory_no_relay_is_made(void **state)
+{
+	static struct hd_worker worker;
+	static struct hd_segment segment[R_CHUNKS];
+	static struct hd_chunk chunk[R_CHUNKS];
+	struct hd_layout layout = { .elems = R_FLAT, .nsegments = R_CHUNKS, .nchunks = R_CHUNKS, .segment = segment, .chunk = chunk };
+	enum hd_err err = HD_E_NOMEM;
+
+	(void)state;
+	for (uint32_t i = 0; i < R_CHUNKS; i++) {
+		chunk[i] = (struct hd_chunk){ (uint64_t)i * R_CHUNK, R_CHUNK, i, 1 };
+		segment[i] = (struct hd_segment){ (uint64_t)i * R_CHUNK, R_CHUNK, i, i };
+	}
+	for (uint64_t n = 1; err; n++) {
+		struct hd_relay relay;
+		hd_alloc_arm(n);
+		err = hd_relay_init(&relay, NULL, &worker, &layout, R_VNS, NULL);
+		hd_alloc_arm(0);
+		CHECK(n <= 7 ? err == HD_E_NOMEM : err == HD_OK, "request %u: %d", (uint32_t)n, err);
+		hd_relay_finish(&relay);
+	}
+}
+
+static void a_view_may_be_planned_at_any_instant(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 10; seed < 12; seed++)
+		sweep("a planned view", (struct r_plan){ .kind = R_PLAN }, 3, seed, every(29));
+}
+
+static void a_member_may_be_lost_at_any_instant(void **state)
+{
+	(void)state;
+	for (uint32_t who = 0; who < 3; who++)
+		sweep("a loss", (struct r_plan){ .kind = R_LOSE, .a = who, .fence = 5 }, 3, 20 + who, every(17));
+}
+
+static void a_link_may_break_at_any_instant(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		sweep("a broken link", (struct r_plan){ .kind = R_CUT, .a = i == 2, .b = 1 + (i > 0), .mend = i & 1 ? 0 : 300, .fence = i & 1 ? 400 : 20,
+			.again = i > 1 }, 3, 30 + i, every(17));
+}
+
+static void runs_of_many_faults_give_the_same_sums(void **state)
+{
+	const char *first = getenv("HD_RELAY_FIRST"), *count = getenv("HD_RELAY_RUNS");
+	uint64_t from = first ? strtoull(first, NULL, 10) : 0, n = count ? strtoull(count, NULL, 10) : DRAWS(120);
+
+	(void)state;
+	for (uint64_t seed = from; seed < from + n; seed++) {
+		struct r_world draw = { .random = (seed + 77) * UINT64_C(0xbf58476d1ce4e5b9) | 1 };
+		uint32_t nplans = 1 + r_draw(&draw, 12), nworkers = 2 + r_draw(&draw, 3);
+		struct r_plan plan[12];
+		char what[80];
+		for (uint32_t i = 0; i < nplans; i++) {
+			plan[i] = (struct r_plan){ (enum r_fault)r_draw(&draw, R_NFAULTS), 1 + r_draw(&draw, 6000), r_draw(&draw, nworkers - 1), 0,
+				r_draw(&draw, 400), r_draw(&draw, 300), r_draw(&draw, 2) };
+			plan[i].b = plan[i].a + 1 + r_draw(&draw, nworkers - 1 - plan[i].a);
+		}
+		snprintf(what, sizeof what, "seed %llu, %u workers, %u faults", (unsigned long long)seed, nworkers, nplans);
+		r_run(what, seed, nworkers, plan, nplans, 8);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_without_faults_end),
+		cmocka_unit_test(the_room_for_roots_of_others_follows_from_the_view),
+		cmocka_unit_test(without_memory_no_relay_is_made),
+		cmocka_unit_test(what_is_not_awaited_here_and_now_is_refused),
+		cmocka_unit_test(an_epoch_may_end_at_any_instant),
+		cmocka_unit_test(a_view_may_be_planned_at_any_instant),
+		cmocka_unit_test(a_member_may_be_lost_at_any_instant),
+		cmocka_unit_test(a_link_may_break_at_any_instant),
+		cmocka_unit_test(runs_of_many_faults_give_the_same_sums),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
