@@ -50,7 +50,7 @@ endif()
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
-  worker_duty worker_finals worker_allreduce exec_lockstep worker_elastic exec_forward exec_failure exec_nonfinite exec_run exec_samples worker_teach
+  worker_duty worker_finals worker_allreduce exec_lockstep worker_elastic exec_forward exec_failure exec_nonfinite run_run run_samples worker_teach
   exec_recorder serve_crew serve_http serve_jobs serve_pool serve_seat serve_store)
 if(HD_TESTS)
   add_custom_target(tests_threads)

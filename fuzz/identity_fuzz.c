@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/identity.h"
+#include "run/identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

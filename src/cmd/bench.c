@@ -6,8 +6,8 @@
 #include "sys/thread.h"
 #include "device/peak.h"
 #include "exec/op_times.h"
-#include "exec/problem.h"
 #include "exec/times.h"
+#include "run/problem.h"
 
 /* Where a step's time goes on device 0. Waiting for the others is part of joins and update. */
 #define HD_BENCH_PHASES(X) \

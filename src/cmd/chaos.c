@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "base/philox.h"
 #include "sys/signal.h"
-#include "exec/samples.h"
+#include "run/samples.h"
 #include "cmd/fault.h"
 #include "cmd/json_line.h"
 

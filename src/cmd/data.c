@@ -2,7 +2,7 @@
 
 #include "base/json_writer.h"
 #include "data/augment.h"
-#include "exec/samples.h"
+#include "run/samples.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -147,7 +147,7 @@ static enum hd_err count_epoch(struct hd_cmd *cmd, const struct hd_sampler *samp
 	return HD_OK;
 }
 
-/* Of a run: what its virtual nodes took, as they wrote it down (exec/samples.h). */
+/* Of a run: what its virtual nodes took, as they wrote it down (run/samples.h). */
 static enum hd_err verify_run(struct hd_cmd *cmd)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);

@@ -3,7 +3,7 @@
 
 #include "sys/signal.h"
 #include "sys/thread.h"
-#include "exec/report.h"
+#include "run/report.h"
 #include "cmd/json_line.h"
 #include "cmd/demo_elastic.h"
 #include "cmd/session.h"

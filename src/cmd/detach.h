@@ -5,7 +5,7 @@
 #ifndef HD_CMD_DETACH_H
 #define HD_CMD_DETACH_H
 
-#include "exec/rundir.h"
+#include "run/rundir.h"
 #include "cmd/verbs.h"
 
 /* *stays: this is the part that stays with the terminal, and all is said; the run has begun, or the error is its own. Without --detach

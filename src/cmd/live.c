@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "exec/ending.h"
+#include "run/ending.h"
 #include "serve/standing.h"
 
 #define HD_LIVE_WAIT_NS INT64_C(5000000000)     /* for an answer */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/rundir.h"
+#include "run/rundir.h"
 #include "serve/conduct.h"
 
 bool hd_network_is_address(const char *text)

@@ -9,7 +9,7 @@
 #include "sys/process.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
-#include "exec/report.h"
+#include "run/report.h"
 #include "serve/daemon.h"
 #include "cmd/json_line.h"
 

@@ -6,7 +6,7 @@
 #ifndef HD_CMD_SESSION_H
 #define HD_CMD_SESSION_H
 
-#include "exec/run.h"
+#include "run/run.h"
 #include "cmd/verbs.h"
 
 /* Reads and resolves a job file; warnings go to stderr unless --quiet. `bytes`, `len` (may be NULL): the file as given. */

@@ -5,7 +5,7 @@
 #define HD_CMD_TEAM_H
 
 #include "base/hash.h"
-#include "exec/rundir.h"
+#include "run/rundir.h"
 #include "cmd/session.h"
 
 struct hd_team_order {

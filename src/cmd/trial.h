@@ -26,7 +26,7 @@ struct hd_trial {
 	bool known;                       /* live was read at least once */
 	bool heard;                       /* at the last look */
 	bool ours;                        /* it was started here: it ends with the trial, and is started again when all of it died */
-	bool samples;                     /* it keeps a record of its samples (exec/samples.h) */
+	bool samples;                     /* it keeps a record of its samples (run/samples.h) */
 	uint64_t pace_ms;                 /* of its workers (workers.pace), unless the user says another */
 	uint32_t workers, resumed;
 	const char *devices;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "exec/ending.h"
+#include "run/ending.h"
 
 enum { OTHERS = 32 };
 #define LAST_NS INT64_C(300000000)

@@ -22,8 +22,8 @@
 #define HD_SERVE_CONDUCT_H
 
 #include "protocol/coordinator.h"
-#include "exec/rundir.h"
 #include "exec/task.h"
+#include "run/rundir.h"
 
 enum { HD_CONDUCT_LISTENS = 3 };
 #define HD_CONDUCT_ADDRESS "listen"       /* in the run's folder: HOST:PORT where other machines join */

@@ -98,7 +98,7 @@ HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const ui
 /* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */
 void conduct_record_resume(struct hd_co_record *record);
 void conduct_keep_paces(struct conduct *c);
-/* The plan of the view in force, where no member reaches the run's folder (exec/kept_plan.h). */
+/* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
 void conduct_keep_plan(struct conduct *c);
 /* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
 HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);

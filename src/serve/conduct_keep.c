@@ -6,8 +6,8 @@
 #include "base/le.h"
 #include "sys/thread.h"
 #include "checkpoint/ckpt.h"
-#include "exec/kept_plan.h"
 #include "exec/lockstep.h"
+#include "run/kept_plan.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
        RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,

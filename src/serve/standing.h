@@ -12,7 +12,7 @@
 #define HD_SERVE_STANDING_H
 
 #include "sys/socket.h"
-#include "exec/rundir.h"
+#include "run/rundir.h"
 
 enum { HD_POST_NAME = 32 };
 

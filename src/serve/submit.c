@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "base/near.h"
 #include "job/job.h"
-#include "exec/rundir.h"
+#include "run/rundir.h"
 #include "serve/daemon_int.h"
 
 /* A job comes in: its file becomes a run's folder that nobody has begun, and a row. */

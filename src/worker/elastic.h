@@ -18,7 +18,7 @@
 
 #include "sys/socket.h"
 #include "protocol/message.h"
-#include "exec/run.h"
+#include "run/run.h"
 
 #define HD_COORDINATOR_LINK UINT32_C(0x7fffffff)           /* as the hub knows the coordinator: an id that no worker gets */
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/timeouts.h"
 #include "sys/failpoint.h"
-#include "exec/kept_plan.h"
+#include "run/kept_plan.h"
 
 /* The hand: the thread that owns the worker, doing one duty after the other. */
 

@@ -10,8 +10,8 @@
  * 3. The owner of a chunk is a rank of the member that owns its bucket (view.h, rule 3), even over its ranks.
  *
  * Pure but for the files. */
-#ifndef HD_EXEC_KEPT_PLAN_H
-#define HD_EXEC_KEPT_PLAN_H
+#ifndef HD_RUN_KEPT_PLAN_H
+#define HD_RUN_KEPT_PLAN_H
 
 #include "sys/file.h"
 #include "plan/plan.h"

@@ -4,10 +4,10 @@
  * made again at any time, of a run that died too. Inline SVG, no script, no network;
  * opens from file://. A run without steps and lines that cannot be read have their
  * own words. Of a step recorded twice (after a restart) the last record counts. */
-#ifndef HD_EXEC_REPORT_H
-#define HD_EXEC_REPORT_H
+#ifndef HD_RUN_REPORT_H
+#define HD_RUN_REPORT_H
 
-#include "exec/rundir.h"
+#include "run/rundir.h"
 
 HD_MUST_USE enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag);
 

@@ -1,4 +1,4 @@
-#include "exec/rundir.h"
+#include "run/rundir.h"
 
 #include <errno.h>
 #include <stdio.h>

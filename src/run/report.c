@@ -1,4 +1,4 @@
-#include "exec/report.h"
+#include "run/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/page.h"
-#include "exec/report_int.h"
+#include "run/report_int.h"
 
 enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, MAX_EVENTS = 200, MAX_DOTS = 500, EVENT_TEXT = 320, JOB_BYTES = 1 << 20, PAGE_BYTES = 16 << 20 };
 

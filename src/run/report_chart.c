@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/page.h"
-#include "exec/report_int.h"
+#include "run/report_int.h"
 
 /* ---- curve */
 

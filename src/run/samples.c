@@ -1,4 +1,4 @@
-#include "exec/samples.h"
+#include "run/samples.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#include "exec/report.h"
+#include "run/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sys/file_sim.h"
-#include "exec/report_int.h"
+#include "run/report_int.h"
 #include "tests/check.h"
 
 static struct hd_arena arena;

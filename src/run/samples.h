@@ -16,8 +16,8 @@
  * 5. A line that a death tore is no record. A worker of another machine cannot reach the folder and keeps none.
  *
  * Ownership: open/close; check's memory is freed before it returns. Threads: one at a time. */
-#ifndef HD_EXEC_SAMPLES_H
-#define HD_EXEC_SAMPLES_H
+#ifndef HD_RUN_SAMPLES_H
+#define HD_RUN_SAMPLES_H
 
 #include "base/text.h"
 #include "sys/lines.h"

@@ -1,4 +1,4 @@
-#include "exec/run.h"
+#include "run/run.h"
 
 #include <math.h>
 #include <stdio.h>

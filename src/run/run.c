@@ -1,4 +1,4 @@
-#include "exec/run.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "plan/check.h"
 #include "plan/plan.h"
 #include "exec/choose.h"
-#include "exec/ending.h"
-#include "exec/identity.h"
-#include "exec/kept_plan.h"
-#include "exec/samples.h"
 #include "exec/share.h"
+#include "run/ending.h"
+#include "run/identity.h"
+#include "run/kept_plan.h"
+#include "run/samples.h"
 
 enum {
 	HD_DIGEST_SHARE = 100,            /* trace.digest: auto costs at most 1/100 of a step */

@@ -6,11 +6,11 @@
  * the last checkpoint.
  *
  * Threads: any. Reads the ends of two files. */
-#ifndef HD_EXEC_ENDING_H
-#define HD_EXEC_ENDING_H
+#ifndef HD_RUN_ENDING_H
+#define HD_RUN_ENDING_H
 
 #include "sys/signal.h"
-#include "exec/rundir.h"
+#include "run/rundir.h"
 
 enum { HD_ENDING_TEXT = 600 };
 

@@ -1,4 +1,4 @@
-#include "exec/kept_plan.h"
+#include "run/kept_plan.h"
 
 #include <stdio.h>
 #include <string.h>

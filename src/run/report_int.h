@@ -8,8 +8,8 @@
  *    bins get twice as wide.
  * 2. A step recorded again, after a restart, drops all that was recorded from it on:
  *    whole bins are dropped, so at most one bin's width before it is shown thinner. */
-#ifndef HD_EXEC_REPORT_INT_H
-#define HD_EXEC_REPORT_INT_H
+#ifndef HD_RUN_REPORT_INT_H
+#define HD_RUN_REPORT_INT_H
 
 #include <stdbool.h>
 #include <stdint.h>

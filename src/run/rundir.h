@@ -12,8 +12,8 @@
  *    `resume` line to type.
  * 4. A disk that fills up stops neither the run nor the checkpoint logic. Lines that could not be written are
  *    reported at the end of the run and, once there is space, by an event `unrecorded` with their number. */
-#ifndef HD_EXEC_RUNDIR_H
-#define HD_EXEC_RUNDIR_H
+#ifndef HD_RUN_RUNDIR_H
+#define HD_RUN_RUNDIR_H
 
 #include "base/json_writer.h"
 #include "sys/clock.h"

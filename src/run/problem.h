@@ -12,8 +12,8 @@
  * 2. All batches lie in memory at once; more than HD_PROBLEM_BYTES of them are refused with the numbers.
  *
  * Threads: one. */
-#ifndef HD_EXEC_PROBLEM_H
-#define HD_EXEC_PROBLEM_H
+#ifndef HD_RUN_PROBLEM_H
+#define HD_RUN_PROBLEM_H
 
 #include "graph/state.h"
 #include "exec/task.h"

@@ -1,4 +1,4 @@
-#include "exec/identity.h"
+#include "run/identity.h"
 
 #include <stdio.h>
 #include <string.h>

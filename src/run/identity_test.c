@@ -1,5 +1,5 @@
 /* What a run began with: printed and parsed, compared with what is here now. */
-#include "exec/identity.h"
+#include "run/identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

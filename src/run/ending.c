@@ -1,4 +1,4 @@
-#include "exec/ending.h"
+#include "run/ending.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -10,11 +10,11 @@
  *    nothing else is understood.
  *
  * Ownership: parsed files lie in the arena, those of hd_identity_of() are the task's. Threads: any. */
-#ifndef HD_EXEC_IDENTITY_H
-#define HD_EXEC_IDENTITY_H
+#ifndef HD_RUN_IDENTITY_H
+#define HD_RUN_IDENTITY_H
 
-#include "exec/rundir.h"
 #include "exec/task.h"
+#include "run/rundir.h"
 
 #define HD_IDENTITY_NAME "identity.json"  /* in the run's folder */
 

@@ -14,15 +14,15 @@
  *    written to meanwhile: HD_E_INTEGRITY.
  *
  * Threads: one. */
-#ifndef HD_EXEC_RUN_H
-#define HD_EXEC_RUN_H
+#ifndef HD_RUN_RUN_H
+#define HD_RUN_RUN_H
 
 #include "protocol/view.h"
 #include "checkpoint/ckpt.h"
 #include "exec/forward.h"
-#include "exec/rundir.h"
 #include "exec/times.h"
 #include "exec/worker.h"
+#include "run/rundir.h"
 
 struct hd_run;
 

@@ -1,4 +1,4 @@
-#include "exec/problem.h"
+#include "run/problem.h"
 
 #include <unistd.h>
 
