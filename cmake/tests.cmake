@@ -50,8 +50,8 @@ endif()
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
-  worker_duty worker_finals worker_allreduce exec_lockstep worker_elastic exec_forward exec_failure exec_nonfinite run_run run_samples worker_teach
-  exec_recorder serve_crew serve_http serve_jobs serve_pool serve_seat serve_store)
+  worker_duty worker_finals worker_allreduce engine_lockstep worker_elastic engine_forward engine_failure engine_nonfinite run_run run_samples worker_teach
+  engine_recorder serve_crew serve_http serve_jobs serve_pool serve_seat serve_store)
 if(HD_TESTS)
   add_custom_target(tests_threads)
   foreach(name ${HD_THREADS})
@@ -99,7 +99,7 @@ endif()
 # of the alphabet would end alone.
 set(HD_LONG program_chaos 230 program_identity 200 program_remote 180 program_cluster 100 program_sharded 85 program_takeover 65
   program_serve_kills 65 program_trial 40 program_elastic 40 cluster_covered_test 35 protocol_simulation_test 35 planner_planner_test 30
-  exec_share_test 25 cluster_sim_test 20 cluster_why_test 20 device_conform_test 14 exec_worker_test 14 program_threads_live 30)
+  engine_share_test 25 cluster_sim_test 20 cluster_why_test 20 device_conform_test 14 engine_worker_test 14 program_threads_live 30)
 while(HD_TESTS AND HD_LONG)
   list(POP_FRONT HD_LONG name seconds)
   if(TEST ${name})

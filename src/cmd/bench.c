@@ -5,8 +5,8 @@
 #include "base/json_writer.h"
 #include "sys/thread.h"
 #include "device/peak.h"
-#include "exec/op_times.h"
-#include "exec/times.h"
+#include "engine/op_times.h"
+#include "engine/times.h"
 #include "run/problem.h"
 
 /* Where a step's time goes on device 0. Waiting for the others is part of joins and update. */

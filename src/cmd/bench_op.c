@@ -5,8 +5,8 @@
 
 #include "base/json_writer.h"
 #include "device/peak.h"
-#include "exec/op_times.h"
-#include "exec/times.h"
+#include "engine/op_times.h"
+#include "engine/times.h"
 
 /* Of one set of kernels. */
 struct measure {

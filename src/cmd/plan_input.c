@@ -6,7 +6,7 @@
 #include "sys/thread.h"
 #include "graph/layout.h"
 #include "cost/profile_graph.h"
-#include "exec/task.h"
+#include "engine/task.h"
 #include "cmd/session.h"
 
 /* Of links that nobody measured. */

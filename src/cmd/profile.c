@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "exec/profile.h"
+#include "engine/profile.h"
 #include "cmd/session.h"
 
 /* One device, as the job's devices are of one kind: how many there are is the plan's matter. */

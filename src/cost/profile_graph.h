@@ -1,6 +1,6 @@
 /* profile_graph.h -- the profile of a training graph of ours, all but its times.
  *
- * The profiler (exec/profile.h) fills in times that it measured, hd_profile_model() times from
+ * The profiler (engine/profile.h) fills in times that it measured, hd_profile_model() times from
  * counts of operations; a plan made by either may cut the model only between nodes of the profile.
  *
  * 1. A node of the profile is a forward node of the graph, which is fused already: fusion groups are never

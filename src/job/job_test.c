@@ -592,7 +592,7 @@ static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **st
 	assert_string_equal(before, canonical_of(&job));
 }
 
-/* What is read from the file is joined to the hash by who reads it (exec/task.h). */
+/* What is read from the file is joined to the hash by who reads it (engine/task.h). */
 static void the_hash_says_that_there_are_weights_and_not_where(void **state)
 {
 	static const char *const jobs[] = {

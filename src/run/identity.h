@@ -13,7 +13,7 @@
 #ifndef HD_RUN_IDENTITY_H
 #define HD_RUN_IDENTITY_H
 
-#include "exec/task.h"
+#include "engine/task.h"
 #include "run/rundir.h"
 
 #define HD_IDENTITY_NAME "identity.json"  /* in the run's folder */

@@ -16,7 +16,7 @@
 #define HD_RUN_PROBLEM_H
 
 #include "graph/state.h"
-#include "exec/task.h"
+#include "engine/task.h"
 
 enum { HD_PROBLEM_BYTES = 1 << 30 };      /* a file that a script loads whole */
 

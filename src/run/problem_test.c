@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "graph/safetensors.h"
-#include "exec/testing.h"
+#include "engine/testing.h"
 
 /* The file is read back and compared with what a worker really meets: the rows that its reader hands out, the state it begins with. */
 

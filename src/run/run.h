@@ -19,9 +19,9 @@
 
 #include "protocol/view.h"
 #include "checkpoint/ckpt.h"
-#include "exec/forward.h"
-#include "exec/times.h"
-#include "exec/worker.h"
+#include "engine/forward.h"
+#include "engine/times.h"
+#include "engine/worker.h"
 #include "run/rundir.h"
 
 struct hd_run;

@@ -20,8 +20,8 @@
 #include "sys/file.h"
 #include "sys/lines.h"
 #include "sys/process.h"
-#include "exec/forward.h"
-#include "exec/worker.h"
+#include "engine/forward.h"
+#include "engine/worker.h"
 
 struct hd_rundir {
 	struct hd_fs *fs;                 /* borrowed */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "exec/task.h"
+#include "engine/task.h"
 
 /* The law counts positions and nothing else: no line of the sampler's arithmetic is used, so that a sampler that is wrong is found out. */
 

@@ -22,7 +22,7 @@
 #define HD_SERVE_CONDUCT_H
 
 #include "protocol/coordinator.h"
-#include "exec/task.h"
+#include "engine/task.h"
 #include "run/rundir.h"
 
 enum { HD_CONDUCT_LISTENS = 3 };

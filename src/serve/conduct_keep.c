@@ -6,7 +6,7 @@
 #include "base/le.h"
 #include "sys/thread.h"
 #include "checkpoint/ckpt.h"
-#include "exec/lockstep.h"
+#include "engine/lockstep.h"
 #include "run/kept_plan.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,

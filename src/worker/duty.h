@@ -22,7 +22,7 @@
 #include "sys/clock.h"
 #include "sys/lock.h"
 #include "protocol/view.h"
-#include "exec/worker.h"
+#include "engine/worker.h"
 
 /*        id         reads                  the hand                                                             */
 #define HD_DUTIES_TABLE(X)                                                                                        \

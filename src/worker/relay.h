@@ -30,7 +30,7 @@
 #include "wire/hub.h"
 #include "protocol/exchange.h"
 #include "protocol/view.h"
-#include "exec/share.h"
+#include "engine/share.h"
 
 struct hd_relay {
 	struct hd_hub *hub;               /* borrowed, as worker, layout, x */

@@ -30,7 +30,7 @@
 #define HD_WORKER_TEACH_H
 
 #include "sys/lock.h"
-#include "exec/share.h"
+#include "engine/share.h"
 
 enum { HD_TEACH_PIECE = 1 << 20, HD_TEACH_QUEUE = 64 << 20, HD_TEACH_MOST = 256 << 20, HD_TEACH_HEAD = 24 };
 

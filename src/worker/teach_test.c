@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
-#include "exec/testing.h"
+#include "engine/testing.h"
 
 /* A member steps and teaches; a second worker learns from its pieces, cut anywhere, at its own pace. Whenever the
  * stream says that all is there, both states are equal bit for bit. */

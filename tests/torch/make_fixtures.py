@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_fixtures.py -- what PyTorch computes, as files for src/exec/torch_test.c.
+"""make_fixtures.py -- what PyTorch computes, as files for src/engine/torch_test.c.
 
 For each built-in model: a job file, initial parameters, a data set, the gradient of the
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own

@@ -1,0 +1,328 @@
+#include "engine/worker_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "plan/check.h"
+
+/* A share is made beside the one in use and taken up between two steps. The pools of buffers are shared by both: their
+ * steps do not overlap, and pools only grow. */
+
+static struct hd_plan_job job_of(const struct hd_worker *w)
+{
+	return (struct hd_plan_job){ .nvns = w->task->job->nvns, .nchunks = w->task->layout.nchunks, .nstages = 1,
+		.wave = w->train.max_parts, .lockstep = hd_lockstep_needed(&w->lockstep) };
+}
+
+/* The ranks of the plan that are this worker's devices; *mine: there are such. */
+static enum hd_err find_ranks(const struct hd_worker *w, const struct hd_share_view *view, uint32_t *rank, bool *mine, bool *alone, struct hd_diag *diag)
+{
+	const struct hd_plan *plan = view->plan;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; plan && r < plan->nranks; r++)
+		if (view->worker != HD_SHARE_NOBODY && plan->worker[r] == view->worker) {
+			if (n < w->spec.ndevices)
+				rank[n] = r;
+			n++;
+		}
+	*mine = n > 0;
+	*alone = plan && n == plan->nranks;
+	if (n && n != w->spec.ndevices)
+		return hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", n, w->spec.ndevices);
+	if (plan && !*alone && hd_lockstep_needed(&w->lockstep))
+		return hd_fail(diag, HD_E_REFUSED, "norms over the global batch (model.bn: global) meet at every norm, and several workers have no "
+			"way to meet there yet: model.bn: ghost, or one worker with more devices");
+	return HD_OK;
+}
+
+static uint32_t more(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static void need_of(struct hd_worker *w, const struct hd_work *work)
+{
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		const struct hd_fold_script *s = &work->rank[r].script;
+		struct hd_rank_need *need = &w->rank[r].need;
+		need->nbuffers = more(need->nbuffers, more(s->nbuffers, 1));
+		need->ntemps = more(need->ntemps, s->ntemps);
+		need->narenas = more(need->narenas, hd_lockstep_needed(&w->lockstep) ? s->nvns_here : 0);
+	}
+}
+
+/* What the shares at hand need; before they are taken. */
+static void set_needs(struct hd_worker *w, const struct hd_share *coming)
+{
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		w->rank[r].need = (struct hd_rank_need){ 0 };
+	w->need_places = w->need_received = w->need_links = 0;
+	w->need_sum = w->need_moments = false;
+	for (size_t i = 0; i < 2; i++) {
+		const struct hd_share *s = i ? coming : w->share;
+		if (!s)
+			continue;
+		need_of(w, &s->work);
+		w->need_places = s->nplaces > w->need_places ? s->nplaces : w->need_places;
+		w->need_links = s->nlinks > w->need_links ? s->nlinks : w->need_links;
+		w->need_received = s->nreceived > w->need_received ? s->nreceived : w->need_received;
+		w->need_sum |= s->needs_sum || s->needs_parm;
+		w->need_moments |= !s->alone;
+	}
+}
+
+/* Each chunk has one device that joins, updates and hashes it: as the plan says when all its ranks are here, else as even as can be. */
+static enum hd_err own_chunks(const struct hd_worker *w, struct hd_share *s, const uint32_t *rank, struct hd_diag *diag)
+{
+	const uint32_t nchunks = w->task->layout.nchunks;
+
+	s->owner = hd_arena_take(&s->arena, nchunks, sizeof *s->owner);
+	if (!s->owner)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the owners of %u chunks", nchunks);
+	for (uint32_t c = 0; c < nchunks; c++)
+		s->owner[c] = (uint32_t)((uint64_t)c * w->spec.ndevices / nchunks);
+	for (uint32_t c = 0; s->alone && c < nchunks; c++)
+		for (uint32_t r = 0; r < w->spec.ndevices; r++)
+			if (rank[r] == s->plan->owner[c])
+				s->owner[c] = r;
+	return HD_OK;
+}
+
+/* Sums of several workers need a flat vector that is no root's: a gradient buffer that the roots leave free when the pass is
+ * computed, if there is one. */
+static enum hd_err find_sum(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+{
+	struct hd_device *first = w->rank[0].device;
+
+	s->sum = s->work.whole ? s->work.item[s->work.root[0].item] : NULL;
+	for (uint32_t r = 0; r < w->spec.ndevices && !s->sum; r++)
+		for (uint32_t i = 0; i < more(1, s->work.rank[r].script.nbuffers) && !s->sum; i++) {
+			bool is_root = false;
+			for (uint32_t k = 0; k < s->work.nroots; k++)
+				is_root |= s->work.item[s->work.root[k].item] == w->rank[r].buffer[i];
+			s->sum = is_root ? NULL : w->rank[r].buffer[i];
+		}
+	assert(!s->needs_sum == !!s->sum);
+	if (s->sum)
+		return HD_OK;
+	enum hd_err err = w->sum ? HD_OK : first->ops->take(first, w->flat_bytes, (void **)&w->sum, diag);
+	s->sum = w->sum;
+	return err;
+}
+
+/* New parameters of sharded state: whoever gets them has no more use for the root. Without one, a vector that is not that of the sums. */
+static enum hd_err find_parm(struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+{
+	struct hd_device *first = w->rank[0].device;
+
+	s->parm = s->work.nroots ? s->work.item[s->work.root[0].item] : NULL;
+	if (!s->needs_parm)
+		return HD_OK;
+	assert(s->sum != w->sum || !w->sum);
+	enum hd_err err = w->sum ? HD_OK : first->ops->take(first, w->flat_bytes, (void **)&w->sum, diag);
+	s->parm = w->sum;
+	return err;
+}
+
+/* Are all gradient buffers roots' in the end? */
+static enum hd_err count_spare(const struct hd_worker *w, struct hd_share *s, struct hd_diag *diag)
+{
+	uint32_t nvns = w->task->job->nvns, nbuffers = 0, nroots = 0;
+	struct hd_tnode *root = hd_arena_take(&s->arena, nvns, sizeof *root);
+
+	if (!root)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the roots of %u virtual nodes", nvns);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		nbuffers += more(1, s->work.rank[r].script.nbuffers);
+	enum hd_err err = hd_tree_roots(nvns, s->work.has, root, nvns, &nroots);
+	assert(!err);
+	s->needs_sum = !s->alone && nroots == nbuffers;
+	s->needs_parm = w->sharded && s->plan && !s->alone && nroots == 0;
+	return err;
+}
+
+/* At least as many as all workers have roots: a run of a worker's neighbours has HD_MAX_ROOTS at most. */
+static uint32_t nroots_of_all(const struct hd_share *s)
+{
+	const struct hd_plan *plan = s->plan;
+	uint32_t n = 0, end;
+
+	for (uint32_t v = 0; v < plan->nvns; v = end) {
+		for (end = v + 1; end < plan->nvns && plan->worker[plan->map[end]] == plan->worker[plan->map[v]]; end++)
+			;
+		n += end - v < HD_MAX_ROOTS ? end - v : HD_MAX_ROOTS;
+	}
+	return n;
+}
+
+static enum hd_err take_all(struct hd_worker *w, struct hd_share *s, const uint32_t *rank, struct hd_diag *diag)
+{
+	enum hd_err err = hd_worker_fits(w, diag);
+
+	if (!err)
+		err = hd_work_take(w, diag);
+	if (!err)
+		err = hd_work_place(w, &s->work, NULL, &s->arena, diag);
+	s->work.whole = !err && s->alone && s->work.nroots == 1;
+	if (!err)
+		err = find_sum(w, s, diag);
+	if (!err)
+		err = find_parm(w, s, diag);
+	if (!err)
+		err = own_chunks(w, s, rank, diag);
+	if (!err && !s->alone)
+		err = hd_moments_apart(w, diag);
+	if (!err && !s->alone && s->plan)
+		err = hd_operands_cap(w, nroots_of_all(s), diag);
+	if (!err && s->nplaces > w->nplaces)
+		err = hd_share_places(w, s->nplaces, diag);
+	return err;
+}
+
+/* To each other worker of the plan, and to the coordinator. */
+static uint64_t links_of(const struct hd_plan *plan)
+{
+	uint64_t n = 0;
+
+	for (uint32_t r = 0; plan && r < plan->nranks; r++)
+		n = plan->worker[r] >= n ? plan->worker[r] + UINT64_C(1) : n;
+	return n;
+}
+
+/* What is to be computed and what it needs; nothing is taken. *rank: of the share's arena. */
+static enum hd_err make(struct hd_worker *w, const struct hd_share_view *view, struct hd_share *s, uint32_t **ranks, struct hd_diag *diag)
+{
+	const struct hd_plan_job job = job_of(w);
+	bool mine = false, alone = false;
+
+	hd_share_forget(w);
+	hd_arena_reset(&s->arena);
+	uint32_t *rank = hd_arena_take(&s->arena, w->spec.ndevices, sizeof *rank);
+	if (!rank)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the ranks of %u devices", w->spec.ndevices);
+	enum hd_err err = view->plan ? hd_plan_check(view->plan, &job, NULL, diag) : HD_OK;
+	if (!err)
+		err = find_ranks(w, view, rank, &mine, &alone, diag);
+	s->plan = view->plan;
+	s->alone = alone;
+	s->nplaces = view->nplaces;
+	s->nreceived = view->nreceived;
+	s->nlinks = alone ? 0 : links_of(view->plan);
+	if (!err)
+		err = hd_work_make(w, &s->work, view->plan, mine ? rank : NULL, &s->arena, diag);
+	if (!err)
+		err = count_spare(w, s, diag);
+	if (err)
+		return err;
+	set_needs(w, s);
+	*ranks = rank;
+	return HD_OK;
+}
+
+static struct hd_share *unused(struct hd_worker *w) { return w->share == &w->shares[0] ? &w->shares[1] : &w->shares[0]; }
+
+enum hd_err hd_share_memory(struct hd_worker *w, const struct hd_share_view *view, struct hd_memory_terms *terms, struct hd_diag *diag)
+{
+	uint32_t *rank;
+	enum hd_err err = make(w, view, unused(w), &rank, diag);
+
+	if (!err)
+		err = hd_worker_fits(w, diag);
+	if (!err)
+		hd_worker_memory(w, terms);
+	set_needs(w, NULL);
+	return err;
+}
+
+enum hd_err hd_share_prepare(struct hd_worker *w, const struct hd_share_view *view, struct hd_diag *diag)
+{
+	struct hd_share *s = unused(w);
+	uint32_t *rank;
+	enum hd_err err = make(w, view, s, &rank, diag);
+
+	if (err)
+		return err;
+	err = take_all(w, s, rank, diag);
+	if (!err && !w->prefetch)
+		err = hd_worker_reread(w, diag);
+	if (err)
+		set_needs(w, NULL);
+	else
+		w->next = s;
+	return err;
+}
+
+bool hd_share_prepared(const struct hd_worker *w) { return w->next != NULL; }
+
+void hd_share_forget(struct hd_worker *w)
+{
+	w->next = NULL;
+	set_needs(w, NULL);
+}
+
+void hd_share_adopt(struct hd_worker *w)
+{
+	assert(w->next && !w->begun);
+	w->share = w->next;
+	w->next = NULL;
+	set_needs(w, NULL);
+	hd_step_work(w, &w->share->work);
+	if (w->prefetch)
+		hd_prefetch_want(w->prefetch, (uint64_t)w->step, w->share->work.has);
+}
+
+enum hd_err hd_share_roots_of(const struct hd_plan *plan, uint16_t worker, uint8_t *has, struct hd_tnode *root, uint32_t cap, uint32_t *nroots)
+{
+	for (uint32_t v = 0; v < plan->nvns; v++)
+		has[v] = plan->worker[plan->map[v]] == worker;
+	return hd_tree_roots(plan->nvns, has, root, cap, nroots);
+}
+
+enum hd_err hd_worker_adopt(struct hd_worker *w, const struct hd_plan *plan, struct hd_diag *diag)
+{
+	const struct hd_share_view view = { .plan = plan, .worker = plan->nranks ? plan->worker[0] : HD_SHARE_NOBODY };
+	enum hd_err err = hd_share_prepare(w, &view, diag);
+
+	if (!err && !w->next->alone)
+		err = hd_fail(diag, HD_E_BADPLAN, "the plan is for %u devices, the worker has %u", plan->nranks, w->spec.ndevices);
+	if (err) {
+		hd_share_forget(w);
+		return err;
+	}
+	hd_share_adopt(w);
+	return HD_OK;
+}
+
+struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
+{
+	static const uint8_t none[HD_MAX_VNS];
+	const bool ahead = w->spare_core || !w->task->data->at_hand;
+
+	return (struct hd_prefetch_spec){
+		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
+		.nvns = w->task->job->nvns, .per_vn = w->task->job->per_vn, .wanted = w->share ? w->share->work.has : none,
+		.first_step = (uint64_t)w->step, .memory_bytes = HD_PREFETCH_BYTES,
+		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : 1, .named = w->took != NULL,
+	};
+}
+
+enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_prefetch_spec spec = hd_worker_reading(w);
+
+	w->again = true;                  /* until there is a reader */
+	hd_prefetch_destroy(w->prefetch);
+	w->prefetch = NULL;
+	hd_seals_init(&w->seals, 0, 1, (uint64_t)w->step);
+	enum hd_err err = hd_prefetch_create(&w->prefetch, &spec, diag);
+	w->again = err;
+	return err;
+}
+
+enum hd_err hd_worker_rewind(struct hd_worker *w, struct hd_diag *diag)
+{
+	atomic_store(&w->torn, false);
+	w->told_at = 0;
+	memset(w->slot_here, 1, w->nbuckets);     /* they may take memory */
+	memset(w->own, 1, w->nbuckets);
+	hd_digest_frozen(w);
+	return hd_worker_reread(w, diag);
+}

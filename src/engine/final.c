@@ -1,0 +1,61 @@
+#include "engine/worker_int.h"
+
+/* Roots go out while the last gradients are made. A bucket counts, over all devices with leaves, the parameters that lie in it; a
+ * device in its last wave counts down as it has folded each. Who comes to 0 has seen what all others wrote. */
+
+void hd_share_watch(struct hd_worker *w, hd_share_watcher *watch, void *user)
+{
+	w->watch = watch;
+	w->watch_user = user;
+}
+
+bool hd_share_final(const struct hd_worker *w, uint32_t pass, uint32_t bucket)
+{
+	const struct hd_work *work = pass ? &w->repair[pass - 1] : &w->share->work;
+
+	return pass <= w->nrepairs && atomic_load_explicit(&work->left[bucket], memory_order_acquire) == 0;
+}
+
+static uint32_t number_of(const struct hd_worker *w, const struct hd_work *work)
+{
+	return work == &w->share->work ? 0 : 1 + (uint32_t)(work - w->repair);
+}
+
+static void tell(const struct hd_worker *w, const struct hd_work *work, uint32_t bucket)
+{
+	if (w->watch)
+		w->watch(w->watch_user, number_of(w, work), bucket);
+}
+
+void hd_final_begin(struct hd_worker *w, struct hd_work *work)
+{
+	uint32_t nranks = 0;
+
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		nranks += work->rank[r].script.nvns_here > 0;
+	w->early = w->watch && !work->whole && work->njoins == 0 && nranks;
+	for (uint32_t b = 0; b < w->nbuckets && w->early; b++)
+		atomic_store_explicit(&work->left[b], nranks * w->bucket_params[b], memory_order_relaxed);
+}
+
+void hd_final_folded(void *user, uint32_t param)
+{
+	const struct hd_rank *rank = user;
+	const struct hd_worker *w = rank->worker;
+	const struct hd_layout *layout = &w->task->layout;
+	uint32_t first = layout->first_segment[param], end = layout->first_segment[param + 1];
+
+	if (first == end)
+		return;
+	for (uint32_t b = layout->segment[first].chunk / HD_BUCKET_CHUNKS; b <= layout->segment[end - 1].chunk / HD_BUCKET_CHUNKS; b++)
+		if (atomic_fetch_sub_explicit(&w->work->left[b], 1, memory_order_acq_rel) == 1)
+			tell(w, w->work, b);
+}
+
+void hd_final_end(struct hd_worker *w, struct hd_work *work)
+{
+	for (uint32_t b = 0; b < w->nbuckets; b++)
+		if (atomic_exchange_explicit(&work->left[b], 0, memory_order_acq_rel))
+			tell(w, work, b);
+	w->early = false;
+}

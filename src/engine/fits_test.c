@@ -1,0 +1,110 @@
+#include "engine/testing.h"
+
+/* Refusals of memory: before anything is taken, with numbers, by the plan's own count of buffers. */
+
+#define MIB ((uint64_t)1 << 20)
+
+static void what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers(void **state)
+{
+	static const struct hd_memory_terms need = { .params = 10 * MIB, .slots = 20 * MIB, .gradients = 40 * MIB, .arenas = 20 * MIB, .kept = 10 * MIB,
+		.held = 90 * MIB, .total = 100 * MIB };
+	static const struct { struct hd_room room; const char *says, *needs; } cases[] = {
+		{ { .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
+		{ { .limit_bytes = 100 * MIB, .free_bytes = 30 * MIB, .used_bytes = 70 * MIB }, NULL, NULL },
+		{ { .limit_bytes = 200 * MIB, .free_bytes = 0, .used_bytes = 170 * MIB }, NULL, NULL },
+		{ { .limit_bytes = 99 * MIB, .free_bytes = 1000 * MIB }, "this process may use 99.0 MiB", "needs 100.0 MiB" },
+		{ { .limit_bytes = 1000 * MIB, .free_bytes = 99 * MIB }, "free now would let it have 99.0 MiB", "needs 100.0 MiB" },
+		{ { .limit_bytes = 1000 * MIB, .free_bytes = 29 * MIB, .used_bytes = 70 * MIB }, "free now would let it have 99.0 MiB", "needs 100.0 MiB" },
+		/* samples that are kept lie in no device */
+		{ { .devices_bytes = 90 * MIB, .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, NULL, NULL },
+		{ { .devices_bytes = 89 * MIB, .limit_bytes = 100 * MIB, .free_bytes = 100 * MIB }, "workers.memory gives 89.0 MiB", "needs 90.0 MiB" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_memory_fits(&need, &cases[i].room, 2, &diag);
+		CHECK(err == (cases[i].says ? HD_E_REFUSED : HD_OK), "case %zu: %d", i, err);
+		if (cases[i].says)
+			CHECK(strstr(diag.text, cases[i].says) && strstr(diag.text, cases[i].needs) && strstr(diag.text, "gradients 40.0"), "%s", diag.text);
+	}
+}
+
+/* Every second virtual node on the other device: each keeps as many roots as it has nodes, so
+ * the buffers are many where the even map has few. The limit lies between the two. */
+static void a_plan_of_many_buffers_is_refused_before_they_are_taken(void **state)
+{
+	static const char wide[] = "model: {use: builtin:mlp, args: {hidden: [512]}}\ndata: {kind: synthetic, count: 64}\n";
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE };
+	struct hd_memory_terms even, terms;
+	struct hd_diag diag = { "" };
+	struct hd_plan scattered;
+	struct hd_rig rig;
+	uint32_t map[32];
+
+	(void)state;
+	for (uint32_t v = 0; v < 32; v++)
+		map[v] = v % 2;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	hd_worker_memory(rig.worker, &even);
+	hd_rig_close(&rig);
+	spec.memory_limit_bytes = even.held / 2 + 2 * even.params;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	struct hd_plan_job job = { .nvns = 32, .nchunks = rig.task->layout.nchunks, .nstages = 1 };
+	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
+	uint32_t had = rig.worker->rank[0].buffer_cap;
+	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_E_REFUSED);
+	CHECK(strstr(diag.text, "the job needs") && strstr(diag.text, "workers.memory"), "%s", diag.text);
+	assert_int_equal(rig.worker->rank[0].buffer_cap, had);
+	hd_rig_step(&rig);                /* under the plan that it had */
+	hd_rig_close(&rig);
+	/* without the limit: what is told is what was taken */
+	spec.memory_limit_bytes = 0;
+	hd_rig_open_on(&rig, wide, 32, 32, NULL, &spec);
+	assert_int_equal(hd_plan_of_map(&scattered, &job, 2, map, &rig.arena, &diag), HD_OK);
+	assert_int_equal(hd_worker_adopt(rig.worker, &scattered, &diag), HD_OK);
+	hd_worker_memory(rig.worker, &terms);
+	assert_true(terms.gradients == (rig.worker->rank[0].buffer_cap + rig.worker->rank[1].buffer_cap) * terms.params);
+	assert_true(terms.gradients > even.gradients);
+	hd_rig_close(&rig);
+}
+
+/* A thread that reads ahead wants a core of its own; without one it is worth its place only where a disk may be waited for. */
+static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **state)
+{
+	static const struct { bool spare_core, at_hand; uint32_t nthreads, depth; } cases[] = {
+		{ false, true, 0, 1 }, { false, false, 1, HD_PREFETCH_STEPS }, { true, true, 1, HD_PREFETCH_STEPS }, { true, false, 1, HD_PREFETCH_STEPS },
+	};
+	struct hd_cores cores;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_cores_usable(&cores);
+	for (uint32_t n = 1; n <= 3; n++) {
+		hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, n);
+		CHECK(rig.worker->spare_core == (n < cores.n), "%u devices on %u cores", n, cores.n);
+		hd_rig_close(&rig);
+	}
+	hd_rig_open(&rig, hd_rig_mlp, 12, 6, NULL, 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_memory_terms terms;
+		rig.worker->spare_core = cases[i].spare_core;
+		rig.task->data->at_hand = cases[i].at_hand;
+		const struct hd_prefetch_spec spec = hd_worker_reading(rig.worker);
+		CHECK(spec.nthreads == cases[i].nthreads && spec.depth == cases[i].depth, "case %zu: %u threads, %u steps", i, spec.nthreads, spec.depth);
+		hd_worker_memory(rig.worker, &terms);
+		/* a step is 12 rows of 784 numbers and a label; a device keeps 2 more rows for forward passes */
+		assert_int_equal(terms.inputs, (784 + 1) * 4 * (2 + 12 * cases[i].depth));
+	}
+	hd_rig_close(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_fits_neither_the_limit_nor_what_is_free_is_refused_with_numbers),
+		cmocka_unit_test(rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile),
+		cmocka_unit_test(a_plan_of_many_buffers_is_refused_before_they_are_taken),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+#include "engine/forward.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/lanes.h"
+#include "data/augment.h"
+#include "engine/worker_int.h"
+
+static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first, uint64_t n)
+{
+	struct hd_dataset *data = rank->worker->task->data;
+	void *out[HD_MAX_FIELDS];
+	enum hd_err err = HD_OK;
+
+	for (uint64_t i = 0; i < n && !err; i++) {
+		for (uint32_t f = 0; f < data->nfields; f++)
+			out[f] = rank->eval_input[f] + i * data->field[f].sample_bytes;
+		err = hd_dataset_read(data, job->split, first + i, HD_NO_EPOCH, out, &rank->diag);
+	}
+	return err;
+}
+
+static enum hd_err run_rows(struct hd_rank *rank, const void *const *field, uint64_t rows, struct hd_bind *bind)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t token = 0;
+
+	for (uint32_t i = 0; i < w->infer.graph->ninputs; i++)
+		rank->input[i] = field[w->infer_field[i]];
+	*bind = (struct hd_bind){ .rows = rows, .params = w->params, .buffers = w->buffers, .input = rank->input, .arena = rank->activations };
+	enum hd_err err = rank->device->ops->run(rank->device, &w->infer, HD_RUN_F, bind, &token, &rank->diag);
+	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+}
+
+static double readout(struct hd_rank *rank, const struct hd_bind *bind, uint32_t value)
+{
+	return value == HD_NONE ? 0 : *(const double *)hd_program_value(&rank->worker->infer, bind, value);
+}
+
+static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_forward_job *job = w->forward;
+	uint64_t b = w->task->job->per_vn, at = iblock * b, n = job->count - at < b ? job->count - at : b;
+	struct hd_bind bind;
+	enum hd_err err = read_rows(rank, job, job->first + at, n);
+
+	if (!err)
+		err = run_rows(rank, (const void *const *)rank->eval_input, n, &bind);
+	if (err)
+		return err;
+	w->block[iblock] = (struct hd_leaf){
+		readout(rank, &bind, w->infer_out.loss), readout(rank, &bind, w->infer_out.weight), readout(rank, &bind, w->infer_out.correct),
+	};
+	if (job->logits)
+		job->logits(job->user, job->first + at, n, hd_program_value(&w->infer, &bind, w->infer_out.logits));
+	return HD_OK;
+}
+
+/* Blocks are handed out by a counter: who computes a block changes no bit of it. */
+static void blocks(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t b = w->task->job->per_vn, nblocks = (w->forward->count + b - 1) / b;
+	uint32_t i;
+
+	while (!hd_rank_idle(rank) && (i = atomic_fetch_add(&w->next_block, 1)) < nblocks) {
+		enum hd_err err = one_block(rank, i);
+		if (err)
+			hd_rank_fail(rank, err);
+	}
+}
+
+/* `at`: room for n numbers. */
+static double fold(double *at, const struct hd_leaf *block, size_t n, size_t field)
+{
+	for (size_t i = 0; i < n; i++)
+		at[i] = *(const double *)((const char *)&block[i] + field);
+	return hd_tree_sum(at, n);
+}
+
+enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *job, struct hd_metrics *metrics, struct hd_diag *diag)
+{
+	uint64_t b = w->task->job->per_vn, nblocks = (job->count + b - 1) / b;
+	struct hd_arena arena;
+	enum hd_err err;
+
+	if (job->logits && w->infer_out.logits == HD_NONE)
+		return hd_fail(diag, HD_E_INVAL, "the graph has no output \"logits\": nothing to predict");
+	hd_arena_init(&arena, 0);
+	w->block = hd_arena_take(&arena, nblocks + 1, sizeof *w->block);
+	double *at = hd_arena_take(&arena, nblocks + 1, sizeof *at);
+	if (!w->block || !at) {
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the sums of %llu blocks", (unsigned long long)nblocks);
+		goto out;
+	}
+	w->forward = job;
+	atomic_store(&w->next_block, 0);
+	err = hd_worker_all(w, blocks, diag);
+	if (!err)
+		*metrics = (struct hd_metrics){
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, loss)),
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, weight)),
+			fold(at, w->block, nblocks, offsetof(struct hd_leaf, correct)), job->count, w->infer_out.correct != HD_NONE,
+		};
+out:
+	hd_arena_finish(&arena);
+	w->block = NULL;
+	return err;
+}
+
+/* The library's exp may differ in the last bit between machines: no state depends on this. */
+double hd_metrics_perplexity(const struct hd_metrics *m) { return exp(hd_metrics_loss(m)); }
+
+void hd_metrics_line(const struct hd_metrics *m, char out[160])
+{
+	int n = snprintf(out, 160, "loss %.4f", hd_metrics_loss(m));
+
+	if (m->has_hits)
+		n += snprintf(out + n, 160 - (size_t)n, "  perplexity %.4g  accuracy %.2f %%", hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100);
+	snprintf(out + n, 160 - (size_t)n, "  (%llu rows)", (unsigned long long)m->rows);
+}
+
+enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows, const float **logits, struct hd_diag *diag)
+{
+	struct hd_rank *rank = &w->rank[0];
+	struct hd_bind bind;
+	enum hd_err err;
+
+	if (w->infer_out.logits == HD_NONE)
+		return hd_fail(diag, HD_E_INVAL, "the graph has no output \"logits\": nothing to sample from");
+	rank->diag.text[0] = 0;
+	err = run_rows(rank, field, rows, &bind);
+	if (err)
+		return hd_fail(diag, err, "%s", rank->diag.text);
+	*logits = hd_program_value(&w->infer, &bind, w->infer_out.logits);
+	return HD_OK;
+}

@@ -1,0 +1,325 @@
+#include "engine/worker_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The interpreter: what a device does in a step is its list and nothing else. Where several workers share
+ * a step it runs in two sections, with their exchange between them.
+ * Each row says what one instruction does to a rank. Rows with `meets` take part
+ * in a barrier of all ranks, so they run even after a failure; the others are
+ * skipped then, and the step ends without a change of state. */
+
+/* The wave begins with its first LD: neighbours of the list's order that carry the same number. */
+static void begin_wave(struct hd_rank *rank, uint32_t vn)
+{
+	const struct hd_fold_script *s = &rank->work->script;
+
+	while (s->vn[rank->first_ivn] != vn)
+		rank->first_ivn++;
+	rank->nloaded = rank->nforward = rank->nback = 0;
+	if (hd_lockstep_needed(&rank->worker->lockstep)) {
+		rank->nwave = s->nvns_here;
+		return;
+	}
+	for (rank->nwave = 1; rank->first_ivn + rank->nwave < s->nvns_here; rank->nwave++)
+		if (rank->work->wave[rank->first_ivn + rank->nwave] != rank->work->wave[rank->first_ivn])
+			break;
+}
+
+static enum hd_err load(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t end, nrows = 0;
+
+	if (rank->nwave == 0)
+		begin_wave(rank, ins->vn);
+	assert(rank->nloaded < rank->nwave && rank->work->script.vn[rank->first_ivn + rank->nloaded] == ins->vn);
+	struct hd_loaded *loaded = &rank->work->loaded[rank->nloaded++];
+	hd_vn_rows(w->task->job->per_vn, w->step_rows, ins->vn, &loaded->first_row, &end);
+	loaded->rows = end - loaded->first_row;
+	uint64_t began = hd_recorder_now(w->spec.recorder);
+	int64_t began_ns = hd_clock_now_ns(&w->clock);
+	enum hd_err err = hd_prefetch_take(w->prefetch, (uint64_t)w->step, ins->vn, loaded->field, &nrows, diag);
+	uint64_t waited_ns = (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
+	rank->wait_data_ns += waited_ns;
+	hd_recorder_wait(w->spec.recorder, rank->id, began, waited_ns, HD_WAIT_DATA);
+	assert(err || nrows == loaded->rows);
+	if (w->took && !err) {
+		w->ntook[ins->vn] = nrows;
+		memcpy(w->took + ins->vn * w->task->job->per_vn, hd_prefetch_names(w->prefetch, (uint64_t)w->step, ins->vn), nrows * sizeof *w->took);
+	}
+	return err;
+}
+
+uint32_t hd_rank_moves(struct hd_rank *rank, uint32_t ipart, uint32_t slice, struct hd_fold fold[HD_MAX_FOLDS])
+{
+	const struct hd_fold_script *s = &rank->work->script;
+	uint32_t at = (rank->first_ivn + ipart) * s->nslices + slice, n = 0;
+
+	for (uint32_t i = s->first_move[at]; i < s->first_move[at + 1]; i++, n++) {
+		const struct hd_move *m = &s->move[i];
+		bool leaf = m->src == HD_LEAF, whole = leaf || m->src < s->nbuffers;
+		fold[n] = (struct hd_fold){
+			.dst = m->dst < s->nbuffers ? rank->work->buffer[m->dst] : NULL,
+			.dst_temp = m->dst < s->nbuffers ? 0 : (uint8_t)(m->dst - s->nbuffers + 1),
+			.src = leaf || !whole ? NULL : rank->work->buffer[m->src],
+			.src_temp = whole ? 0 : (uint8_t)(m->src - s->nbuffers + 1),
+			.add = m->add,
+		};
+	}
+	return n;
+}
+
+void hd_rank_bind(struct hd_rank *rank, uint32_t ipart, uint32_t vn, uint32_t slice, struct hd_bind *bind)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_loaded *loaded = &rank->work->loaded[ipart];
+	uint64_t first, end;
+
+	hd_task_slice(w->task, w->step_rows, vn, slice, &first, &end);
+	for (uint32_t i = 0; i < w->train.graph->ninputs; i++) {
+		uint32_t f = w->input_field[i];
+		rank->input[i] = (const uint8_t *)loaded->field[f] + (first - loaded->first_row) * w->task->data->field[f].sample_bytes;
+	}
+	*bind = (struct hd_bind){
+		.rows   = end - first,
+		.draw   = { .seed = (uint64_t)hd_job_int(w->task->job, HD_JOB_SEED), .step = (uint64_t)w->step, .vn = vn,
+			    .row0 = first - loaded->first_row },
+		.params = w->params, .buffers = w->buffers,
+		.input  = rank->input,
+		.arena  = rank->activations,
+		.temp   = rank->temp,
+	};
+}
+
+static double read_f64(const struct hd_program *program, const struct hd_bind *bind, uint32_t value, uint32_t ipart)
+{
+	return value == HD_NONE ? 0 : *(const double *)hd_program_part(program, bind, value, ipart);
+}
+
+void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t vn, uint32_t ipart)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_leaf *leaf = &w->leaf[vn];
+
+	leaf->loss    += read_f64(&w->train, bind, w->train_out.loss, ipart);
+	leaf->weight  += read_f64(&w->train, bind, w->train_out.weight, ipart);
+	leaf->correct += read_f64(&w->train, bind, w->train_out.correct, ipart);
+	hd_moments_take(rank, vn, ipart, bind);
+}
+
+static enum hd_err run(struct hd_rank *rank, enum hd_run_phase phase, const struct hd_bind *bind, struct hd_diag *diag)
+{
+	uint64_t token = 0;
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, bind, &token, diag);
+
+	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+}
+
+/* All that the wave at hand has loaded, as parts of one run. */
+static void bind_wave(struct hd_rank *rank, struct hd_part part[HD_MAX_WAVE], struct hd_bind *bind)
+{
+	hd_rank_bind(rank, 0, rank->work->script.vn[rank->first_ivn], 0, bind);
+	for (uint32_t i = 0; i < rank->nwave; i++)
+		part[i] = (struct hd_part){ .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[rank->first_ivn + i], .fold = rank->fold[i] };
+	bind->part = part;
+	bind->nparts = rank->nwave;
+}
+
+/* The first F of a wave to the last but one only count: the last one runs all. With several
+ * slices the arena holds the activations of one, so F only clears the leaf and B runs F and B slice
+ * by slice: the same nodes in the same order. */
+static enum hd_err forward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_part part[HD_MAX_WAVE];
+	struct hd_bind bind;
+
+	rank->worker->leaf[ins->vn] = (struct hd_leaf){ 0 };
+	hd_moments_clear(rank->worker, ins->vn);
+	if (++rank->nforward < rank->nwave || rank->work->script.nslices > 1)
+		return HD_OK;
+	bind_wave(rank, part, &bind);
+	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
+	for (uint32_t i = 0; i < rank->nwave && !err; i++)
+		if (part[i].rows)
+			hd_rank_read_out(rank, &bind, part[i].vn, i);
+	return err;
+}
+
+/* The leaf of an empty slice is +0.0 with weight 0; it is never skipped,
+ * since adding +0.0 turns -0.0 into +0.0 and skipping would not. */
+static enum hd_err fold_zeros(struct hd_rank *rank, uint32_t slice, struct hd_diag *diag)
+{
+	struct hd_fold fold[HD_MAX_FOLDS];
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_worker *w = rank->worker;
+	uint32_t n = hd_rank_moves(rank, 0, slice, fold);
+	uint64_t elems = w->task->layout.elems, token = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		for (uint64_t at = 0; at < elems && !err; at += HD_ZEROS_ELEMS) {
+			uint64_t len = elems - at < HD_ZEROS_ELEMS ? elems - at : HD_ZEROS_ELEMS;
+			const float *src = fold[i].src ? fold[i].src + at : w->zeros;
+			float *dst = fold[i].dst + at;
+			err = fold[i].add ? ops->add(rank->device, dst, dst, src, len, &token, diag)
+					  : ops->write(rank->device, dst, src, len * sizeof *dst, &token);
+		}
+	return err ? err : ops->wait(rank->device, token, diag);
+}
+
+/* The rank's last leaf: what is folded now is final. */
+static void watch_folds(struct hd_rank *rank, bool last, struct hd_bind *bind)
+{
+	if (rank->worker->early && last && rank->first_ivn + rank->nwave == rank->work->script.nvns_here) {
+		bind->folded = hd_final_folded;
+		bind->folded_user = rank;
+	}
+}
+
+static enum hd_err backward_slice(struct hd_rank *rank, uint32_t vn, uint32_t slice, struct hd_diag *diag)
+{
+	struct hd_bind bind;
+
+	hd_rank_bind(rank, 0, vn, slice, &bind);
+	if (bind.rows == 0)
+		return fold_zeros(rank, slice, diag);
+	enum hd_err err = run(rank, HD_RUN_F, &bind, diag);
+	if (err)
+		return err;
+	hd_rank_read_out(rank, &bind, vn, 0);
+	bind.nfolds = hd_rank_moves(rank, 0, slice, rank->fold[0]);
+	bind.fold = rank->fold[0];
+	watch_folds(rank, slice + 1 == rank->work->script.nslices, &bind);
+	return run(rank, HD_RUN_B, &bind, diag);
+}
+
+static enum hd_err backward_wave(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_part part[HD_MAX_WAVE];
+	struct hd_bind bind;
+
+	bind_wave(rank, part, &bind);
+	for (uint32_t i = 0; i < rank->nwave; i++)
+		part[i].nfolds = hd_rank_moves(rank, i, 0, rank->fold[i]);
+	watch_folds(rank, true, &bind);
+	return run(rank, HD_RUN_B, &bind, diag);
+}
+
+static enum hd_err backward(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	enum hd_err err = HD_OK;
+
+	if (++rank->nback < rank->nwave)
+		return HD_OK;
+	if (rank->work->script.nslices == 1)
+		err = backward_wave(rank, diag);
+	for (uint32_t q = 0; q < rank->work->script.nslices && rank->work->script.nslices > 1 && !err; q++)
+		err = backward_slice(rank, ins->vn, q, diag);
+	for (uint32_t i = 0; i < rank->nwave && !err; i++)
+		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[rank->first_ivn + i]);
+	rank->nwave = 0;
+	return err;
+}
+
+static enum hd_err forward_all(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	return hd_lockstep_run(rank, HD_RUN_F, diag);
+}
+
+static enum hd_err backward_all(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	return hd_lockstep_run(rank, HD_RUN_B, diag);
+}
+
+static enum hd_err reduce(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	(void)diag;
+	hd_barrier_wait(&rank->worker->barrier);
+	if (!hd_rank_idle(rank) && rank->worker->section == HD_SECTION_ALL)
+		hd_moments_fold(rank);
+	if (!hd_rank_idle(rank))
+		hd_reduce_chunks(rank);
+	return HD_OK;
+}
+
+static enum hd_err norm(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	(void)diag;
+	hd_barrier_wait(&rank->worker->barrier);
+	if (!hd_rank_idle(rank))
+		hd_scalars_make(rank);
+	hd_barrier_wait(&rank->worker->barrier);
+	return HD_OK;
+}
+
+static enum hd_err update(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag)
+{
+	(void)ins;
+	return hd_update_chunks(rank, diag);
+}
+
+static const struct {
+	enum hd_err (*run)(struct hd_rank *rank, const struct hd_ins *ins, struct hd_diag *diag);
+	bool meets;
+	enum hd_section section;
+} rows[HD_INS_END] = {
+	[HD_INS_LD]   = { load,     false, HD_SECTION_COMPUTE },
+	[HD_INS_F]    = { forward,  false, HD_SECTION_COMPUTE },
+	[HD_INS_B]    = { backward, false, HD_SECTION_COMPUTE },
+	[HD_INS_FL]   = { forward_all,  true, HD_SECTION_COMPUTE },
+	[HD_INS_BL]   = { backward_all, true, HD_SECTION_COMPUTE },
+	[HD_INS_RED]  = { reduce,   true, HD_SECTION_COMPUTE },
+	[HD_INS_NORM] = { norm,     true, HD_SECTION_FINISH },
+	[HD_INS_STEP] = { update,   true, HD_SECTION_FINISH },
+};
+
+/* With slices F runs inside B, and once for each: what is said is the order of size. */
+static uint64_t touched(const struct hd_rank *rank, const struct hd_ins *ins)
+{
+	const struct hd_worker *w = rank->worker;
+	uint32_t variant = ins->op == HD_INS_F || ins->op == HD_INS_B ? hd_program_variant(&w->train, rank->work->loaded[0].rows) : HD_NONE;
+
+	return variant == HD_NONE ? 0 : w->touched_bytes[ins->op == HD_INS_F ? HD_RUN_F : HD_RUN_B][variant];
+}
+
+/* Rank 0 alone; others may look at the pulse. */
+static void count(struct hd_worker *w, uint8_t op, uint64_t took_ns)
+{
+	w->record.ins_ns[op] += took_ns;
+	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
+	if (took_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
+		atomic_store_explicit(&w->longest_ns, took_ns, memory_order_relaxed);
+}
+
+void hd_interp_run(struct hd_rank *rank)
+{
+	struct hd_recorder *recorder = rank->worker->spec.recorder;
+	const struct hd_ilist *list = rank->work->list;
+	const enum hd_section section = rank->worker->section;
+
+	rank->first_ivn = rank->nwave = 0;
+	if (section == HD_SECTION_FINISH)
+		hd_moments_fold(rank);    /* those of other workers are here now; ranks meet before they are read */
+	for (uint32_t i = 0; i < list->len; i++) {
+		const struct hd_ins *ins = &list->at[i];
+		assert(ins->op < HD_INS_END && rows[ins->op].run);       /* the checker refuses others by name */
+		if ((section != HD_SECTION_ALL && section != rows[ins->op].section) || (hd_rank_idle(rank) && !rows[ins->op].meets))
+			continue;
+		uint64_t began = hd_recorder_now(recorder);
+		int64_t began_ns = rank->id == 0 ? hd_clock_now_ns(&rank->worker->clock) : 0;
+		enum hd_err err = rows[ins->op].run(rank, ins, &rank->diag);
+		if (rank->id == 0)
+			count(rank->worker, ins->op, (uint64_t)(hd_clock_now_ns(&rank->worker->clock) - began_ns));
+		if (err)
+			hd_rank_fail(rank, err);
+		hd_recorder_op(recorder, rank->id, began, ins->op, i, touched(rank, ins));
+	}
+	if (section != HD_SECTION_COMPUTE && rank->worker->want_digest && !hd_rank_idle(rank))
+		hd_digest_segments(rank);
+}

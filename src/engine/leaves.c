@@ -1,0 +1,126 @@
+#include "engine/worker_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/le.h"
+
+/* What leaves say besides gradients, as bytes of little end (share.h draws them). */
+
+enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = 3 };
+
+static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS + w->moments.elems) * sizeof(double); }
+
+uint64_t hd_share_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
+
+static uint8_t *put_f64(uint8_t *at, double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	hd_put64(at, bits);
+	return at + sizeof bits;
+}
+
+static double get_f64(const uint8_t *at)
+{
+	uint64_t bits = hd_get64(at);
+	double x;
+
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+static void put_entry(const struct hd_worker *w, uint32_t v, uint8_t *at)
+{
+	const struct hd_leaf *leaf = &w->leaf[v];
+	const double *moments = w->moments.leaf + v * w->moments.elems;
+
+	hd_put32(at, v);
+	hd_put32(at + 4, 0);
+	at = put_f64(put_f64(put_f64(at + ENTRY_HEAD, leaf->loss), leaf->weight), leaf->correct);
+	for (uint64_t i = 0; i < w->moments.elems; i++)
+		at = put_f64(at, moments[i]);
+}
+
+static void put_leaves(const struct hd_worker *w, const uint8_t *has, uint32_t n, uint8_t *bytes)
+{
+	uint8_t *at = bytes + HEAD;
+
+	hd_put32(bytes, VERSION);
+	hd_put32(bytes + 4, n);
+	for (uint32_t v = 0; v < w->task->job->nvns; v++)
+		if (!has || has[v]) {
+			put_entry(w, v, at);
+			at += entry_bytes(w);
+		}
+	assert(at == bytes + hd_share_leaves_bytes(w, n));
+}
+
+void hd_share_leaves_get(const struct hd_worker *w, uint32_t pass, uint8_t *bytes)
+{
+	const struct hd_work *work = pass ? &w->repair[pass - 1] : &w->share->work;
+
+	assert(work->computed);
+	put_leaves(w, work->has, work->nleaves, bytes);
+}
+
+void hd_share_table_get(const struct hd_worker *w, uint8_t *bytes)
+{
+	assert(hd_share_leaves_missing(w) == 0);
+	put_leaves(w, NULL, w->task->job->nvns, bytes);
+}
+
+/* Is entry i what it must be, and no other than what is known here? */
+static enum hd_err check_entry(const struct hd_worker *w, const uint8_t *at, int64_t last, struct hd_diag *diag)
+{
+	uint32_t v = hd_get32(at);
+
+	if (v >= w->task->job->nvns || (int64_t)v <= last || hd_get32(at + 4))
+		return hd_fail(diag, HD_E_PROTOCOL, "step %lld: entries of leaves must ascend below %u: %u after %lld", (long long)w->step,
+			w->task->job->nvns, v, (long long)last);
+	if (!w->known[v])
+		return HD_OK;
+	bool same = true;
+	const double *known = &w->leaf[v].loss, *moments = w->moments.leaf + v * w->moments.elems;
+	for (uint64_t i = 0; i < FIELDS + w->moments.elems; i++) {
+		uint8_t bytes[8];
+		put_f64(bytes, i < FIELDS ? known[i] : moments[i - FIELDS]);
+		same &= memcmp(bytes, at + ENTRY_HEAD + i * 8, 8) == 0;
+	}
+	return same ? HD_OK : hd_fail(diag, HD_E_INTEGRITY, "step %lld: virtual node %u was computed twice, with different results", (long long)w->step, v);
+}
+
+static void take_entry(struct hd_worker *w, const uint8_t *at)
+{
+	uint32_t v = hd_get32(at);
+	double *moments = w->moments.leaf + v * w->moments.elems;
+
+	at += ENTRY_HEAD;
+	w->leaf[v] = (struct hd_leaf){ .loss = get_f64(at), .weight = get_f64(at + 8), .correct = get_f64(at + 16) };
+	for (uint64_t i = 0; i < w->moments.elems; i++)
+		moments[i] = get_f64(at + (FIELDS + i) * 8);
+	w->nknown += !w->known[v];
+	w->known[v] = 1;
+}
+
+enum hd_err hd_share_leaves_put(struct hd_worker *w, const uint8_t *bytes, uint64_t len, struct hd_diag *diag)
+{
+	uint32_t n = len < HEAD ? 0 : hd_get32(bytes + 4);
+	int64_t last = -1;
+	enum hd_err err = HD_OK;
+
+	assert(w->begun);
+	if (len < HEAD || hd_get32(bytes) != VERSION || n > w->task->job->nvns || len != hd_share_leaves_bytes(w, n))
+		return hd_fail(diag, HD_E_PROTOCOL, "step %lld: %llu bytes are no entries of leaves of this job", (long long)w->step, (unsigned long long)len);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const uint8_t *at = bytes + HEAD + i * entry_bytes(w);
+		err = check_entry(w, at, last, diag);
+		last = hd_get32(at);
+	}
+	for (uint32_t i = 0; i < n && !err; i++)
+		take_entry(w, bytes + HEAD + i * entry_bytes(w));
+	return err;
+}
+
+uint32_t hd_share_leaves_missing(const struct hd_worker *w) { return w->task->job->nvns - w->nknown; }

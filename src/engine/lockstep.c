@@ -1,0 +1,197 @@
+#include "engine/lockstep.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+#include "engine/worker_int.h"
+
+static uint64_t elems_of(const struct hd_graph *graph, uint32_t inode) { return hd_value_elems(&graph->value[graph->node[inode].out], 1); }
+
+uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns)
+{
+	uint64_t elems = 0;
+
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		if (graph->node[i].op == HD_OP_BATCHNORM_SYNC)
+			elems += elems_of(graph, i);
+	return elems * nvns * sizeof(double);
+}
+
+static enum hd_err find_syncs(struct hd_worker *w, enum hd_run_phase phase, struct hd_diag *diag)
+{
+	const struct hd_graph *graph = w->train.graph;
+	const uint32_t *order = w->train.order[phase], n = w->train.norder[phase], nvns = w->task->job->nvns;
+	struct hd_sync *sync = hd_arena_take(&w->arena, n + 1, sizeof *sync);
+	uint32_t nsyncs = 0;
+
+	for (uint32_t i = 0; sync && i < n; i++) {
+		if (graph->node[order[i]].op != HD_OP_BATCHNORM_SYNC)
+			continue;
+		struct hd_sync *s = &sync[nsyncs++];
+		*s = (struct hd_sync){ .node = order[i], .place = i, .elems = elems_of(graph, order[i]) };
+		s->leaf = hd_arena_take(&w->arena, s->elems * nvns, sizeof *s->leaf);
+		if (!s->leaf)
+			sync = NULL;
+	}
+	if (!sync)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the moments of %u virtual nodes", nvns);
+	w->lockstep.sync[phase] = sync;
+	w->lockstep.nsyncs[phase] = nsyncs;
+	return HD_OK;
+}
+
+enum hd_err hd_lockstep_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	enum hd_err err = find_syncs(w, HD_RUN_F, diag);
+
+	return err ? err : find_syncs(w, HD_RUN_B, diag);
+}
+
+enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_device *d = rank->device;
+	enum hd_err err = HD_OK;
+
+	if (need <= rank->narenas)
+		return HD_OK;
+	uint8_t **arena = hd_arena_take(&w->arena, need, sizeof *arena);
+	if (!arena)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the activations of %u virtual nodes", need);
+	for (uint32_t i = 0; i < rank->narenas; i++)
+		arena[i] = rank->arena[i];
+	rank->arena = arena;
+	while (rank->narenas < need && !err) {
+		err = d->ops->take(d, w->train.memory.len_bytes, (void **)&arena[rank->narenas], diag);
+		rank->narenas += !err;
+	}
+	return err;
+}
+
+void hd_lockstep_give(struct hd_rank *rank)
+{
+	for (uint32_t i = 0; i < rank->narenas; i++)
+		rank->device->ops->give(rank->device, rank->arena[i], rank->worker->train.memory.len_bytes);
+}
+
+static enum hd_err run_one(struct hd_rank *rank, uint32_t i, enum hd_run_phase phase, uint32_t from, uint32_t to, struct hd_diag *diag)
+{
+	struct hd_part part = { .rows = rank->work->loaded[i].rows, .vn = rank->work->script.vn[i], .fold = rank->fold[0] };
+	uint64_t token = 0;
+	struct hd_bind bind;
+
+	hd_rank_bind(rank, i, part.vn, 0, &bind);
+	bind.arena = rank->arena[i];
+	bind.part = &part;
+	bind.nparts = 1;
+	bind.from = from;
+	bind.to = to;
+	if (phase == HD_RUN_B)
+		part.nfolds = hd_rank_moves(rank, i, 0, rank->fold[0]);
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, phase, &bind, &token, diag);
+	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+}
+
+/* Places [from, to); none where two syncs are neighbours. */
+static void run_all(struct hd_rank *rank, enum hd_run_phase phase, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; from < to && i < rank->work->script.nvns_here && !hd_rank_idle(rank); i++) {
+		enum hd_err err = run_one(rank, i, phase, from, to, &rank->diag);
+		if (err)
+			hd_rank_fail(rank, err);
+	}
+}
+
+static double *value_of(const struct hd_rank *rank, uint32_t i, uint32_t value)
+{
+	return hd_program_value(&rank->worker->train, &(struct hd_bind){ .arena = rank->arena[i] }, value);
+}
+
+static void bring(struct hd_rank *rank, const struct hd_sync *s)
+{
+	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
+
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
+		double *leaf = s->leaf + rank->work->script.vn[i] * s->elems;
+		if (rank->work->loaded[i].rows)
+			memcpy(leaf, value_of(rank, i, node->in[0]), s->elems * sizeof *leaf);
+		else
+			memset(leaf, 0, s->elems * sizeof *leaf);
+	}
+}
+
+static void sum(const struct hd_worker *w, const struct hd_sync *s)
+{
+	const uint32_t nvns = w->task->job->nvns;
+
+	if (w->train.graph->node[s->node].attr.i[0]) {
+		hd_moments_tree(s->leaf, nvns, s->elems, s->elems / 3);
+		return;
+	}
+	for (uint64_t half = 1; half < nvns; half *= 2)
+		for (uint64_t v = 0; v + half < nvns; v += 2 * half)
+			for (uint64_t e = 0; e < s->elems; e++)
+				s->leaf[v * s->elems + e] += s->leaf[(v + half) * s->elems + e];
+}
+
+static void take(struct hd_rank *rank, const struct hd_sync *s)
+{
+	const struct hd_node *node = &rank->worker->train.graph->node[s->node];
+
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
+		if (rank->work->loaded[i].rows)
+			memcpy(value_of(rank, i, node->out), s->leaf, s->elems * sizeof *s->leaf);
+}
+
+static void meet(struct hd_rank *rank, const struct hd_sync *s, uint32_t k)
+{
+	struct hd_worker *w = rank->worker;
+
+	if (!hd_rank_idle(rank))
+		bring(rank, s);
+	hd_barrier_wait(&w->barrier);
+	if (!hd_rank_idle(rank) && k % w->spec.ndevices == rank->id)
+		sum(w, s);
+	hd_barrier_wait(&w->barrier);
+	if (!hd_rank_idle(rank))
+		take(rank, s);
+}
+
+static void begin(struct hd_rank *rank)
+{
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++) {
+		rank->worker->leaf[rank->work->script.vn[i]] = (struct hd_leaf){ 0 };
+		hd_moments_clear(rank->worker, rank->work->script.vn[i]);
+	}
+}
+
+static void read_all(struct hd_rank *rank)
+{
+	for (uint32_t i = 0; i < rank->work->script.nvns_here; i++)
+		if (rank->work->loaded[i].rows)
+			hd_rank_read_out(rank, &(struct hd_bind){ .arena = rank->arena[i] }, rank->work->script.vn[i], 0);
+}
+
+enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	uint32_t from = 0;
+	(void)diag;                       /* failures are told where they happen: the others still meet */
+
+	if (phase == HD_RUN_F && !hd_rank_idle(rank))
+		begin(rank);
+	for (uint32_t k = 0; k < w->lockstep.nsyncs[phase]; k++) {
+		const struct hd_sync *s = &w->lockstep.sync[phase][k];
+		run_all(rank, phase, from, s->place);
+		meet(rank, s, k);
+		from = s->place + 1;
+	}
+	run_all(rank, phase, from, w->train.norder[phase]);
+	if (hd_rank_idle(rank))
+		return HD_OK;
+	if (phase == HD_RUN_F)
+		read_all(rank);
+	for (uint32_t i = 0; i < rank->work->script.nvns_here && phase == HD_RUN_B; i++)
+		hd_prefetch_done(w->prefetch, (uint64_t)w->step, rank->work->script.vn[i]);
+	return HD_OK;
+}

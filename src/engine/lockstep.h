@@ -1,0 +1,40 @@
+/* lockstep.h -- a step in which all virtual nodes advance together, for norms over the
+ * global batch (model.bn: global).
+ *
+ * The training graph has nodes batchnorm_sync: what one makes is the sum of what all
+ * virtual nodes of all ranks bring to it. So a rank runs a phase from sync to sync for
+ * each of its virtual nodes, brings their values, meets the others, and goes on with
+ * the sum.
+ *
+ * 1. A sum is folded along the canonical tree in f64, by one rank: sync k by rank
+ *    k mod ranks. An empty virtual node brings +0.0, or moments of nothing.
+ * 2. Each virtual node keeps an arena of its own from the first sync to the end of the
+ *    step: memory grows with the virtual nodes of a rank.
+ * 3. Ranks meet twice at every sync, also those without virtual nodes, and after a
+ *    failure too.
+ * 4. Virtual nodes run in ascending order between two syncs, so each tensor is folded
+ *    by the same moves in the same order as without lockstep. */
+#ifndef HD_ENGINE_LOCKSTEP_H
+#define HD_ENGINE_LOCKSTEP_H
+
+#include "device/program.h"
+
+struct hd_rank;
+struct hd_worker;
+
+/* One sync: its node, its place in the phase's order, what virtual nodes bring. */
+struct hd_sync { uint32_t node, place; uint64_t elems; double *leaf; };     /* leaf [nvns][elems] */
+
+struct hd_lockstep { struct hd_sync *sync[2]; uint32_t nsyncs[2]; };        /* by HD_RUN_F, HD_RUN_B; none: no lockstep */
+
+static inline bool hd_lockstep_needed(const struct hd_lockstep *lockstep) { return lockstep->nsyncs[HD_RUN_F] > 0; }
+
+uint64_t hd_lockstep_bytes(const struct hd_graph *graph, uint32_t nvns);     /* of the leaves */
+HD_MUST_USE enum hd_err hd_lockstep_make(struct hd_worker *worker, struct hd_diag *diag);
+/* Arenas for `need` virtual nodes of the rank, when a plan is prepared. */
+HD_MUST_USE enum hd_err hd_lockstep_take(struct hd_rank *rank, uint32_t need, struct hd_diag *diag);
+void hd_lockstep_give(struct hd_rank *rank);
+/* FL and BL: the phase for all virtual nodes of the rank, which LD has loaded. Every rank calls it. */
+HD_MUST_USE enum hd_err hd_lockstep_run(struct hd_rank *rank, enum hd_run_phase phase, struct hd_diag *diag);
+
+#endif

@@ -1,0 +1,127 @@
+#include "engine/op_times.h"
+
+#include "engine/walk.h"
+
+/* A wave being run node by node. */
+struct timing {
+	struct hd_walk walk;
+	uint32_t nwaves;
+	uint64_t repeat;
+	uint32_t *first_node;             /* [n] of each row of times */
+	struct hd_op_times *times;
+};
+
+static bool is_shared(const struct hd_program *p, uint32_t inode) { return p->kind[p->graph->node[inode].out] == HD_KIND_SHARED; }
+
+/* Do both run the same calls? A gradient of a parameter is folded, too. */
+static bool alike(const struct hd_program *p, uint32_t a, uint32_t b)
+{
+	const struct hd_node *x = &p->graph->node[a], *y = &p->graph->node[b];
+
+	return hd_call_same(&p->calls[0][a], &p->calls[0][b]) && p->together[a] == p->together[b] && is_shared(p, a) == is_shared(p, b) &&
+		(p->grad_of_value[x->out] == HD_NONE) == (p->grad_of_value[y->out] == HD_NONE);
+}
+
+static struct hd_op_time *seen(const struct timing *k, uint32_t inode)
+{
+	for (uint32_t i = 0; i < k->times->n; i++)
+		if (alike(&k->walk.worker->train, k->first_node[i], inode))
+			return &k->times->at[i];
+	return NULL;
+}
+
+static struct hd_op_time *begin(struct timing *k, uint32_t inode)
+{
+	const struct hd_program *p = &k->walk.worker->train;
+	const struct hd_node *node = &p->graph->node[inode];
+	uint32_t nparts = k->walk.rank->nwave, wide = p->together[inode] ? nparts : 1;
+	struct hd_cost one = hd_ops[node->op].cost(p->graph, node, p->part_rows), all = hd_ops[node->op].cost(p->graph, node, p->part_rows * wide);
+	struct hd_op_time *t = &k->times->at[k->times->n];
+
+	k->first_node[k->times->n++] = inode;
+	*t = (struct hd_op_time){ .call = &p->calls[0][inode], .flops = one.flops, .bytes = all.bytes / wide, .best_s = -1 };
+	return t;
+}
+
+static enum hd_err time_node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_op_time *t, uint32_t nparts, struct hd_diag *diag)
+{
+	struct hd_clock *clock = &k->walk.worker->clock;
+	enum hd_err err = HD_OK;
+
+	for (uint64_t i = 0; i < k->repeat && !err; i++) {
+		int64_t began_ns = hd_clock_now_ns(clock);
+		err = hd_walk_run(&k->walk, phase, place, diag);
+		double took_s = (double)(hd_clock_now_ns(clock) - began_ns) * 1e-9 / nparts;
+		if (t->best_s < 0 || took_s < t->best_s)
+			t->best_s = took_s;
+	}
+	return err;
+}
+
+static enum hd_err node(struct timing *k, enum hd_run_phase phase, uint32_t place, struct hd_diag *diag)
+{
+	const struct hd_program *p = &k->walk.worker->train;
+	uint32_t inode = p->order[phase][place], nslices = k->walk.rank->work->script.nslices;
+	bool shared = is_shared(p, inode);
+	enum hd_err err;
+
+	if (hd_ops[p->graph->node[inode].op].class == HD_OP_VIEW)
+		return hd_walk_run(&k->walk, phase, place, diag);
+	struct hd_op_time *t = seen(k, inode);
+	if (t) {
+		err = hd_walk_run(&k->walk, phase, place, diag);
+	} else {
+		t = begin(k, inode);
+		err = time_node(k, phase, place, t, shared ? 1 : k->walk.rank->nwave, diag);
+	}
+	t->count += (shared ? k->nwaves : k->walk.worker->task->job->nvns) * nslices;
+	return err;
+}
+
+enum hd_err hd_worker_op_times(struct hd_worker *w, uint64_t repeat, struct hd_arena *arena, struct hd_op_times *times, struct hd_diag *diag)
+{
+	uint32_t nnodes = w->train.graph->nnodes;
+	struct timing k = { .repeat = repeat, .times = times };
+	enum hd_err err = hd_walk_open(&k.walk, w, 0, diag);
+
+	*times = (struct hd_op_times){ .at = hd_arena_take(arena, nnodes + 1, sizeof *times->at) };
+	k.first_node = hd_arena_take(arena, nnodes + 1, sizeof *k.first_node);
+	if (!err && (!times->at || !k.first_node))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the times of %u ops", nnodes);
+	if (!err) {
+		times->wave = k.walk.rank->nwave;
+		k.nwaves = k.walk.rank->work->wave[k.walk.rank->work->script.nvns_here - 1] + 1;
+	}
+	for (int phase = HD_RUN_F; phase <= HD_RUN_B && !err; phase++)
+		for (uint32_t i = 0; i < w->train.norder[phase] && !err; i++)
+			err = node(&k, (enum hd_run_phase)phase, i, diag);
+	hd_walk_close(&k.walk);
+	return err;
+}
+
+enum hd_err hd_worker_fold_times(struct hd_worker *w, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag)
+{
+	struct hd_rank *rank = &w->rank[0];
+	const struct hd_fold_script *script = &rank->work->script;
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_fold_times made = { .nadds = 0 };
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	if (!w->share || !w->share->plan)
+		return hd_fail(diag, HD_E_INVAL, "folds are timed under a plan, and the worker has none");
+	for (uint32_t i = 0; i < script->first_move[script->nvns_here * script->nslices]; i++)
+		made.nadds += script->move[i].add;
+	for (uint64_t i = 0; i < repeat && !err; i++) {
+		int64_t began = hd_clock_now_ns(&w->clock);
+		err = ops->add(rank->device, rank->buffer[0], rank->buffer[0], rank->buffer[rank->buffer_cap - 1], w->task->layout.elems, &token,
+			diag);
+		if (!err)
+			err = ops->wait(rank->device, token, diag);
+		double took = (double)(hd_clock_now_ns(&w->clock) - began) * 1e-9;
+		made.best_s = i == 0 || took < made.best_s ? took : made.best_s;
+	}
+	if (!err)
+		*times = made;
+	return err;
+}

@@ -1,0 +1,38 @@
+/* op_times.h -- what each op of a worker's training step costs alone: `bench op`.
+ *
+ * The nodes of the training program run one after the other on real rows of the step at
+ * hand, in the wave that the worker has chosen; each distinct (op, shape) is repeated
+ * where it stands, so that its operands are what the step would give it, and its best
+ * time is kept.
+ *
+ * 1. Figures are those of one virtual node: a call that takes the rows of W is counted W
+ *    times at 1/W of its time. What depends on parameters alone runs once a wave.
+ * 2. The time of a parameter's gradient includes its folds; their bytes are not counted.
+ * 3. Repeated at once, an op finds its operands in the caches if they fit: the sum
+ *    over a step is a bound from below of the step's time.
+ * 4. No parameter, slot or counter changes; gradient buffers do, and the next step clears them.
+ *
+ * Workers of one device without lockstep only (HD_E_REFUSED). Threads: the worker's caller. */
+#ifndef HD_ENGINE_OP_TIMES_H
+#define HD_ENGINE_OP_TIMES_H
+
+#include "engine/worker.h"
+
+struct hd_op_time {
+	const struct hd_call *call;       /* of one virtual node; borrowed from the worker */
+	uint64_t count;                   /* in a step */
+	double flops, bytes, best_s;      /* of one count; bytes as if nothing were cached */
+};
+
+struct hd_op_times { struct hd_op_time *at; uint32_t n, wave; };      /* `at` lies in the arena given; wave: W */
+
+/* `repeat` >= 1 runs of each. */
+HD_MUST_USE enum hd_err hd_worker_op_times(struct hd_worker *worker, uint64_t repeat, struct hd_arena *arena, struct hd_op_times *times,
+	struct hd_diag *diag);
+
+/* What the folds of device 0 would cost as passes of their own: additions of whole gradients in a step, and the least time of one,
+ * of `repeat` >= 1. A bound from above: kernels that fold by themselves save some of it. Gradient buffers change, as above. */
+struct hd_fold_times { uint64_t nadds; double best_s; };
+HD_MUST_USE enum hd_err hd_worker_fold_times(struct hd_worker *worker, uint64_t repeat, struct hd_fold_times *times, struct hd_diag *diag);
+
+#endif

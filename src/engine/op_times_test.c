@@ -1,0 +1,102 @@
+#include "engine/op_times.h"
+
+#include <math.h>
+
+#include "engine/testing.h"
+
+/* Timing ops must change nothing that counts, and count every call of a step. */
+
+enum { BATCH = 26, VNS = 13 };
+
+static void times_of(struct hd_rig *rig, struct hd_op_times *times)
+{
+	struct hd_diag diag = { "" };
+
+	CHECK(hd_worker_op_times(rig->worker, 2, &rig->arena, times, &diag) == HD_OK, "%s", diag.text);
+}
+
+static void steps_have_the_same_bits_whether_ops_were_timed_or_not(void **state)
+{
+	static const char *const models[] = { hd_rig_mlp, hd_rig_lenet, hd_rig_gpt };
+
+	(void)state;
+	for (int m = 0; m < 3; m++) {
+		struct hd_op_times times;
+		struct hd_rig plain, timed;
+		hd_rig_open(&plain, models[m], BATCH, VNS, NULL, 1);
+		hd_rig_open(&timed, models[m], BATCH, VNS, NULL, 1);
+		for (int s = 0; s < 4; s++) {             /* step 2 is short */
+			times_of(&timed, &times);
+			struct hd_step_record a = hd_rig_step(&plain), b = hd_rig_step(&timed);
+			CHECK(memcmp(&a.loss_sum, &b.loss_sum, sizeof a.loss_sum) == 0, "model %d: the loss of step %d differs", m, s);
+			CHECK(hd_hash_same(a.digest, b.digest), "model %d: the state after step %d differs", m, s);
+		}
+		hd_rig_close(&plain);
+		hd_rig_close(&timed);
+	}
+}
+
+static void the_work_of_all_ops_is_that_of_the_step(void **state)
+{
+	static const char *const models[] = { hd_rig_mlp, hd_rig_lenet };
+	static const uint32_t waves[] = { 1, 2, 5, 13 };
+
+	(void)state;
+	for (int m = 0; m < 2; m++)
+		for (int i = 0; i < 4; i++) {
+			struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 1, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .wave = waves[i] };
+			struct hd_op_times times;
+			struct hd_rig rig;
+			double flops = 0, want = 0;
+			hd_rig_open_on(&rig, models[m], BATCH, VNS, NULL, &spec);
+			times_of(&rig, &times);
+			for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+				want += VNS * hd_program_cost(&rig.worker->train, (enum hd_run_phase)phase, BATCH / VNS).flops;
+			for (uint32_t t = 0; t < times.n; t++) {
+				flops += (double)times.at[t].count * times.at[t].flops;
+				CHECK(times.at[t].best_s >= 0, "row %u was not timed", t);
+			}
+			CHECK(times.wave == waves[i], "a wave of %u, not %u", times.wave, waves[i]);
+			CHECK(fabs(flops - want) <= 1e-9 * want, "model %d, waves of %u: %.17g FLOP in all rows, %.17g in a step", m, waves[i], flops, want);
+			hd_rig_close(&rig);
+		}
+}
+
+/* A binary tree of V leaves has V - 1 joins, on one device all of them folds. */
+static void one_device_adds_a_gradient_less_than_it_has_virtual_nodes(void **state)
+{
+	(void)state;
+	for (uint32_t vns = 1; vns <= 13; vns++) {
+		struct hd_fold_times times;
+		struct hd_diag diag = { "" };
+		struct hd_rig rig;
+		hd_rig_open(&rig, hd_rig_mlp, 2 * vns, vns, NULL, 1);
+		CHECK(hd_worker_fold_times(rig.worker, 2, &times, &diag) == HD_OK, "%s", diag.text);
+		CHECK(times.nadds == vns - 1 && times.best_s > 0, "%u virtual nodes: %u additions", vns, (unsigned)times.nadds);
+		hd_rig_close(&rig);
+	}
+}
+
+static void two_devices_are_refused(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_op_times times;
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, hd_rig_mlp, BATCH, VNS, NULL, 2);
+	CHECK(hd_worker_op_times(rig.worker, 1, &rig.arena, &times, &diag) == HD_E_REFUSED, "%s", diag.text);
+	hd_rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_have_the_same_bits_whether_ops_were_timed_or_not),
+		cmocka_unit_test(the_work_of_all_ops_is_that_of_the_step),
+		cmocka_unit_test(one_device_adds_a_gradient_less_than_it_has_virtual_nodes),
+		cmocka_unit_test(two_devices_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

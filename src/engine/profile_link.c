@@ -1,0 +1,92 @@
+#include "engine/profile.h"
+
+#include <string.h>
+
+#include "sys/memory.h"
+#include "sys/thread.h"
+#include "cost/line_fit.h"
+
+/* What a pipeline within one process does with a tensor: its maker writes it where the reader finds it, they
+ * meet, the reader copies it to where its kernels read. Two threads meet at a barrier, which wakes as devices wake each
+ * other; spinning only where each has a core of its own. */
+enum { LEAST = 1 << 10, MOST = 16 << 20, NSIZES = 8, ROUNDS = 32, ROUNDS_OF_LARGE = 8, LARGE = 1 << 20, WARM = 2 };
+
+struct pair {
+	struct hd_barrier barrier;
+	uint8_t *mine[2], *from[2];       /* a tensor of each thread, and the place where it hands one over */
+};
+
+static uint64_t rounds(int64_t bytes) { return WARM + (bytes >= LARGE ? ROUNDS_OF_LARGE : ROUNDS); }
+
+/* A writer comes to its place again only after the reader has met it for the answer, and so has read. */
+static void half(struct pair *pair, int me, int writer, size_t bytes)
+{
+	if (me == writer)
+		memcpy(pair->from[writer], pair->mine[me], bytes);
+	hd_barrier_wait(&pair->barrier);
+	if (me != writer)
+		memcpy(pair->mine[me], pair->from[writer], bytes);
+}
+
+static void other_side(void *user)
+{
+	struct pair *pair = user;
+
+	hd_barrier_wait(&pair->barrier);
+	for (int64_t bytes = LEAST; bytes <= MOST; bytes *= 4)
+		for (uint64_t i = 0; i < rounds(bytes); i++) {
+			half(pair, 1, 0, (size_t)bytes);
+			half(pair, 1, 1, (size_t)bytes);
+		}
+}
+
+static void this_side(struct pair *pair, struct hd_clock *clock, struct hd_line_point point[NSIZES])
+{
+	int64_t ns[ROUNDS];
+	int k = 0;
+
+	for (int64_t bytes = LEAST; bytes <= MOST; bytes *= 4, k++) {
+		uint64_t n = 0;
+		for (uint64_t i = 0; i < rounds(bytes); i++) {
+			int64_t began_ns = hd_clock_now_ns(clock);
+			half(pair, 0, 0, (size_t)bytes);
+			half(pair, 0, 1, (size_t)bytes);
+			if (i >= WARM)
+				ns[n++] = (hd_clock_now_ns(clock) - began_ns) / 2;
+		}
+		int64_t median = hd_profile_cost_of(ns, n).p50_ns;
+		point[k] = (struct hd_line_point){ bytes, median > 0 ? median : 1 };
+	}
+}
+
+enum hd_err hd_profile_memory_link(struct hd_clock *clock, struct hd_arena *arena, struct hd_profile_link **link, struct hd_diag *diag)
+{
+	struct hd_profile_link *made = hd_arena_take(arena, 1, sizeof *made);
+	struct hd_line_point point[NSIZES];
+	struct hd_memory memory = { 0 };
+	struct hd_thread thread = { 0 };
+	struct hd_cores cores;
+	struct pair pair;
+	enum hd_err err = made ? hd_memory_take(4 * (size_t)MOST, HD_MEMORY_TOUCH, &memory, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a link");
+
+	if (err)
+		return err;
+	hd_cores_usable(&cores);
+	hd_barrier_init(&pair.barrier, 2, cores.n >= 2);
+	for (int i = 0; i < 2; i++) {
+		pair.mine[i] = (uint8_t *)memory.at + (size_t)i * MOST;
+		pair.from[i] = (uint8_t *)memory.at + (size_t)(i + 2) * MOST;
+	}
+	err = hd_thread_start(&thread, "hd-link", -1, other_side, &pair, diag);
+	if (!err) {
+		hd_barrier_wait(&pair.barrier);
+		this_side(&pair, clock, point);
+		hd_thread_join(&thread);
+		struct hd_line line = hd_line_fit(point, NSIZES);
+		*made = (struct hd_profile_link){ .level = 0, .kind = "memory", .latency_ns = line.latency_ns, .bytes_per_s = line.bytes_per_s,
+			.duplex = true };
+		*link = made;
+	}
+	hd_memory_give(&memory);
+	return err;
+}

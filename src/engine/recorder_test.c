@@ -1,0 +1,216 @@
+#include "engine/testing.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The recorder's file, read as a stranger reads it: after the writer was killed. */
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof folder, "/tmp/hd_flight_XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	return hd_fs_remove_tree(&fs, folder, NULL) ? -1 : 0;
+}
+
+static struct hd_recorder *open_recorder(uint32_t nranks, uint64_t nslots)
+{
+	struct hd_recorder *recorder = NULL;
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = folder, .worker = 3, .nranks = nranks, .nslots = nslots, .job = { { 1, 2, 3 } } };
+	CHECK(hd_recorder_open(&recorder, &spec, &diag) == HD_OK, "%s", diag.text);
+	return recorder;
+}
+
+struct seen { uint64_t begun, ended, nbegun, nended, nops[64], nwaits; bool committed; };
+
+static void read_back(const char *name, struct hd_flight_view *view, struct seen *seen, struct hd_arena *arena)
+{
+	char path[128];
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+	uint8_t *bytes, slot[64][HD_SLOT_BYTES];
+	size_t len;
+
+	hd_fs_real(&fs);
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	CHECK(hd_file_read_all(&fs, path, arena, 64 << 20, &bytes, &len, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_flight_parse(bytes, len, path, view, &diag) == HD_OK, "%s", diag.text);
+	*seen = (struct seen){ .begun = UINT64_MAX, .ended = UINT64_MAX };
+	for (uint32_t r = 0; r < view->info.nrings; r++) {
+		struct hd_ring_reader reader;
+		uint32_t n;
+		hd_ring_read_begin(&reader, view->ring[r].memory, view->ring[r].nslots);
+		while ((n = hd_ring_read(&reader, slot, 64)) > 0)
+			for (uint32_t i = 0; i < n; i++) {
+				struct hd_event e;
+				assert_true(hd_event_get(slot[i], &e));
+				if (e.kind == HD_EVENT_STEP_BEGIN) {
+					seen->begun = e.arg;
+					seen->nbegun++;
+				} else if (e.kind == HD_EVENT_STEP_END) {
+					seen->ended = e.arg;
+					seen->nended++;
+					seen->committed = e.instr == 1;
+				} else if (e.kind == HD_EVENT_OP) {
+					seen->nops[r]++;
+					assert_string_not_equal(hd_names_text(view->names, view->names_used, e.name), "?");
+				} else
+					seen->nwaits += e.kind == HD_EVENT_WAIT;
+			}
+	}
+}
+
+static void train(uint32_t ndevices, uint64_t nslots, uint32_t nsteps, bool killed)
+{
+	struct hd_recorder *recorder = open_recorder(ndevices, nslots);
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
+	struct hd_rig rig;
+
+	hd_rig_open_on(&rig, hd_rig_mlp, 26, 13, NULL, &spec);
+	for (uint32_t i = 0; i < nsteps; i++)
+		hd_rig_step(&rig);
+	if (killed)
+		raise(SIGKILL);
+	hd_rig_close(&rig);
+	hd_recorder_close(recorder);
+}
+
+static void a_killed_process_leaves_its_last_steps(void **state)
+{
+	enum { NSTEPS = 7 };
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+	int status;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		train(3, 4096, NSTEPS, true);
+	assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_int_equal(view.state, HD_FLIGHT_RUNNING);
+	assert_int_equal(view.info.pid, child);
+	assert_int_equal(view.info.worker, 3);
+	assert_true(seen.begun == NSTEPS - 1 && seen.ended == NSTEPS - 1 && seen.nended == NSTEPS && seen.committed);
+	/* per step: LD, F, B of 13 virtual nodes in all, and RED, NORM, STEP on each rank */
+	assert_int_equal(seen.nops[0] + seen.nops[1] + seen.nops[2], NSTEPS * (3 * 13 + 3 * 3));
+	hd_arena_finish(&arena);
+}
+
+static void a_small_ring_keeps_the_newest(void **state)
+{
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	train(1, 100, 20, false);
+	read_back("3.hdfr", &view, &seen, &arena);
+	assert_int_equal(view.state, HD_FLIGHT_FINISHED);
+	assert_int_equal(view.ring[0].nslots, 128);
+	assert_true(seen.ended == 19 && seen.nended >= 2 && seen.nended < 20);
+	hd_arena_finish(&arena);
+}
+
+static void a_failed_step_ends_as_dropped(void **state)
+{
+	struct hd_recorder *recorder = open_recorder(2, 256);
+	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = 2, .nthreads = 1, .kernels = HD_KERNELS_PORTABLE, .recorder = recorder };
+	struct hd_flight_view view;
+	struct hd_step_record record;
+	struct hd_diag diag = { "" };
+	struct hd_rig rig;
+	struct seen seen;
+
+	(void)state;
+	hd_rig_open_on(&rig, hd_rig_mlp, 26, 13, NULL, &spec);
+	hd_rig_step(&rig);
+	float *weights = hd_state_find(hd_worker_state(rig.worker), "fc1.bias")->at;
+	weights[0] = (float)NAN;
+	assert_int_equal(hd_worker_step(rig.worker, false, &record, &diag), HD_E_DIVERGED);
+	read_back("3.hdfr", &view, &seen, &rig.arena);
+	assert_true(seen.begun == 1 && seen.ended == 1 && !seen.committed && seen.nended == 2);
+	hd_rig_close(&rig);
+	hd_recorder_close(recorder);
+}
+
+static void older_recordings_are_kept_up_to_three(void **state)
+{
+	static const char *const names[] = { "3.hdfr", "3.hdfr.1", "3.hdfr.2", "3.hdfr.3" };
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+	char path[128];
+	struct stat stat_of;
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	for (uint32_t i = 1; i <= 6; i++)
+		train(1, 4096, i, false);
+	for (uint32_t i = 0; i < 4; i++) {
+		read_back(names[i], &view, &seen, &arena);
+		assert_int_equal(seen.nended, 6 - i);
+	}
+	snprintf(path, sizeof path, "%s/3.hdfr.4", folder);
+	assert_true(stat(path, &stat_of) != 0);
+	hd_arena_finish(&arena);
+}
+
+static void a_recorder_that_is_off_takes_everything(void **state)
+{
+	(void)state;
+	hd_recorder_step_begin(NULL, 1);
+	hd_recorder_op(NULL, 0, 1, HD_INS_F, 2, 3);
+	hd_recorder_wait(NULL, 0, 1, 1 << 20, HD_WAIT_DATA);
+	hd_recorder_step_end(NULL, 1, true);
+	hd_recorder_close(NULL);
+	assert_int_equal(hd_recorder_now(NULL), 0);
+}
+
+static void a_folder_that_is_missing_is_refused(void **state)
+{
+	struct hd_recorder *recorder = NULL;
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	struct hd_recorder_spec spec = { .fs = &fs, .folder = "/tmp/hd_flight_none", .nranks = 1, .nslots = 64 };
+	assert_int_equal(hd_recorder_open(&recorder, &spec, &diag), HD_E_NOTFOUND);
+	assert_null(recorder);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_killed_process_leaves_its_last_steps, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_small_ring_keeps_the_newest, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(a_failed_step_ends_as_dropped, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(older_recordings_are_kept_up_to_three, make_folder, drop_folder),
+		cmocka_unit_test(a_recorder_that_is_off_takes_everything),
+		cmocka_unit_test(a_folder_that_is_missing_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+#include "engine/worker_int.h"
+
+/* The next run of chunks that a rank owns, from chunk *next on, as one chunk: one call of the device for all of
+ * it, so that its threads share the whole. false: there is none. */
+bool hd_rank_owned(const struct hd_rank *rank, uint32_t *next, struct hd_chunk *run)
+{
+	const struct hd_layout *layout = &rank->worker->task->layout;
+	const uint32_t *owner = rank->worker->share->owner;
+	uint32_t c = *next;
+
+	while (c < layout->nchunks && owner[c] != rank->id)
+		c++;
+	*run = (struct hd_chunk){ 0 };
+	for (; c < layout->nchunks && owner[c] == rank->id; c++) {
+		const struct hd_chunk *chunk = &layout->chunk[c];
+		if (run->nsegments == 0)
+			*run = (struct hd_chunk){ .at = chunk->at, .first_segment = chunk->first_segment };
+		run->len += chunk->len;
+		run->nsegments += chunk->nsegments;
+	}
+	*next = c;
+	return run->nsegments > 0;
+}
+
+static void finish(struct hd_rank *rank, enum hd_err err, uint64_t token)
+{
+	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	if (err)
+		hd_rank_fail(rank, err);
+}
+
+/* RED: the owner of a chunk joins the roots of all ranks along the tree. The sum
+ * takes the place of the left operand, so no memory but the ranks' own gradient
+ * buffers is needed: "per chunk a worker holds either its roots or the sum". A root
+ * is final when every rank has met; a chunk is touched by its owner alone. Of a step that
+ * several workers share the joins go as far as both operands are here, and the sums follow bucket by bucket. */
+void hd_reduce_chunks(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_work *work = w->work;
+	struct hd_chunk run;
+	uint64_t token = 0;
+	uint32_t next = 0;
+	enum hd_err err = HD_OK;
+
+	if (!work->whole && work->njoins == 0)
+		return;
+	while (!err && hd_rank_owned(rank, &next, &run)) {
+		const struct hd_reduction reduction = {
+			.join = work->join, .njoins = work->njoins, .flat = w->share->sum,
+			.segment = w->task->layout.segment + run.first_segment, .nsegments = run.nsegments,
+			.partial = work->whole ? w->segment_sumsq + run.first_segment : NULL,
+		};
+		err = rank->device->ops->reduce(rank->device, &reduction, &token, &rank->diag);
+	}
+	finish(rank, err, token);
+}
+
+/* The joins of a bucket as addresses: a sum takes the place of its left operand, the last one that of the bucket's sum. */
+static const struct hd_flat_join *joins_of(struct hd_rank *rank, const struct hd_share_fold *fold, float *sum)
+{
+	const struct hd_operands *o = &rank->worker->operands;
+	struct hd_flat_join *join = o->flat_join + (size_t)rank->id * o->cap;
+	float **item = o->item + (size_t)rank->id * 2 * o->cap;
+
+	for (uint32_t i = 0; i < o->n; i++)
+		item[i] = (float *)(uintptr_t)fold->operand[i];
+	for (uint32_t j = 0; j < o->njoins; j++) {
+		const struct hd_join *k = &o->join[j];
+		item[k->dst] = k->dst == o->result ? sum : item[k->a];
+		join[j] = (struct hd_flat_join){ item[k->dst], item[k->a], item[k->b] };
+	}
+	return join;
+}
+
+/* One bucket, by the same pass of the device as RED: joins (none where the sum came from its owner), then the sums of squares. */
+static enum hd_err sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	float *sum = w->share->sum + run.at;
+	const struct hd_device_ops *ops = rank->device->ops;
+	struct hd_reduction reduction = {
+		.flat = sum, .segment = w->bucket_segment + run.first_segment, .nsegments = run.nsegments,
+		.partial = w->segment_sumsq + run.first_segment,
+	};
+
+	if (fold) {
+		reduction.join = joins_of(rank, fold, sum);
+		reduction.njoins = w->operands.njoins;
+	}
+	if (fold && reduction.njoins == 0 && fold->operand[0] != sum) {
+		enum hd_err err = ops->write(rank->device, sum, fold->operand[0], run.len * sizeof *sum, token);
+		if (err)
+			return err;
+	}
+	return ops->reduce(rank->device, &reduction, token, &rank->diag);
+}
+
+enum hd_err hd_sum_bucket(struct hd_rank *rank, uint32_t bucket, const struct hd_share_fold *fold, struct hd_diag *diag)
+{
+	uint64_t token = 0;
+	enum hd_err err = sum_bucket(rank, bucket, fold, &token);
+
+	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	return err ? hd_fail(diag, err, "%s", rank->diag.text[0] ? rank->diag.text : hd_err_text(err)) : HD_OK;
+}
+
+/* Every device takes every ndevices-th of the buckets at hand. */
+void hd_sum_buckets(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices)
+		err = sum_bucket(rank, w->fold ? w->fold[i].bucket : w->arrived[i], w->fold ? &w->fold[i] : NULL, &token);
+	finish(rank, err, token);
+}

@@ -1,0 +1,103 @@
+#include "engine/worker_int.h"
+
+#include <math.h>
+
+#include "base/lanes.h"
+#include "sys/failpoint.h"
+#include "sys/file.h"
+#include "job/lr.h"
+
+/* NORM: every rank computes the step scalars from the same numbers in the same
+ * order, so that nothing has to be agreed upon. The norm is that of the mean
+ * gradient: scale times the norm of the sum, in f64, rounded once. A sum that is
+ * not finite cannot hide: squares of f32 do not overflow f64. */
+
+static double leaf_sum(const struct hd_worker *w, size_t field)
+{
+	double at[HD_MAX_LEVELS + 1] = { 0 };
+	uint32_t n = 0;
+
+	/* the canonical tree by a binary counter: after v leaves, one partial per set bit of v */
+	for (uint32_t v = 0; v < w->task->job->nvns; v++) {
+		double x = *(const double *)((const char *)&w->leaf[v] + field);
+		for (uint32_t bit = v; bit & 1; bit >>= 1)
+			x = at[--n] + x;
+		at[n++] = x;
+	}
+	while (n > 1) {
+		n--;
+		at[n - 1] += at[n];
+	}
+	return at[0];
+}
+
+/* Which op of which virtual node made it is found after the step, on an idle worker (diverge.h). */
+static enum hd_err diverged(struct hd_rank *rank, bool skips)
+{
+	const struct hd_worker *w = rank->worker;
+
+	if (skips)
+		return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: %d steps in a row were skipped; lower optim.lr or set optim.clip",
+			(long long)w->step, HD_MAX_SKIPS);
+	return hd_fail(&rank->diag, HD_E_DIVERGED, "step %lld: loss, gradient or a running statistic is not finite; lower optim.lr, set optim.clip, or set "
+		"optim.on_nonfinite: skip", (long long)w->step);
+}
+
+/* All sums are here: this member holds the complete step. A view of one commits at once;
+ * a larger one hears the others' seals through the same function. */
+static enum hd_err seal(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_seal seal = { .epoch = w->seals.epoch, .member = 0, .step = (uint64_t)w->step };
+	uint32_t committed = 0;
+	int error = HD_FAILPOINT(STEP_SEAL);
+	enum hd_err err = error ? hd_fail_errno(&rank->diag, error, "seal", "a step") : hd_seals_add(&w->seals, &seal, &committed, &rank->diag);
+
+	error = err ? 0 : HD_FAILPOINT(STEP_COMMIT);
+	if (error)
+		err = hd_fail_errno(&rank->diag, error, "commit", "a step");
+	error = err || rank->scalars.skip ? 0 : HD_FAILPOINT(STEP_UPDATE_BEFORE);
+	return error ? hd_fail_errno(&rank->diag, error, "update", "the parameters") : err;
+}
+
+void hd_scalars_make(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_job *job = w->task->job;
+	double loss = leaf_sum(w, offsetof(struct hd_leaf, loss)), weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+	double correct = leaf_sum(w, offsetof(struct hd_leaf, correct));
+	bool empty = weight == 0, finite = isfinite(loss) && isfinite(weight);
+	double scale = empty ? 0 : 1.0 / weight, max_norm = hd_job_num(job, HD_JOB_CLIP);
+	double norm = (double)(float)scale * sqrt(hd_tree_sum(w->segment_sumsq, w->task->layout.nsegments));
+	bool bad = !empty && (!finite || !isfinite(norm) || !isfinite(scale) || !hd_moments_finite(w));
+	double factor = max_norm > 0 && norm > 0 ? max_norm / (norm + 1e-6) : 1;
+	bool skip_bad = hd_job_int(job, HD_JOB_ON_NONFINITE) == HD_NONFINITE_SKIP;
+
+	rank->scalars = (struct hd_step_scalars){
+		.optim = w->task->optim,
+		.lr    = hd_lr_at(job, (uint64_t)w->step, w->task->nsteps),
+		.scale = (float)scale,
+		.clip  = factor < 1 ? (float)factor : 1.0f,
+		.skip  = empty || bad,
+	};
+	hd_optim_corrections(&rank->scalars, (uint64_t)w->updates + 1);
+	enum hd_err err = HD_OK;
+	if (bad && (!skip_bad || w->skips + 1 >= HD_MAX_SKIPS))
+		err = diverged(rank, skip_bad);
+	else if (rank->id == 0)
+		err = seal(rank);
+	if (err)
+		hd_rank_fail(rank, err);
+	if (rank->id == 0) {
+		w->scalars = rank->scalars;
+		w->scalars_step = (uint64_t)w->step;
+		w->scalars_updates = (uint64_t)w->updates;
+		w->record.loss_sum = loss;
+		w->record.weight   = weight;
+		w->record.correct  = correct;
+		w->record.gnorm    = empty ? 0 : norm;
+		w->record.lr       = rank->scalars.lr;
+		w->record.empty    = empty;
+		w->record.skipped  = bad;
+	}
+}

@@ -1,0 +1,71 @@
+#include "engine/worker_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The state table of a run: parameters, buffers, optimizer slots, and the few counters that
+ * a step reads besides the job. Learning rate, random numbers and data order are
+ * functions of the step and stand nowhere. */
+
+static enum hd_err add_tensor(struct hd_worker *w, uint32_t p, const char *suffix, float *flat, uint8_t group, struct hd_diag *diag)
+{
+	const struct hd_graph *g = &w->task->train;
+	const struct hd_value *v = &g->value[g->param[p].value];
+	char name[HD_MAX_NAME + 8];
+
+	snprintf(name, sizeof name, "%s%s%s", hd_graph_text_of(g, v->name), *suffix ? "." : "", suffix);
+	struct hd_state_entry e = {
+		.name = name, .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_CHUNK, .merge = HD_MERGE_NONE, .group = group,
+		.bf16 = group == HD_STATE_MODEL && w->task->optim.bf16,
+		.at = flat + w->task->layout.at[p], .len_bytes = w->task->layout.len[p] * sizeof *flat,
+	};
+	memcpy(e.dim, v->dim, sizeof e.dim);
+	return hd_state_add(&w->state, &e, diag);
+}
+
+/* Means and variances in use are one copy, moved once per step by the moments of all virtual nodes. */
+static enum hd_err add_buffer(struct hd_worker *w, uint32_t b, struct hd_diag *diag)
+{
+	const struct hd_graph *g = &w->task->train;
+	const struct hd_value *v = &g->value[g->buffer[b].value];
+	struct hd_state_entry e = {
+		.name = hd_graph_text_of(g, v->name), .dtype = HD_F32, .rank = v->rank, .key = HD_KEY_TENSOR, .merge = HD_MERGE_MOMENT,
+		.group = HD_STATE_MODEL, .at = w->buffers + w->task->layout.buffer_at[b], .len_bytes = w->task->layout.buffer_len[b] * sizeof *w->buffers,
+	};
+
+	memcpy(e.dim, v->dim, sizeof e.dim);
+	return hd_state_add(&w->state, &e, diag);
+}
+
+/*        name in the table    field           dtype  merge */
+#define COUNTERS(X)                                                   \
+	X("run.step",          step,           I64,   NONE)           \
+	X("run.samples",       samples,        I64,   NONE)           \
+	X("run.updates",       updates,        I64,   NONE)           \
+	X("run.skips",         skips,          I64,   NONE)           \
+	X("run.epoch_loss",    epoch_loss,     F64,   SUM_F64)        \
+	X("run.epoch_weight",  epoch_weight,   F64,   SUM_F64)        \
+	X("run.epoch_correct", epoch_correct,  F64,   SUM_F64)
+
+enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_optim_row *optim = &hd_optims[w->task->optim.kind];
+	enum hd_err err = HD_OK;
+
+	hd_state_init(&w->state, &w->arena);
+	for (uint32_t p = 0; p < w->task->train.nparams && !err; p++) {
+		err = add_tensor(w, p, "", w->params, HD_STATE_MODEL, diag);
+		for (uint32_t s = 0; s < optim->nslots && !w->task->train.param[p].frozen && !err; s++)
+			err = add_tensor(w, p, optim->slot[s], w->slot[s], HD_STATE_OPTIM, diag);
+	}
+	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
+		err = add_buffer(w, b, diag);
+#define X(text, field, type, how)                                                                                  \
+	if (!err)                                                                                                  \
+		err = hd_state_add(&w->state, &(struct hd_state_entry){                                            \
+			.name = (text), .dtype = HD_##type, .rank = 1, .dim = { 1 }, .key = HD_KEY_JOB,            \
+			.merge = HD_MERGE_##how, .group = HD_STATE_RUN, .at = &w->field, .len_bytes = 8 }, diag);
+	COUNTERS(X)
+#undef X
+	return err;
+}

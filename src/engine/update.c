@@ -1,0 +1,131 @@
+#include "engine/worker_int.h"
+
+#include "sys/failpoint.h"
+
+/* STEP: the owners of chunks update parameters and slots. NORM has met twice, so every sum
+ * of the step is complete on every rank, and no rank begins to write what another one still
+ * refuses. Optimizers of unit TENSOR need norms of whole tensors, whose segments may have
+ * several owners: each rank measures its own segments, all meet, then each joins the
+ * segments of the tensors it holds a part of, from the same numbers in the same order. */
+
+static struct hd_update whole(struct hd_rank *rank, const struct hd_step_scalars *scalars)
+{
+	struct hd_worker *w = rank->worker;
+
+	return (struct hd_update){
+		.kind = w->task->optim.kind,
+		.param = w->params, .grad = w->share->sum, .slot = { w->slot[0], w->slot[1] },
+		.len = w->task->layout.elems, .scalars = scalars,
+	};
+}
+
+static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token,
+	struct hd_diag *diag)
+{
+	struct hd_update u = whole(rank, scalars);
+
+	u.param += at;
+	u.grad += at;
+	for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
+		u.slot[s] = u.slot[s] ? u.slot[s] + at : NULL;
+	u.len = len;
+	return rank->device->ops->update(rank->device, &u, token, diag);
+}
+
+static enum hd_err measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_update u = whole(rank, &rank->scalars);
+	uint32_t first = run->first_segment;
+
+	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, run->nsegments,
+		w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, token, diag);
+}
+
+static enum hd_err update_tensors(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	const struct hd_layout *layout = &w->task->layout;
+	struct hd_step_scalars scalars = rank->scalars;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < run->nsegments && !err; i++) {
+		const struct hd_segment *s = &layout->segment[run->first_segment + i];
+		uint32_t first = layout->first_segment[s->param];
+		scalars.ratio = hd_optim_ratio(w->unit_sumsq[0] + first, w->unit_sumsq[1] + first, layout->first_segment[s->param + 1] - first);
+		err = update_span(rank, &scalars, s->at, s->len, token, diag);
+	}
+	return err;
+}
+
+static enum hd_err update_elements(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag)
+{
+	return update_span(rank, &rank->scalars, run->at, run->len, token, diag);
+}
+
+typedef enum hd_err per_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token, struct hd_diag *diag);
+
+static enum hd_err for_runs(struct hd_rank *rank, per_run *act, struct hd_diag *diag)
+{
+	struct hd_chunk run;
+	uint64_t token = 0;
+	uint32_t next = 0;
+	enum hd_err err = HD_OK;
+
+	while (!err && hd_rank_owned(rank, &next, &run))
+		err = act(rank, &run, &token, diag);
+	return err ? err : rank->device->ops->wait(rank->device, token, diag);
+}
+
+/* Every rank calls it, idle or not: those of unit TENSOR meet inside. */
+static enum hd_err update_owned(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	bool tensors = hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR, idle = hd_rank_idle(rank) || rank->scalars.skip;
+	enum hd_err err = HD_OK;
+
+	if (tensors && !idle)
+		err = for_runs(rank, measure_run, diag);
+	if (tensors)
+		hd_barrier_wait(&w->barrier);
+	if (!idle && !err)
+		err = for_runs(rank, tensors ? update_tensors : update_elements, diag);
+	return err;
+}
+
+enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag)
+{
+	struct hd_worker *w = rank->worker;
+	bool idle = hd_rank_idle(rank) || rank->scalars.skip;
+
+	if (!idle)
+		hd_moments_move(rank);
+	enum hd_err err = update_owned(rank, diag);
+	if (idle)
+		return HD_OK;
+	int error = HD_FAILPOINT(STEP_UPDATE_AFTER);
+	if (!err && error)
+		err = hd_fail_errno(diag, error, "finish updating", "the parameters");
+	if (err)
+		atomic_store(&w->torn, true);
+	return err;
+}
+
+void hd_update_buckets(struct hd_rank *rank)
+{
+	struct hd_worker *w = rank->worker;
+	uint64_t token = 0;
+	enum hd_err err = HD_OK;
+
+	if (hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR) {
+		err = update_owned(rank, &rank->diag);
+	} else {
+		for (uint32_t i = rank->id; i < w->nfolds && !err; i += w->spec.ndevices) {
+			const struct hd_chunk run = hd_layout_bucket(&w->task->layout, w->arrived[i]);
+			err = update_span(rank, &rank->scalars, run.at, run.len, &token, &rank->diag);
+		}
+		err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+	}
+	if (err)
+		hd_rank_fail(rank, err);
+}

@@ -1,0 +1,375 @@
+#include "engine/worker_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { HD_LAUNCH_LOOK_NS = 1000000000 };      /* a wake-up is sent; the look is only the bound that every wait has */
+
+void hd_rank_fail(struct hd_rank *rank, enum hd_err err)
+{
+	if (!rank->err)
+		rank->err = err;
+	atomic_store(&rank->worker->failed, true);
+}
+
+/* The barrier counts all ranks, so none may come to it before all exist: a thread that could
+ * not be started would leave the others waiting for ever. False: the launch was called off. */
+static bool await_launch(struct hd_worker *w)
+{
+	hd_lock_take(&w->launch_lock);
+	while (!w->launched)
+		hd_cond_wait(&w->launch_cond, &w->launch_lock, hd_clock_now_ns(&w->clock) + HD_LAUNCH_LOOK_NS);
+	hd_lock_give(&w->launch_lock);
+	return !w->stopping;
+}
+
+static void launch(struct hd_worker *w, bool go)
+{
+	hd_lock_take(&w->launch_lock);
+	w->launched = true;
+	w->stopping = !go;
+	hd_cond_wake(&w->launch_cond);
+	hd_lock_give(&w->launch_lock);
+}
+
+static void rank_main(void *user)
+{
+	struct hd_rank *rank = user;
+	struct hd_worker *w = rank->worker;
+
+	if (!await_launch(w))
+		return;
+	for (;;) {
+		hd_barrier_wait(&w->barrier);
+		if (w->stopping)
+			return;
+		w->activity(rank);
+		hd_barrier_wait(&w->barrier);
+	}
+}
+
+enum hd_err hd_worker_all(struct hd_worker *w, void (*activity)(struct hd_rank *rank), struct hd_diag *diag)
+{
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		w->rank[r].err = HD_OK;
+		w->rank[r].diag.text[0] = 0;
+	}
+	atomic_store(&w->failed, false);
+	w->activity = activity;
+	hd_barrier_wait(&w->barrier);
+	activity(&w->rank[0]);
+	hd_barrier_wait(&w->barrier);
+	for (uint32_t r = 0; r < w->spec.ndevices; r++)
+		if (w->rank[r].err)
+			return hd_fail(diag, w->rank[r].err, "%s", w->rank[r].diag.text[0] ? w->rank[r].diag.text : hd_err_text(w->rank[r].err));
+	return HD_OK;
+}
+
+static enum hd_err map_fields(struct hd_worker *w, const struct hd_graph *g, uint32_t **map, struct hd_diag *diag)
+{
+	const struct hd_dataset *data = w->task->data;
+
+	*map = hd_arena_take(&w->arena, g->ninputs + 1, sizeof **map);
+	if (!*map)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the inputs of the graph");
+	for (uint32_t i = 0; i < g->ninputs; i++) {
+		const char *name = hd_graph_text_of(g, g->value[g->input[i]].name);
+		uint32_t f = 0;
+		while (f < data->nfields && strcmp(data->field[f].name, name) != 0)
+			f++;
+		if (f == data->nfields)
+			return hd_fail(diag, HD_E_INPUT, "the graph reads an input \"%s\"; the data have no such field: %s", name, data->about);
+		(*map)[i] = f;
+	}
+	return HD_OK;
+}
+
+static struct hd_readout readouts(const struct hd_graph *g)
+{
+	return (struct hd_readout){ hd_graph_find_output(g, "loss"), hd_graph_find_output(g, "weight"),
+		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
+}
+
+enum { HD_WAVE_BYTES = 1 << 20 };         /* half of a second-level cache of this day */
+
+static uint64_t largest_activation(const struct hd_task *task)
+{
+	const struct hd_graph *g = &task->train;
+	uint64_t most = 1;
+
+	for (uint32_t v = 0; v < g->nvalues; v++)
+		if (g->value[v].kind == HD_TEMP && g->value[v].rank && g->value[v].dim[0] < 0 && hd_value_bytes(&g->value[v], task->job->per_vn) > most)
+			most = hd_value_bytes(&g->value[v], task->job->per_vn);
+	return most;
+}
+
+static uint32_t choose_wave(const struct hd_worker *w)
+{
+	const struct hd_job *job = w->task->job;
+	uint64_t vns = w->spec.wave ? job->nvns : (job->nvns + w->spec.ndevices - 1) / w->spec.ndevices, fit = w->spec.wave;
+
+	if (hd_job_int(job, HD_JOB_BN) == HD_BN_GLOBAL)
+		return 1;                 /* in lockstep each virtual node has an arena of its own */
+	if (hd_job_int(job, HD_JOB_SLICES) > 1)
+		return 1;                 /* slices save memory, waves spend it */
+	if (!fit)
+		fit = HD_WAVE_BYTES / largest_activation(w->task);
+	fit = fit < vns ? fit : vns;
+	return (uint32_t)(fit < 1 ? 1 : fit > HD_MAX_WAVE ? HD_MAX_WAVE : fit);
+}
+
+/* Evaluation meets full blocks, the last block of each split, and single rows (sampling). */
+enum hd_err hd_worker_programs(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_task *task = w->task;
+	uint64_t b = task->job->per_vn, rows[2 + HD_MAX_SPLITS] = { b };
+	uint32_t n = 1;
+	enum hd_err err = hd_program_make_waves(&w->train, &task->train, &task->layout, true, task->rows, task->nrows, choose_wave(w), &w->arena, diag);
+
+	for (uint32_t s = 0; s < task->data->nsplits; s++)
+		rows[n++] = task->data->split[s].count % b;
+	rows[n++] = 1;
+	if (!err)
+		err = hd_program_make(&w->infer, &task->infer, &task->layout, false, rows, n, &w->arena, diag);
+	if (!err)
+		err = hd_lockstep_make(w, diag);
+	if (!err)
+		err = map_fields(w, &task->train, &w->input_field, diag);
+	if (!err)
+		err = map_fields(w, &task->infer, &w->infer_field, diag);
+	for (uint32_t v = 0; v < w->train.nvariants; v++)
+		for (int phase = HD_RUN_F; phase <= HD_RUN_B; phase++)
+			w->touched_bytes[phase][v] = (uint64_t)hd_program_cost(&w->train, (enum hd_run_phase)phase, w->train.rows[v]).bytes;
+	w->table_bytes = w->arena.used_bytes;
+	w->train_out = readouts(&task->train);
+	w->infer_out = readouts(&task->infer);
+	return err;
+}
+
+static enum hd_err open_rank(struct hd_worker *w, struct hd_rank *rank, const struct hd_cores *cores, struct hd_diag *diag)
+{
+	bool alone = w->spec.ndevices * w->spec.nthreads <= cores->n;
+	struct hd_device_spec spec = {
+		.nthreads = w->spec.nthreads,
+		.first_core = cores->core[(rank->id * w->spec.nthreads) % cores->n_affinity],
+		.pin = false, .spin = w->spec.spin && alone,
+		.kernels = w->spec.kernels,
+		.path = w->spec.path,
+		.memory_limit_bytes = w->spec.memory_limit_bytes,
+	};
+	const struct hd_device_ops *ops;
+	uint64_t b = w->task->job->per_vn;
+	enum hd_err err = hd_device_create(&rank->device, w->spec.kind, &spec, diag);
+
+	if (err)
+		return err;
+	ops = rank->device->ops;
+	if (!(ops->powers & HD_DEVICE_HOST_MEMORY))
+		return hd_fail(diag, HD_E_INVAL, "devices of kind %s have memory of their own; this build runs plans on host memory only", ops->name);
+	err = ops->load(rank->device, &w->train, diag);
+	if (!err)
+		err = ops->load(rank->device, &w->infer, diag);
+	if (!err)
+		err = ops->take(rank->device, hd_worker_activation_bytes(w), (void **)&rank->activations, diag);
+	for (uint32_t f = 0; f < w->task->data->nfields && !err; f++)
+		err = ops->take(rank->device, b * w->task->data->field[f].sample_bytes, (void **)&rank->eval_input[f], diag);
+	rank->input = hd_arena_take(&w->arena, w->task->train.ninputs + 1, sizeof *rank->input);
+	return err ? err : rank->input ? HD_OK : HD_E_NOMEM;
+}
+
+static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
+{
+	const struct hd_layout *layout = &w->task->layout;
+	struct hd_device *first = w->rank[0].device;
+	enum hd_err err = first->ops->take(first, w->params_bytes, (void **)&w->params, diag);
+
+	for (uint32_t s = 0; s < hd_optims[w->task->optim.kind].nslots && !err; s++)
+		err = first->ops->take(first, w->flat_bytes, (void **)&w->slot[s], diag);
+	if (!err)
+		err = first->ops->take(first, w->buffer_bytes, (void **)&w->buffers, diag);
+	if (!err)
+		err = hd_moments_make(w, diag);
+	if (!err)
+		err = first->ops->take(first, HD_ZEROS_ELEMS * sizeof(float), (void **)&w->zeros, diag);
+	if (!err)
+		err = hd_step_tables(w, diag);
+	if (err)
+		return err;
+	w->segment_sumsq = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof *w->segment_sumsq);
+	for (uint32_t k = 0; k < 2; k++)
+		w->unit_sumsq[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->unit_sumsq);
+	for (uint32_t k = 0; k < 1 + HD_MAX_SLOTS; k++)
+		w->segment_digest[k] = hd_arena_take(&w->arena, layout->nsegments + 1, sizeof **w->segment_digest);
+	err = hd_state_table_make(w, diag);
+	w->tensor_digest = hd_arena_take(&w->arena, w->state.nentries + 1, sizeof *w->tensor_digest);
+	w->frozen_digest = hd_arena_take(&w->arena, layout->nparams + 1, sizeof *w->frozen_digest);
+	if (!err && (!w->segment_sumsq || !w->unit_sumsq[1] || !w->segment_digest[HD_MAX_SLOTS] || !w->tensor_digest || !w->frozen_digest))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u segments", layout->nsegments);
+	return err;
+}
+
+/* What a library keeps per thread is taken now, not in the first step. */
+static void warm_up(struct hd_rank *rank)
+{
+	const struct hd_bind nothing = { .rows = 0 };
+	uint64_t token = 0;
+	enum hd_err err = rank->device->ops->run(rank->device, &rank->worker->train, HD_RUN_F, &nothing, &token, &rank->diag);
+
+	if (err)
+		hd_rank_fail(rank, err);
+}
+
+static enum hd_err start_ranks(struct hd_worker *w, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+	char name[16];
+
+	for (uint32_t r = 1; r < w->spec.ndevices && !err; r++) {
+		snprintf(name, sizeof name, "dev %u", r);
+		err = hd_thread_start(&w->rank[r].thread, name, -1, rank_main, &w->rank[r], diag);
+	}
+	launch(w, !err);
+	return err ? err : hd_worker_all(w, warm_up, diag);
+}
+
+enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task, const struct hd_worker_spec *spec, struct hd_diag *diag)
+{
+	struct hd_cores cores;
+	struct hd_worker *w = hd_alloc(sizeof *w);
+	enum hd_err err;
+
+	if (!w)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a worker");
+	*w = (struct hd_worker){ .task = task, .spec = *spec, .flat_bytes = task->layout.elems * sizeof(float),
+		.params_bytes = task->layout.held_elems * sizeof(float), .buffer_bytes = task->layout.buffer_elems * sizeof(float) };
+	hd_arena_init(&w->arena, 0);
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_init(&w->shares[i].arena, 0);
+	hd_arena_init(&w->repair_arena, 0);
+	hd_clock_real(&w->clock);
+	hd_lock_init(&w->launch_lock);
+	hd_lock_init(&w->aside_lock);
+	hd_cond_init(&w->launch_cond);
+	hd_cores_usable(&cores);
+	w->spare_core = (uint64_t)spec->ndevices * spec->nthreads < cores.n;
+	hd_memory_look(&w->before);
+	hd_thread_arith_set();
+	err = hd_worker_programs(w, diag);
+	if (!err)
+		err = hd_worker_fits(w, diag);
+	w->rank = hd_arena_take(&w->arena, spec->ndevices, sizeof *w->rank);
+	if (!err && !w->rank)
+		err = hd_fail(diag, HD_E_NOMEM, "no memory for %u devices", spec->ndevices);
+	for (uint32_t r = 0; r < spec->ndevices && !err; r++) {
+		w->rank[r].worker = w;
+		w->rank[r].id = r;
+		err = open_rank(w, &w->rank[r], &cores, diag);
+	}
+	if (!err)
+		err = take_shared(w, diag);
+	if (!err)
+		err = hd_device_fingerprint(w->rank[0].device, &w->train, &w->fingerprint, diag);
+	if (!err) {
+		hd_barrier_init(&w->barrier, spec->ndevices, spec->spin && spec->ndevices * spec->nthreads <= cores.n);
+		hd_task_init_params(task, w->params);
+		hd_task_init_buffers(task, w->buffers);
+		hd_digest_frozen(w);
+		hd_seals_init(&w->seals, 0, 1, 0);
+		err = start_ranks(w, diag);
+	}
+	if (err)
+		hd_worker_destroy(w);
+	else
+		*worker = w;
+	return err;
+}
+
+static void stop_ranks(struct hd_worker *w)
+{
+	bool meeting = w->launched && !w->stopping && w->spec.ndevices > 1;
+
+	w->stopping = true;
+	if (meeting)
+		hd_barrier_wait(&w->barrier);
+	for (uint32_t r = 1; r < w->spec.ndevices && w->rank; r++)
+		hd_thread_join(&w->rank[r].thread);
+}
+
+static void close_rank(struct hd_worker *w, struct hd_rank *rank)
+{
+	struct hd_device *d = rank->device;
+
+	if (d) {
+		for (uint32_t i = 0; i < rank->buffer_cap; i++)
+			d->ops->give(d, rank->buffer[i], w->flat_bytes);
+		d->ops->give(d, rank->temp, rank->temp_bytes);
+		hd_lockstep_give(rank);
+		for (uint32_t f = 0; f < w->task->data->nfields; f++)
+			d->ops->give(d, rank->eval_input[f], w->task->job->per_vn * w->task->data->field[f].sample_bytes);
+		d->ops->give(d, rank->activations, hd_worker_activation_bytes(w));
+	}
+}
+
+void hd_worker_destroy(struct hd_worker *w)
+{
+	if (!w)
+		return;
+	stop_ranks(w);
+	hd_prefetch_destroy(w->prefetch);
+	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
+		close_rank(w, &w->rank[r]);
+	struct hd_device *first = w->rank ? w->rank[0].device : NULL;
+	if (first) {
+		first->ops->give(first, w->params, w->params_bytes);
+		for (uint32_t s = 0; s < HD_MAX_SLOTS; s++)
+			first->ops->give(first, w->slot[s], w->flat_bytes);
+		first->ops->give(first, w->buffers, w->buffer_bytes);
+		first->ops->give(first, w->zeros, HD_ZEROS_ELEMS * sizeof(float));
+		first->ops->give(first, w->sum, w->flat_bytes);
+		first->ops->give(first, w->places, w->nplaces * HD_BUCKET_BYTES);
+	}
+	for (uint32_t r = 0; w->rank && r < w->spec.ndevices; r++)
+		hd_device_destroy(w->rank[r].device);
+	hd_cond_finish(&w->launch_cond);
+	hd_lock_finish(&w->launch_lock);
+	hd_lock_finish(&w->aside_lock);
+	hd_device_destroy(w->aside.device);
+	for (size_t i = 0; i < 2; i++)
+		hd_arena_finish(&w->shares[i].arena);
+	hd_arena_finish(&w->repair_arena);
+	hd_arena_finish(&w->arena);
+	hd_free(w);
+}
+
+uint64_t hd_worker_pulse(const struct hd_worker *w) { return atomic_load_explicit(&((struct hd_worker *)(uintptr_t)w)->progress, memory_order_relaxed); }
+uint64_t hd_worker_longest_ns(struct hd_worker *w) { return atomic_exchange(&w->longest_ns, 0); }
+
+const struct hd_sample *hd_worker_took(const struct hd_worker *w, uint32_t vn, uint64_t *n)
+{
+	*n = w->took ? w->ntook[vn] : 0;
+	return w->took ? w->took + vn * w->task->job->per_vn : NULL;
+}
+
+bool hd_worker_lockstep(const struct hd_worker *w) { return hd_lockstep_needed(&w->lockstep); }
+uint32_t hd_worker_wave(const struct hd_worker *w) { return w->train.max_parts; }
+uint64_t hd_worker_at(const struct hd_worker *w) { return (uint64_t)w->step; }
+struct hd_state *hd_worker_state(struct hd_worker *w) { return &w->state; }
+struct hd_hash hd_worker_fingerprint(const struct hd_worker *w) { return w->fingerprint; }
+bool hd_worker_computes(const struct hd_worker *w) { return !(w->rank[0].device->ops->powers & HD_DEVICE_NO_RESULT); }
+const char *hd_worker_path(const struct hd_worker *w) { return w->rank[0].device->path; }
+
+enum hd_err hd_worker_step(struct hd_worker *w, bool digest, struct hd_step_record *record, struct hd_diag *diag)
+{
+	enum hd_err err = hd_step_begin(w, digest, diag);
+
+	if (!err && !w->share->work.whole) {
+		hd_share_abandon(w);
+		err = hd_fail(diag, HD_E_INVAL, "step %lld: the plan has ranks of other workers", (long long)w->step);
+	}
+	if (err)
+		return err;
+	w->section = HD_SECTION_ALL;
+	return hd_step_end(w, hd_worker_all(w, hd_interp_run, diag), record, diag);
+}

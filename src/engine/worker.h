@@ -1,0 +1,112 @@
+/* worker.h -- the devices of one process, walking the instruction lists of a plan.
+ *
+ * A worker owns memory (parameters, optimizer slots, gradient buffers, arenas) and
+ * one thread per rank; hd_worker_step() lets every rank interpret its list for
+ * one step. What an instruction does is a row of the table in interp.c; nothing
+ * else in the tree computes a training step.
+ *
+ * 1. Devices share parameters and slots; each has its own gradient buffers (as
+ *    many as its fold script needs) and activation arena.
+ * 2. Order of a step: lists up to RED may interleave freely; RED joins the roots of
+ *    each chunk at its owner in the order of the tree; NORM makes the step scalars
+ *    on every rank from the same numbers; the step is sealed; STEP updates the
+ *    chunks the rank owns. The bits depend on none of it.
+ * 3. Parameters do not change before every sum of the step is there (seal), so a
+ *    step that fails leaves the state of its beginning and may be tried again. A
+ *    failure in the update itself refuses every further step until the state was
+ *    overwritten (rewind).
+ * 4. The step loop allocates nothing.
+ *
+ * Threads: one caller; it is rank 0's leader. */
+#ifndef HD_ENGINE_WORKER_H
+#define HD_ENGINE_WORKER_H
+
+#include "graph/state.h"
+#include "plan/plan.h"
+#include "data/prefetch.h"
+#include "engine/recorder.h"
+#include "engine/task.h"
+
+struct hd_worker;
+
+struct hd_worker_spec {
+	const char *kind;                 /* row of hd_devices */
+	uint32_t ndevices, nthreads;      /* D, T */
+	enum hd_kernels kernels;
+	uint64_t memory_limit_bytes;      /* per device, 0: the machine's */
+	uint32_t wave;                    /* virtual nodes of one device call at most; 0: chosen (hd_worker_wave) */
+	bool spin;
+	const char *path;                 /* instruction set of own kernels (device.h); NULL: the widest there is */
+	struct hd_recorder *recorder;     /* borrowed; NULL: off */
+};
+
+/* What one step said. Sums over the global batch; f64 values folded along the tree. */
+struct hd_step_record {
+	uint64_t step, samples, epoch;
+	double   loss_sum, weight, correct, gnorm;
+	float    lr;
+	bool     empty, skipped;          /* weight 0; not finite and on_nonfinite: skip */
+	bool     has_digest;
+	struct hd_hash digest;            /* state after the step */
+	uint64_t wait_data_ns;
+	uint64_t ins_ns[HD_INS_END];      /* device 0: time in its instructions, by op; waits inside them count */
+};
+
+HD_MUST_USE enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *task,
+	const struct hd_worker_spec *spec, struct hd_diag *diag);
+void hd_worker_destroy(struct hd_worker *worker);           /* stops the ranks; takes NULL */
+
+/* Adopts a plan between two steps: fold scripts, buffers, arenas. Checked by the plan checker first; one that is refused, or
+ * that finds no memory, changes nothing. The state stays as it is: what invariant 3 refuses is refused under a new plan too.
+ * A worker that is one of several adopts shares of a plan instead (share.h). */
+HD_MUST_USE enum hd_err hd_worker_adopt(struct hd_worker *worker, const struct hd_plan *plan, struct hd_diag *diag);
+
+/* Runs step hd_worker_at() and moves on. `digest`: also the state digest after it. */
+HD_MUST_USE enum hd_err hd_worker_step(struct hd_worker *worker, bool digest, struct hd_step_record *record, struct hd_diag *diag);
+
+/* What a plan may ask for (hd_plan_job.wave): spec.wave, or as many virtual nodes as keep the largest activation of a call in
+ * half a second-level cache; at least one. No bit of a result depends on it. choose.h minds the memory. */
+uint32_t hd_worker_wave(const struct hd_worker *worker);
+
+/* Names of the rows that a virtual node was loaded with in the step at hand, or the last one; NULL: the job does not ask (trace.samples). */
+const struct hd_sample *hd_worker_took(const struct hd_worker *worker, uint32_t vn, uint64_t *n);
+
+/* For others to judge whether it hangs: a count that rises while its first device works. Any thread. */
+uint64_t hd_worker_pulse(const struct hd_worker *worker);
+uint64_t hd_worker_longest_ns(struct hd_worker *worker);    /* instruction of that device since the last call of this; the caller's thread */
+
+bool hd_worker_lockstep(const struct hd_worker *worker);    /* what a plan must do (hd_plan_job.lockstep) */
+
+uint64_t hd_worker_at(const struct hd_worker *worker);      /* the next step */
+struct hd_state *hd_worker_state(struct hd_worker *worker); /* live memory: between steps only */
+/* After the state was overwritten (resume): takes the step number from it and restarts the reader there. */
+HD_MUST_USE enum hd_err hd_worker_rewind(struct hd_worker *worker, struct hd_diag *diag);
+struct hd_hash hd_worker_digest(struct hd_worker *worker);
+/* False: the state is not the one any more whose digest its step told. Nothing is known of a step that told none. */
+bool hd_worker_is_as_told(struct hd_worker *worker);
+
+/* What the memory is for, in bytes per worker: compared with the limit and with what is free before it is taken, and
+ * printed before the first step. Without a plan one gradient buffer per device is counted, the least there is. */
+struct hd_memory_terms {
+	uint64_t params, slots, gradients, arenas, inputs;        /* gradients: with what is exchanged with other workers */
+	uint64_t held;                    /* these five: what a limit of the devices bounds */
+	uint64_t kept;                    /* samples that the data set keeps once it has made them */
+	uint64_t own;                     /* programs, and scratch of their kernels once these are loaded */
+	uint64_t total;
+	uint64_t device;                  /* of the total, what the fullest device takes: the first one holds what all share */
+};
+void hd_worker_memory(const struct hd_worker *worker, struct hd_memory_terms *terms);
+/* What of the terms the free bytes of `machine` have lost before there is a worker. */
+struct hd_memory_info;
+uint64_t hd_task_mapped_bytes(const struct hd_task *task, const struct hd_memory_info *machine);
+/* By how much the process is larger at its peak than before the worker took any memory; `files`: of that, pages of programs and
+ * files, which no prediction counts: the system takes them back when it needs them. */
+struct hd_memory_growth { uint64_t peak, files; };
+void hd_worker_growth(const struct hd_worker *worker, struct hd_memory_growth *growth);
+bool hd_worker_computes(const struct hd_worker *worker);              /* false: devices of no result, the state means nothing */
+const char *hd_worker_path(const struct hd_worker *worker);           /* kernels chosen: "cpu/avx512 library" */
+struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);
+
+/* A forward pass of rows of any split on the same devices; used by evaluation and prediction (eval.h). */
+
+#endif
