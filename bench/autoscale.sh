@@ -3,7 +3,7 @@
 # Prints the table of docs/results/autoscale.md. Published curves need HEDDLE_SHARED. Nothing is timed: steps are looked up.
 set -eu
 cd "$(dirname "$0")/.."
-test=${HD_AUTOSCALE_TEST:-build/release/cluster_autoscale_test}
+test=${HD_AUTOSCALE_TEST:-build/release/autoscale_autoscale_test}
 [ -x "$test" ] || { echo "no program at $test; ./dev build makes it" >&2; exit 2; }
 echo '| curve | objective | curve: end | in all | changes | ae-2020: end | in all | changes |'
 echo '|---|---|--:|--:|--:|--:|--:|--:|'

@@ -1,4 +1,4 @@
-/* relief.h -- another worker in the place of one that falls behind: cluster/straggler.h told of a run's steps.
+/* relief.h -- another worker in the place of one that falls behind: autoscale/straggler.h told of a run's steps.
  *
  * Local members are compared with one another: who runs on another machine may be of another kind, and nobody here can start one there. What
  * another would bring is the solver's answer (balance/solver.h) by the speeds that reshape.h has measured.
@@ -7,7 +7,7 @@
 #ifndef HD_SERVE_RELIEF_H
 #define HD_SERVE_RELIEF_H
 
-#include "cluster/straggler.h"
+#include "autoscale/straggler.h"
 #include "serve/reshape.h"
 
 struct hd_relief_now { uint64_t step, left; int64_t now_ns, detect_ns; };

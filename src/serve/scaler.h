@@ -1,4 +1,4 @@
-/* scaler.h -- how many workers a run asks for by itself: a policy of cluster/autoscale.h, told of the steps as they are.
+/* scaler.h -- how many workers a run asks for by itself: a policy of autoscale/autoscale.h, told of the steps as they are.
  *
  * 1. Off until it is turned on, by elastic.autoscale of the job or `heddle scale RUN auto`; a number that a user asks for turns it off.
  * 2. What computing takes at each size is the largest share there times the median pace; the rest the policy learns.
@@ -13,8 +13,8 @@
 #ifndef HD_SERVE_SCALER_H
 #define HD_SERVE_SCALER_H
 
+#include "autoscale/autoscale.h"
 #include "protocol/seal.h"
-#include "cluster/autoscale.h"
 
 struct hd_scaler {
 	const char *policy;               /* name of its row; NULL: off */

@@ -1,4 +1,4 @@
-#include "cluster/autoscale.h"
+#include "autoscale/autoscale.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/near.h"
-#include "cluster/scale/int.h"
+#include "autoscale/int.h"
 
 const struct hd_scale_policy hd_scale_policies[] = {
 	{ "curve", "fits what exchange adds to the solver's step times, and tries what could still be better", hd_curve_sample, hd_curve_propose,

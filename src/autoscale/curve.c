@@ -24,8 +24,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cluster/scale/curve_fit.h"
-#include "cluster/scale/int.h"
+#include "autoscale/curve_fit.h"
+#include "autoscale/int.h"
 
 enum { LOOP = 20 };
 #define PS 1e-12

@@ -1,4 +1,4 @@
-#include "cluster/utility.h"
+#include "autoscale/utility.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* int.h -- what the autoscaling policies share; private to the folder. */
-#ifndef HD_CLUSTER_SCALE_INT_H
-#define HD_CLUSTER_SCALE_INT_H
+#ifndef HD_AUTOSCALE_INT_H
+#define HD_AUTOSCALE_INT_H
 
-#include "cluster/autoscale.h"
+#include "autoscale/autoscale.h"
 
 /* J of running what is left at `size` with steps of step_s; of efficiency the time. */
 double hd_scale_objective(const struct hd_scale *scale, const struct hd_scale_now *now, uint32_t size, double step_s);

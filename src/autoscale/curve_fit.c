@@ -1,4 +1,4 @@
-#include "cluster/scale/curve_fit.h"
+#include "autoscale/curve_fit.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -15,8 +15,8 @@
  * 4. A worker without a sample in a step (it has no virtual node) counts as slow as it was.
  *
  * Every answer has its reason, with numbers. All state is in struct hd_straggler; who no longer is a member is forgotten. Pure. */
-#ifndef HD_CLUSTER_STRAGGLER_H
-#define HD_CLUSTER_STRAGGLER_H
+#ifndef HD_AUTOSCALE_STRAGGLER_H
+#define HD_AUTOSCALE_STRAGGLER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "cluster/autoscale.h"
+#include "autoscale/autoscale.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cluster/autoscale_sim.h"
+#include "autoscale/autoscale_sim.h"
 #include "tests/shared_file.h"
 
 enum { MOST = 32, STEPS = 40000 };

@@ -1,8 +1,8 @@
 #include <math.h>
 
 #include "base/philox.h"
-#include "cluster/autoscale_sim.h"
-#include "cluster/scale/int.h"
+#include "autoscale/autoscale_sim.h"
+#include "autoscale/int.h"
 
 struct driving {
 	struct hd_scale *scale;

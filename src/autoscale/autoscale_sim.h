@@ -10,10 +10,10 @@
  * 3. From step `then_at` on steps are those of then_step_s (NULL: they stay).
  *
  * Pure. */
-#ifndef HD_CLUSTER_AUTOSCALE_SIM_H
-#define HD_CLUSTER_AUTOSCALE_SIM_H
+#ifndef HD_AUTOSCALE_AUTOSCALE_SIM_H
+#define HD_AUTOSCALE_AUTOSCALE_SIM_H
 
-#include "cluster/autoscale.h"
+#include "autoscale/autoscale.h"
 
 struct hd_scale_job {
 	const double *step_s;                     /* [max + 1] */

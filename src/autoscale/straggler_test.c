@@ -1,4 +1,4 @@
-#include "cluster/straggler.h"
+#include "autoscale/straggler.h"
 
 #include <string.h>
 

@@ -18,11 +18,11 @@
  *	efficiency  no number: the largest size whose last step up gained more than theta of what it would have, scaled ideally
  *
  * Memory: all of a policy's lies in struct hd_scale. Pure. */
-#ifndef HD_CLUSTER_AUTOSCALE_H
-#define HD_CLUSTER_AUTOSCALE_H
+#ifndef HD_AUTOSCALE_AUTOSCALE_H
+#define HD_AUTOSCALE_AUTOSCALE_H
 
 #include "base/text.h"
-#include "cluster/utility.h"
+#include "autoscale/utility.h"
 
 enum { HD_SCALE_MAX = 1024, HD_SCALE_WHY = 320, HD_SCALE_WINDOW = 32 };
 

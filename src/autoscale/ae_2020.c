@@ -8,7 +8,7 @@
  *
  * A pair (i, j) of neighbouring known sizes is met if the marginal rate is more than theta of ideal, or with a utility, if what
  * ending earlier is worth is more than what it costs. `every` has no default there; 50 here. */
-#include "cluster/scale/int.h"
+#include "autoscale/int.h"
 
 void hd_ae_2020_sample(struct hd_scale *scale, uint32_t size, double step_s)
 {

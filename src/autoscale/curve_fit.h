@@ -8,8 +8,8 @@
  * 3. `spread` is the largest relative residual of the best.
  *
  * Pure. */
-#ifndef HD_CLUSTER_CURVE_FIT_H
-#define HD_CLUSTER_CURVE_FIT_H
+#ifndef HD_AUTOSCALE_CURVE_FIT_H
+#define HD_AUTOSCALE_CURVE_FIT_H
 
 #include <stdint.h>
 

@@ -9,8 +9,8 @@
  * 3. What breaks a rule is HD_E_INVAL with the point and the rule.
  *
  * Times in seconds, values in the currency of prices. Pure. */
-#ifndef HD_CLUSTER_UTILITY_H
-#define HD_CLUSTER_UTILITY_H
+#ifndef HD_AUTOSCALE_UTILITY_H
+#define HD_AUTOSCALE_UTILITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
