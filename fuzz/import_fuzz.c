@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cluster/job_list.h"
-#include "cluster/machines.h"
-#include "cluster/prices.h"
+#include "clustersim/job_list.h"
+#include "clustersim/machines.h"
+#include "clustersim/prices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

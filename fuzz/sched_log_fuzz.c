@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "cluster/sched_log.h"
+#include "clustersim/sched_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -4,8 +4,8 @@
 #ifndef HD_CMD_SCHED_INPUT_H
 #define HD_CMD_SCHED_INPUT_H
 
-#include "cluster/job_generate.h"
-#include "cluster/sched_sim.h"
+#include "clustersim/job_generate.h"
+#include "clustersim/sched_sim.h"
 #include "cmd/verbs.h"
 
 enum { HD_SCHED_FILE = 256 << 20,                 /* bytes of an input file */

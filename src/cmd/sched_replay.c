@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "cluster/sched_log.h"
+#include "clustersim/sched_log.h"
 #include "cmd/json_line.h"
 #include "cmd/sched_input.h"
 

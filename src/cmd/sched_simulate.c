@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 #include "base/num.h"
-#include "cluster/sched_report.h"
+#include "clustersim/sched_report.h"
 #include "cmd/sched_input.h"
 
 static const char *seconds(char out[40], double s)

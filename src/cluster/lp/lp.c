@@ -1,4 +1,4 @@
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef HD_CLUSTER_LP_LP_INT_H
 #define HD_CLUSTER_LP_LP_INT_H
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 
 struct hd_lp_entry { uint32_t row, col; double val; };
 

@@ -1,5 +1,5 @@
 /* The oracle is a hand-made example, and all vertices of small random programs. */
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef HD_CLUSTER_POLICY_INT_H
 #define HD_CLUSTER_POLICY_INT_H
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 #include "cluster/mt19937.h"
 #include "cluster/sched_policy.h"
 

@@ -1,7 +1,7 @@
 /* What must hold of any cluster, on random ones; best vertices and permutations are the oracles. */
 #include "cluster/policy/testing.h"
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 #include "cluster/policy/int.h"
 
 static const char *const all[] = { "las", "las-plain", "las-packed", "las-kinds", "ftf", "ftf-plain", "ftf-packed", "makespan", "makespan-plain",

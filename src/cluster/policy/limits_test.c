@@ -1,7 +1,7 @@
 /* Solvers that give up, at every solve there is; what the whole answer promises: nobody can have more for nothing; parts of a large cluster. */
 #include "cluster/policy/testing.h"
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 #include "cluster/policy/int.h"
 
 static const char *const programs[] = { "las", "las-plain", "las-packed", "ftf", "ftf-packed", "makespan", "makespan-packed", "sum", "cost", "cost-packed",

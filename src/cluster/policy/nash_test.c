@@ -1,7 +1,7 @@
 /* The strategy-proof policy: cases worked out by hand, the condition of the optimum by a program of its own, and that lying does not pay. */
 #include "cluster/policy/testing.h"
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 
 static const double ones[3] = { 1, 1, 1 };
 

@@ -10,7 +10,7 @@
 #ifndef HD_CLUSTER_POLICY_TESTING_ORACLE_H
 #define HD_CLUSTER_POLICY_TESTING_ORACLE_H
 
-#include "cluster/lp/lp.h"
+#include "cluster/lp.h"
 #include "cluster/policy/testing.h"
 
 enum { ORACLE_SOFT = 2 };

@@ -1,0 +1,453 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/num.h"
+#include "clustersim/io/table.h"
+
+/* What Slurm's accounting says of jobs: `sacct --parsable`. It is written by machines over years and cut together by hand: what cannot be read
+ * costs its row, not the file. */
+
+enum field { JOB_ID, JOB_NAME, USER, SUBMIT, ELAPSED, ELAPSED_RAW, START, STATE, ACCOUNT, PARTITION, QOS, TIMELIMIT, TIMELIMIT_RAW, ALLOC_TRES, REQ_TRES,
+	ALLOC_GRES, REQ_GRES, NNODES, NFIELDS };
+static const char *const field_name[NFIELDS] = {
+	[JOB_ID] = "JobID", [JOB_NAME] = "JobName", [USER] = "User", [SUBMIT] = "Submit", [ELAPSED] = "Elapsed", [ELAPSED_RAW] = "ElapsedRaw",
+	[START] = "Start", [STATE] = "State", [ACCOUNT] = "Account", [PARTITION] = "Partition", [QOS] = "QOS", [TIMELIMIT] = "Timelimit",
+	[TIMELIMIT_RAW] = "TimelimitRaw", [ALLOC_TRES] = "AllocTRES", [REQ_TRES] = "ReqTRES", [ALLOC_GRES] = "AllocGRES", [REQ_GRES] = "ReqGRES",
+	[NNODES] = "NNodes",
+};
+enum { TYPE_CAP = 64, HET_CAP = 24 };
+
+/* A heterogeneous job has a row a part, "123+0", "123+1", one after the other: together they are one job, which has all of their devices. */
+struct het {
+	char base[HET_CAP];                       /* "123"; "": none is open */
+	struct hd_listed_job job;
+	double gpus;
+	bool running, many_types;                 /* of its parts */
+	uint64_t line;                            /* of the first of them, with the cell of its kind; NULL: there is none */
+	struct cell kind;
+};
+
+struct sacct {
+	struct table t;
+	struct cells *c;
+	uint32_t columns;
+	int at[NFIELDS];
+	int gpus, kind, weight, deadline;         /* columns that the caller named; TABLE_NONE */
+	struct het het;
+	const char *last[NFIELDS], *last_type;    /* texts repeat from row to row */
+	uint64_t njobs;                           /* rows of jobs, read or not */
+};
+
+/* ---- cells ---- */
+
+/* GPUs of one kind: "gres/gpu=2", "gres/gpu:a100=2", "gpu:a100:2", "gres:gpu:2"; "gpu:a100" and "gpu" are one. False: something else. */
+static bool gpus_of_item(char *item, const char **type, uint64_t *n, bool *bad)
+{
+	char *gpu = !strncmp(item, "gres/", 5) || !strncmp(item, "gres:", 5) ? item + 5 : item, *value, *brace = strchr(item, '(');
+
+	if (brace)
+		*brace = 0;                       /* which of a node they were: gpu:a100:2(IDX:0-1) */
+	if (strncmp(gpu, "gpu", 3) != 0 || !strchr("=:", gpu[3]))
+		return false;
+	*bad = false;
+	*n = 1;
+	*type = "";
+	if (!gpu[3])
+		return true;
+	value = strrchr(gpu, '=');
+	if (!value && (value = strrchr(gpu, ':')) && strspn(value + 1, "0123456789") != strlen(value + 1)) {
+		*type = gpu + 4;
+		return true;
+	}
+	*value = 0;
+	*type = value > gpu + 3 ? gpu + 4 : "";
+	*bad = hd_num_u64(value + 1, HD_JOB_SCALE, n, NULL) != HD_OK;
+	return true;
+}
+
+/* "PER_NODE:gpu:2": what it says is of each node, "PER_JOB:" of all; of tasks and sockets nobody said how many there are. */
+static const char *per_of(const char *item, double nodes, double *times)
+{
+	*times = 1;
+	if (strncasecmp(item, "PER_", 4) != 0)
+		return item;
+	*times = !strncasecmp(item, "PER_JOB:", 8) ? 1 : !strncasecmp(item, "PER_NODE:", 9) ? nodes : NAN;
+	return item + strcspn(item, ":") + (strchr(item, ':') != NULL);
+}
+
+enum { NO_NUMBER = -1, NOT_SAID = -2 };
+
+/* The sum over types, or the number without one if that is greater: some have no type then. `type`: of all of them, else "". Below 0: no number, or
+ * one of parts of which it is not said how many there are. `nodes`: NAN, not said. */
+static double gpus_of(const char *tres, double nodes, char type[TYPE_CAP])
+{
+	double times = 1;
+	uint64_t typed = 0, all = 0, ntypes = 0;
+
+	*type = 0;
+	for (const char *at = tres; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t len = strcspn(at, ",");
+		const char *name;
+		char item[128];
+		uint64_t n = 0;
+		bool bad = false;
+		if (len >= sizeof item)
+			continue;
+		memcpy(item, at, len);
+		item[len] = 0;
+		if (!gpus_of_item(item + (per_of(item, nodes, &times) - item), &name, &n, &bad))
+			continue;
+		if (bad || (double)n * times > HD_JOB_SCALE)
+			return NO_NUMBER;
+		if (n && isnan(times))
+			return NOT_SAID;
+		n = n ? n * (uint64_t)times : 0;
+		if (*name && n) {
+			typed += n;
+			ntypes += !!strcmp(type, name);
+			snprintf(type, TYPE_CAP, "%s", name);
+		} else {
+			all = n > all ? n : all;
+		}
+	}
+	if (ntypes != 1 || all > typed)
+		*type = 0;
+	return (double)(all > typed ? all : typed);
+}
+
+/* What Slurm prints, [DD-]HH:MM:SS and of old MM:SS, with a fraction where it measured one; and what it takes for a limit: behind days the hours come first. */
+static bool elapsed_of(const char *text, double *seconds)
+{
+	static const double behind_days[] = { 3600, 60, 1 };
+	uint64_t part[4];
+	int n = 0, days = 0;
+	const char *at = text;
+	double fraction = 0;
+
+	for (; n < 4; at++) {
+		size_t len = strspn(at, "0123456789");
+		if (!len || len > 8)
+			return false;
+		for (part[n] = 0; len; len--)
+			part[n] = part[n] * 10 + (uint64_t)(*at++ - '0');
+		n++;
+		if (*at == '-' && n == 1)
+			days = 1;
+		else if (*at != ':')
+			break;
+	}
+	if (*at == '.' && at[1] && strspn(at + 1, "0123456789") == strlen(at + 1))
+		for (const char *digit = at + strlen(at) - 1; digit > at; digit--)
+			fraction = (fraction + (*digit - '0')) / 10;
+	else if (*at)
+		return false;
+	if (n < 2 || n > 3 + days || (fraction > 0 && days && n < 4))
+		return false;
+	*seconds = days ? (double)part[0] * 86400 : 0;
+	for (int k = days; k < n; k++)
+		*seconds += (double)part[k] * behind_days[days ? k - 1 : 3 - n + k];
+	*seconds += fraction;
+	return true;
+}
+
+static const char *cell(const struct sacct *s, enum field f) { return s->at[f] == TABLE_NONE ? "" : s->c->cell[s->at[f]].text; }
+
+static enum hd_err bad_cell(const struct sacct *s, enum field f, const char *what, struct hd_diag *diag)
+{
+	return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" is no %s", field_name[f], cell(s, f), what);
+}
+
+/* A copy of a text that the row before may have had too. */
+static const char *text_of(struct sacct *s, enum field f) { return jobs_text(&s->t.jobs, cell(s, f), &s->last[f]); }
+
+/* Seconds since 1970 where SLURM_TIME_FORMAT is %s. */
+static bool time_of(const char *text, double *seconds) { return when_parse(text, seconds) || !hd_num_f64(text, 0, 1e15, seconds, NULL); }
+
+/* NAN: it does not say ("Partition_Limit"). */
+static double limit_of(const struct sacct *s)
+{
+	double limit_s = NAN;
+
+	if (!strcasecmp(cell(s, TIMELIMIT), "UNLIMITED") || !strcasecmp(cell(s, TIMELIMIT_RAW), "UNLIMITED"))
+		return INFINITY;
+	if (elapsed_of(cell(s, TIMELIMIT), &limit_s))
+		return limit_s;
+	return hd_num_f64(cell(s, TIMELIMIT_RAW), 0, 1e12, &limit_s, NULL) ? NAN : 60 * limit_s;
+}
+
+static enum hd_err duration_of(const struct sacct *s, double *seconds, struct hd_diag *diag)
+{
+	if (s->t.how->columns.duration && !*cell(s, ELAPSED_RAW))
+		return cells_fail(s->c, (uint32_t)s->at[ELAPSED_RAW], diag, "\"%.60s\" is empty: no duration", s->t.how->columns.duration);
+	if (*cell(s, ELAPSED_RAW))
+		return hd_num_f64(cell(s, ELAPSED_RAW), 0, 1e12, seconds, NULL) ? bad_cell(s, ELAPSED_RAW, "number of seconds", diag) : HD_OK;
+	return elapsed_of(cell(s, ELAPSED), seconds) ? HD_OK : bad_cell(s, ELAPSED, "duration ([DD-]HH:MM:SS)", diag);
+}
+
+/* How many from the first field that says it, of which type from the first that names one. */
+static enum hd_err devices_of(const struct sacct *s, double *gpus, char type[TYPE_CAP], struct hd_diag *diag)
+{
+	double nodes = NAN;
+
+	if (*cell(s, NNODES) && hd_num_f64(cell(s, NNODES), 1, HD_JOB_SCALE, &nodes, NULL))
+		nodes = NAN;
+	*gpus = 0;
+	*type = 0;
+	for (enum field f = ALLOC_TRES; f <= REQ_GRES; f++) {
+		char named[TYPE_CAP];
+		double n = gpus_of(cell(s, f), nodes, named);
+		if (n <= NOT_SAID && !(*gpus > 0))
+			return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" says how many GPUs a part of the job has, "
+				"not all: add NNodes (for PER_NODE) or AllocTRES to --format", field_name[f], cell(s, f));
+		if (n < 0 && n > NOT_SAID)
+			return bad_cell(s, f, "list of resources with a number of GPUs", diag);
+		*gpus = *gpus > 0 || n < 0 ? *gpus : n;
+		if (!*type && n > 0 && n >= *gpus && n <= *gpus)
+			memcpy(type, named, sizeof named);
+	}
+	if (*gpus > 0)
+		return HD_OK;
+	enum hd_err err = table_number(s->c, s->gpus, "number of devices", 0, gpus, diag);
+	if (!err && (*gpus != floor(*gpus) || *gpus < 0 || *gpus > HD_JOB_SCALE))
+		err = cells_fail(s->c, (uint32_t)s->gpus, diag, "%g devices: a whole number, at most %d", *gpus, HD_JOB_SCALE);
+	return err;
+}
+
+/* ---- rows ---- */
+
+static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const char *type, struct hd_diag *diag)
+{
+	struct hd_job_record *r = hd_arena_take(s->t.jobs.arena, 1, sizeof *r);
+	const char *id = hd_arena_text(s->t.jobs.arena, cell(s, JOB_ID), strlen(cell(s, JOB_ID)));
+	double start_s;
+
+	job->user = text_of(s, USER);
+	job->name = text_of(s, JOB_NAME);
+	job->type = *type ? jobs_text(&s->t.jobs, type, &s->last_type) : NULL;
+	if (!r || !id || !job->user || !job->name || (*type && !job->type))
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	*r = (struct hd_job_record){ .id = id, .account = text_of(s, ACCOUNT), .partition = text_of(s, PARTITION), .qos = text_of(s, QOS),
+		.limit_s = limit_of(s), .waited_s = NAN };
+	if (time_of(cell(s, START), &start_s) && start_s >= job->arrival_s)
+		r->waited_s = start_s - job->arrival_s;
+	job->record = r;
+	return r->account && r->partition && r->qos ? HD_OK : hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+}
+
+static enum hd_err add(struct sacct *s, int kind, struct hd_listed_job *job, double gpus, bool running, struct hd_diag *diag)
+{
+	size_t before = s->t.jobs.list.n;
+
+	if (!(gpus > 0)) {
+		s->t.jobs.list.ncpu++;
+		return HD_OK;
+	}
+	enum hd_err err = table_add(&s->t, s->c, kind, job, gpus, diag);
+	if (!err && running)
+		s->t.jobs.list.nopen += s->t.jobs.list.n - before;
+	return err;
+}
+
+static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why, struct hd_arena *arena, struct hd_diag *diag)
+{
+	if (list->nbad < HD_JOB_BAD && !(list->bad[list->nbad] = hd_arena_text(arena, why->text, strlen(why->text))))
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what is wrong with rows");
+	list->nbad++;
+	return HD_OK;
+}
+
+/* The job whose parts were read last is whole; what is wrong with it is said of the row of its first part. */
+static enum hd_err close_het(struct sacct *s, struct hd_diag *diag)
+{
+	struct het h = s->het;
+	struct cell cell = s->c->cell[0];
+	uint64_t line = s->c->line;
+	struct hd_diag why = { "" };
+
+	s->het.base[0] = 0;
+	if (!h.base[0])
+		return HD_OK;
+	h.job.type = h.many_types ? NULL : h.job.type;
+	s->c->line = h.line;
+	s->c->cell[0] = h.kind;
+	enum hd_err err = add(s, h.kind.text ? 0 : TABLE_NONE, &h.job, h.gpus, h.running, &why);
+	s->c->line = line;
+	s->c->cell[0] = cell;
+	if (err == HD_E_INPUT)
+		return leave_out(&s->t.jobs.list, &why, s->t.jobs.arena, diag);
+	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
+}
+
+/* `het` as its first part. */
+static enum hd_err open_het(struct sacct *s, const struct hd_listed_job *job, double gpus, bool running, struct hd_diag *diag)
+{
+	struct het h = { .job = *job, .gpus = gpus, .running = running, .line = s->c->line };
+
+	if (s->kind != TABLE_NONE) {
+		h.kind = s->c->cell[s->kind];
+		if (!(h.kind.text = hd_arena_text(s->t.jobs.arena, h.kind.text, strlen(h.kind.text))))
+			return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	}
+	s->het = h;
+	return HD_OK;
+}
+
+/* Of "123+1" in `base`: "123". False: it is no part. */
+static bool het_base(const char *id, char base[HET_CAP])
+{
+	const char *plus = strchr(id, '+');
+	size_t len = plus ? (size_t)(plus - id) : 0;
+
+	if (!len || len >= HET_CAP || !plus[1] || strspn(plus + 1, "0123456789") != strlen(plus + 1))
+		return false;
+	memcpy(base, id, len);
+	base[len] = 0;
+	return true;
+}
+
+/* Parts begin together and end apart. A part without GPUs has no type, and says nothing against that of the others. */
+static void merge(struct het *h, const struct hd_listed_job *job, double gpus, bool running)
+{
+	if (gpus > 0 && h->gpus > 0)
+		h->many_types |= !h->job.type != !job->type || (job->type && strcmp(job->type, h->job.type) != 0);
+	else if (gpus > 0)
+		h->job.type = job->type;
+	h->gpus += gpus;
+	h->job.arrival_s = fmin(h->job.arrival_s, job->arrival_s);
+	h->job.duration_s = fmax(h->job.duration_s, job->duration_s);
+	h->running |= running;
+}
+
+static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
+{
+	struct hd_listed_job job = { .deadline_s = INFINITY };
+	char type[TYPE_CAP], base[HET_CAP];
+	double gpus = 0, until_s;
+	bool running = !strncasecmp(cell(s, STATE), "RUNNING", 7), part = het_base(cell(s, JOB_ID), base);
+	enum hd_err err;
+
+	if (!time_of(cell(s, SUBMIT), &job.arrival_s))
+		return bad_cell(s, SUBMIT, "time (YYYY-MM-DDTHH:MM:SS)", diag);
+	if ((err = duration_of(s, &job.duration_s, diag)) || (err = devices_of(s, &gpus, type, diag)) ||
+		(err = table_number(s->c, s->weight, "weight", 1, &job.weight, diag)))
+		return err;
+	if (!(gpus > 0) && !part)
+		return add(s, s->kind, &job, gpus, running, diag);
+	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
+		return cells_fail(s->c, (uint32_t)s->weight, diag, "weight is %g; it is %s", job.weight, hd_sched_range_words(HD_SCHED_IN_WEIGHT));
+	if (s->deadline != TABLE_NONE && *s->c->cell[s->deadline].text && !(err = cells_when(s->c, (uint32_t)s->deadline, "deadline", &until_s, diag)))
+		job.deadline_s = until_s - job.arrival_s;
+	if (!err)
+		err = keep_texts(s, &job, type, diag);
+	if (err || !part)
+		return err ? err : add(s, s->kind, &job, gpus, running, diag);
+	if (s->het.base[0])
+		merge(&s->het, &job, gpus, running);
+	else if ((err = open_het(s, &job, gpus, running, diag)))
+		return err;
+	memcpy(s->het.base, base, sizeof base);
+	return HD_OK;
+}
+
+static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
+{
+	const struct hd_job_columns *named = &s->t.how->columns;
+	const struct { const char *name; int *at; } others[] = {
+		{ named->submit, &s->at[SUBMIT] }, { named->duration, &s->at[ELAPSED_RAW] }, { named->user, &s->at[USER] }, { named->gpus, &s->gpus },
+		{ named->type, &s->kind }, { named->weight, &s->weight }, { named->deadline, &s->deadline },
+	};
+
+	for (int f = 0; f < NFIELDS; f++)
+		s->at[f] = table_cell(s->c, field_name[f]);
+	s->gpus = s->kind = s->weight = s->deadline = TABLE_NONE;
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+		if (others[k].name && (*others[k].at = table_cell(s->c, others[k].name)) == TABLE_NONE)
+			return cells_fail(s->c, s->c->n, diag, "the header has no column \"%.60s\"", others[k].name);
+	if (s->at[JOB_ID] == TABLE_NONE || s->at[SUBMIT] == TABLE_NONE || (s->at[ELAPSED] == TABLE_NONE && s->at[ELAPSED_RAW] == TABLE_NONE))
+		return cells_fail(s->c, s->c->n, diag, "the fields JobID, Submit and Elapsed (or ElapsedRaw) are needed: "
+			"sacct --parsable --format=JobID,JobName,User,Account,Partition,QOS,Submit,Start,State,Timelimit,ElapsedRaw,ReqTRES,AllocTRES");
+	if (s->at[ALLOC_TRES] == TABLE_NONE && s->at[REQ_TRES] == TABLE_NONE && s->at[ALLOC_GRES] == TABLE_NONE && s->at[REQ_GRES] == TABLE_NONE &&
+		s->gpus == TABLE_NONE)
+		return cells_fail(s->c, s->c->n, diag, "no field says how many GPUs a job has: add AllocTRES to --format, or name what counts "
+			"instead (--map gpus=NNodes)");
+	s->columns = s->c->n;
+	return HD_OK;
+}
+
+/* Those of the header before stay if this one has not what is needed. */
+static enum hd_err find_columns(struct sacct *s, struct hd_diag *diag)
+{
+	struct sacct found = *s;
+	enum hd_err err = look_for_columns(&found, diag);
+
+	if (!err)
+		*s = found;
+	return err;
+}
+
+/* Files of several months are put together with their headers. */
+static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
+{
+	if (table_cell(s->c, field_name[JOB_ID]) != TABLE_NONE && table_cell(s->c, s->t.how->columns.submit ? s->t.how->columns.submit :
+		field_name[SUBMIT]) != TABLE_NONE)
+		return find_columns(s, diag);
+	if (s->c->n != s->columns) {
+		s->njobs++;
+		return cells_fail(s->c, s->c->n - 1, diag, "%u fields, the header has %u", s->c->n, s->columns);
+	}
+	if (strchr(cell(s, JOB_ID), '.'))
+		return HD_OK;
+	char base[HET_CAP];
+	bool part = het_base(cell(s, JOB_ID), base);
+	enum hd_err err = part && !strcmp(base, s->het.base) ? HD_OK : close_het(s, diag);
+	if (err)
+		return err;
+	s->njobs++;
+	if (!*cell(s, JOB_ID))
+		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s", field_name[JOB_ID]);
+	return read_job(s, diag);
+}
+
+static enum hd_err nothing_left(const struct sacct *s, const char *name, struct hd_diag *diag)
+{
+	const struct hd_job_list *l = &s->t.jobs.list;
+
+	if (!s->njobs && !l->nbad)
+		return hd_fail(diag, HD_E_INPUT, "%s: it has a header and no job", name);
+	return hd_fail(diag, HD_E_INPUT, "%s: no job is left: %llu have no GPU%s, %llu took no time or too many, and %llu rows could not be read%s%.240s", name,
+		(unsigned long long)l->ncpu, l->ncpu ? " (--map gpus=NNodes takes one device a node)" : "", (unsigned long long)l->ndropped,
+		(unsigned long long)l->nbad, l->nbad ? ": " : "", l->nbad ? l->bad[0] : "");
+}
+
+enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, const struct hd_job_table_how *how,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	struct sacct s = { .columns = 0 };
+	enum hd_err err = table_open(&s.t, name, how, arena, diag);
+
+	if (!err)
+		err = cells_open(&s.c, name, bytes, len, '|', arena, diag);
+	if (err)
+		return err;
+	if (!cells_next(s.c, &err, diag))
+		return err ? err : hd_fail(diag, HD_E_INPUT,
+			"%s:1:1: the file is empty: its first line names the fields (sacct --parsable, without --noheader)", name);
+	if ((err = find_columns(&s, diag)))
+		return err;
+	for (bool more = true; more;) {
+		struct hd_diag why = { "" };
+		more = cells_next(s.c, &err, &why);
+		if (more)
+			err = read_row(&s, &why);
+		more |= err == HD_E_INPUT;        /* of a line that is no text the reader is past */
+		if (err == HD_E_INPUT)
+			err = leave_out(&s.t.jobs.list, &why, arena, diag);
+		if (err)
+			return hd_fail(diag, err, "%s", why.text);
+	}
+	if ((err = close_het(&s, diag)))
+		return err;
+	return s.t.jobs.list.n ? table_close(&s.t, name, list, diag) : nothing_left(&s, name, diag);
+}
