@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "cluster/sched_policy.h"
+#include "scheduler/sched_policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# heddle sched policies, sched solve. The answers themselves: src/cluster/policy/reference_test.c, laws_test.c.
+# heddle sched policies, sched solve. The answers themselves: src/scheduler/policy/reference_test.c, laws_test.c.
 . "$(dirname "$0")/program.sh"
 cat >state.json <<'END'
 {"jobs": [{"id": 0, "scale_factor": 1, "priority": 1, "steps_remaining": 1000, "throughput": {"v100": 4, "k80": 1}},

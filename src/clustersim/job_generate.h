@@ -9,7 +9,7 @@
 #ifndef HD_CLUSTERSIM_JOB_GENERATE_H
 #define HD_CLUSTERSIM_JOB_GENERATE_H
 
-#include "cluster/mt19937.h"
+#include "scheduler/mt19937.h"
 #include "clustersim/job_list.h"
 
 struct hd_job_generator_setting {

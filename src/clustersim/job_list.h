@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "cluster/rates.h"
+#include "scheduler/rates.h"
 
 enum { HD_JOB_LIST = 1 << 24, HD_JOB_SCALE = 1 << 20,
        HD_JOB_BAD = 5 };                          /* rows that could not be read, of which a list says why */

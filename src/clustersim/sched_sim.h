@@ -29,8 +29,8 @@
 #define HD_CLUSTERSIM_SCHED_SIM_H
 
 #include "base/text.h"
-#include "cluster/estimate.h"
-#include "cluster/rounds.h"
+#include "scheduler/estimate.h"
+#include "scheduler/rounds.h"
 #include "clustersim/job_list.h"
 #include "clustersim/machines.h"
 #include "clustersim/prices.h"

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cluster/sched_policy.h"
-#include "cluster/sched_why.h"
+#include "scheduler/sched_policy.h"
+#include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
 
 /* Sentences about jobs that wait. A way out of one asks the policy up to 25 times again: where it solves programs, of so many jobs that the

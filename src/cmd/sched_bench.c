@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "cluster/sched_policy.h"
+#include "scheduler/sched_policy.h"
 #include "cmd/json_line.h"
 
 enum { KINDS = 26, REPEAT = 3, MOST_REPEATS = 1000 };

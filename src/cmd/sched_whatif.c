@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "cluster/sched_why.h"
+#include "scheduler/sched_why.h"
 #include "cmd/json_line.h"
 #include "cmd/sched_input.h"
 

@@ -1,6 +1,6 @@
 /* daemon.h -- the scheduler of a cluster as a process: jobs that were submitted, pools of devices, a policy, rounds.
  *
- * `heddle serve --dir DIR --policy NAME --pool ...` runs it. Decisions are cluster/dispatch.h's, what must not be forgotten is
+ * `heddle serve --dir DIR --policy NAME --pool ...` runs it. Decisions are scheduler/dispatch.h's, what must not be forgotten is
  * serve/jobs.h's, devices are serve/pool.h's; users come through fronts (serve/front.h says what can be asked). The folder:
  *
  *	DIR/jobs.sqlite           jobs, leases, events; who holds it schedules
@@ -31,9 +31,9 @@
  * 9. A policy that does not answer for as long as a lease lasts (8) is given up: the shares that it gave last stay, by which jobs take turns
  *    as before, or where it never gave any the leases stay; devices out of service are left either way. `status`, the events and
  *    decisions.ndjson say so, and it is asked anew once its thread has ended; that of another policy (POST /v1/policy) is asked at once. No thread
- *    is killed: it is told to stop, which policies look for (cluster/sched_policy.h). HD_DAEMON_SOLVES of them at most are in questions at once.
+ *    is killed: it is told to stop, which policies look for (scheduler/sched_policy.h). HD_DAEMON_SOLVES of them at most are in questions at once.
  *
- * Threads: one, the keeper's, and one for each policy that is asked for shares (cluster/dispatch.h, rule 10): however long that takes, runs are
+ * Threads: one, the keeper's, and one for each policy that is asked for shares (scheduler/dispatch.h, rule 10): however long that takes, runs are
  * asked, leases go on, users are answered. To end, the daemon waits HD_DAEMON_LAST_NS for them. What users ask of a policy (whatif, explain,
  * whether a job fits) is asked in the daemon's own thread, and told to stop after HD_DAEMON_ANSWER_NS: the user hears that it takes too long. */
 #ifndef HD_SERVE_DAEMON_H

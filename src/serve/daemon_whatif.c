@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/near.h"
-#include "cluster/sched_why.h"
+#include "scheduler/sched_why.h"
 #include "serve/daemon_int.h"
 
 /* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the daemon's thread, while leases are kept:

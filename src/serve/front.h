@@ -25,7 +25,7 @@
  *	job      job                                                        SUMMARY, and: devices: [names], lease, rates: [{type, steps_s,
  *	                                                                    from: "asked" | "measured" | "guessed"}], failures, run,
  *	                                                                    digest (text, "" before the end), why, exit
- *	explain  job, policy?: false leaves out the what-if                 id, name, state, code (cluster/sched_why.h and dispatch.h),
+ *	explain  job, policy?: false leaves out the what-if                 id, name, state, code (scheduler/sched_why.h and dispatch.h),
  *	                                                                    text: a sentence, more: [sentences], boundary_s,
  *	                                                                    types: [{type, devices, free, steps_s, share, received_s,
  *	                                                                    due_s, priority}]

@@ -1,6 +1,6 @@
 /* jobs.h -- what a scheduler must not forget: jobs, leases, events, in one SQLite file.
  *
- * The daemon stores what cluster/dispatch.h decided before it acts, and begins from it when it starts again; users' questions are
+ * The daemon stores what scheduler/dispatch.h decided before it acts, and begins from it when it starts again; users' questions are
  * answered from it.
  *
  * 1. hd_jobs_commit() returns after everything since hd_jobs_begin() is on the disk, all of it or none (WAL, synchronous = FULL).
@@ -15,7 +15,7 @@
 #define HD_SERVE_JOBS_H
 
 #include "base/hash.h"
-#include "cluster/dispatch.h"
+#include "scheduler/dispatch.h"
 
 enum { HD_JOBS_EVENTS = 200000, HD_JOBS_NAME = 64, HD_JOBS_KEY = 64, HD_JOBS_RUN = 512, HD_JOBS_DIGEST = 40 };
 

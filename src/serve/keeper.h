@@ -9,7 +9,7 @@
  * 2. It asks the runs of the last hd_keeper_set(); what they answer is not used. It touches nothing else of the daemon.
  *
  * 3. What a user waits for may not take long: begin can be told after how long a flag is to be set, which policies look for
- *    (cluster/sched_policy.h). Each begin has a flag of its own.
+ *    (scheduler/sched_policy.h). Each begin has a flag of its own.
  *
  * Ownership: create/destroy; texts are copied. Threads: the daemon's. */
 #ifndef HD_SERVE_KEEPER_H

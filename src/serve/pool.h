@@ -14,7 +14,7 @@
 #define HD_SERVE_POOL_H
 
 #include "sys/file.h"
-#include "cluster/dispatch.h"
+#include "scheduler/dispatch.h"
 
 enum { HD_POOL_DEVICES = 256,             /* worker processes on one machine */
        HD_POOL_PERIOD_US = 20000 };       /* of a quota: short against a step that is worth scheduling */

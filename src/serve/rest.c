@@ -7,7 +7,7 @@
 
 #include "base/near.h"
 #include "base/num.h"
-#include "cluster/sched_policy.h"
+#include "scheduler/sched_policy.h"
 
 /* The status of each error that a door may give; others are 500. */
 static const struct { enum hd_err err; int status; } statuses[] = {

@@ -10,7 +10,7 @@
 #include "base/near.h"
 #include "base/num.h"
 #include "base/philox.h"
-#include "cluster/sched_state.h"
+#include "scheduler/sched_state.h"
 #include "clustersim/io/table.h"
 
 /*        field     key of --map  usual names, in order of preference */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "cluster/sched_state.h"
+#include "scheduler/sched_state.h"
 #include "clustersim/io/jobs.h"
 
 /* Columns of both forms; -1: the form has none. */

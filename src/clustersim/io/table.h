@@ -2,7 +2,7 @@
 #ifndef HD_CLUSTERSIM_IO_TABLE_H
 #define HD_CLUSTERSIM_IO_TABLE_H
 
-#include "cluster/sched_state.h"
+#include "scheduler/sched_state.h"
 #include "clustersim/io/jobs.h"
 
 enum { TABLE_NONE = -1 };                         /* no such column */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/lp.h"
+#include "scheduler/lp.h"
 #include "clustersim/job_generate.h"
 #include "clustersim/sched_sim.h"
 #include "tests/check.h"

@@ -1,0 +1,251 @@
+/* dispatch.h -- what a live scheduler does next: jobs come and go, devices too, and it says who starts, grows, moves, leaves.
+ *
+ * The daemon (serve/daemon.h) drives it; the policies and rounds are those of the simulator (sched_sim.h), so both decide alike. The
+ * rounds say where a job should be (its *target*); what it holds is its lease (lease.h). This machine brings the second to the first:
+ *
+ *	outs = hd_dispatch_step(d, &event, now_s, &diag);       records first: store them, then carry the orders out
+ *
+ * 1. A record is on the disk before an order of the same or a later call is carried out; records of one call are stored together.
+ *    A caller that cannot store them ends: what is on the disk is the truth, and hd_dispatch_restore begins from it.
+ * 2. No device is in two leases: a device enters a lease when no lease has it and no process was seen on it, and leaves it when its
+ *    process was seen gone. So a job that waits for devices of another one waits for that one's last sign of life, not for a clock.
+ * 3. Orders are derived from what is wanted and what was seen, and repeated (AGAIN_S) until it is seen: an order may be lost, come twice
+ *    or too late.
+ * 4. A job whose target shares devices with what it holds is resized while it runs; one that goes elsewhere too, if the devices are free:
+ *    the new ones join, then the old ones leave. If they are not, it commits, leaves and starts again: no two jobs wait for each other.
+ * 5. A run that ends with 0 is done, unless it is early: without its last step or a target; that is as good as 75. 2, 3, 4, 5 fail the
+ *    job; 75 and 10 queue it again. All else counts as a failed run, and so do 75 and 10 of a run that nobody told to leave and that took no
+ *    step. HD_DISPATCH_FAILURES of them without a step in between drop the job with the reason. Runs that were killed for being late to leave do not count.
+ * 6. Rates: those asked for, else the speed of the type times 1 step/s; T <- 0.5 T + 0.5 measured for each stretch of 10 steps or more
+ *    between two decisions on one type with `scale` devices; one within a tenth of T confirms it and changes nothing, or noise would
+ *    decide between jobs that are equal. The first measurement of a guess replaces it, and corrects the guesses of
+ *    other types in proportion. One of no step, or above 10 T, is put aside until a second one agrees.
+ * 7. Boundaries are multiples of the round from the first arrival on; a round's books are closed at its boundary, however late the call
+ *    that does it; in between, devices that became free are offered at once.
+ * 8. Nothing is decided before the first TICK, so that what was found at a start can be told first.
+ * 9. With a log, each call that changed something adds one line: what came, and what was decided. The calls of a log, made again
+ *    from its first line on, write the same bytes.
+ *
+ * 10. Where `apart` is set, a policy is not asked within a step. At a boundary that is due a snapshot of the jobs is laid by
+ *    (hd_dispatch_asks); the caller solves it, in another thread if it likes, and says so with SHARES. The round waits for that, but not beyond
+ *    its own end: until then all goes on, and at later boundaries with the shares that there are. What became of jobs meanwhile holds: shares
+ *    of those that left are dropped, those that came have none until the next answer, and everything that changed is asked about again. An
+ *    answer is a function of its snapshot and of those before it, so rule 9 holds whoever solved it, and when.
+ *
+ * 11. Whoever solves may give up (GIVE_UP): rounds go on with the shares that there are, or, before there were any, who has a lease keeps it
+ *    but for devices out of service; who has no share waits. At the next boundary the policy is asked anew, of a snapshot of that time, without
+ *    memory of its earlier answers. The question lives on by itself, as long as it is held: a thread that is in it is not killed, and touches
+ *    nothing of the machine. The log has a line for it, so a replay gives up there and solves nothing.
+ *
+ * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold until the next call; one
+ * thread at a time. */
+#ifndef HD_SCHEDULER_DISPATCH_H
+#define HD_SCHEDULER_DISPATCH_H
+
+#include "base/json.h"
+#include "scheduler/lease.h"
+#include "scheduler/sched_policy.h"
+
+enum {
+	HD_DISPATCH_TYPES = 16,                   /* of devices: a job's row has a rate for each */
+	HD_DISPATCH_SET = 64,                     /* devices of one job: workers of one run (cmd/team.h) */
+	HD_DISPATCH_FAILURES = 5,
+	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
+	HD_DISPATCH_WHY = 200,
+};
+
+struct hd_dispatch_type { const char *name; uint32_t n; double speed, price_usd_h; };     /* speed: 1 is a plain core */
+
+struct hd_dispatch_setting {
+	const char *policy;                       /* name (hd_policy_parse); not one that puts two jobs on a device */
+	double round_s, min_reset_s, kappa;       /* 0: as in rounds.h */
+	double move_s;                            /* cost of a change of devices, for hysteresis */
+	double start_s, drain_s;                  /* until a run must have been seen; must have gone: 0: 120, 60 */
+	uint32_t ntypes;
+	const struct hd_dispatch_type *type;      /* sorted by name; devices are numbered through */
+	double began_s;                           /* zero of the boundaries; below 0: the first arrival is */
+	bool apart;                               /* rule 10 */
+	size_t policy_bytes;                      /* of memory for one answer, beyond which the policy refuses; 0: 1 GiB */
+};
+
+/* Stored by name.
+ *        id          name          */
+#define HD_DISPATCH_STATES(X)        \
+	X(OPEN,       "open")        \
+	X(DONE,       "done")        \
+	X(FAILED,     "failed")      \
+	X(CANCELLED,  "cancelled")
+
+enum hd_dispatch_state {
+#define X(id, name) HD_DISPATCH_##id,
+	HD_DISPATCH_STATES(X)
+#undef X
+	HD_DISPATCH_NSTATES
+};
+
+enum hd_rate_from { HD_RATE_GUESSED, HD_RATE_ASKED, HD_RATE_MEASURED };
+struct hd_dispatch_rate { double steps_s, aside; enum hd_rate_from from; };      /* aside: rule 6; below 0: nothing */
+
+/* A job as it is stored. Points in time are seconds; below 0: not yet. */
+struct hd_dispatch_job {
+	uint64_t id;                              /* ascending with arrival, from 1 */
+	uint32_t scale, min, max, nvns;           /* max 0: not elastic */
+	double weight, submitted_s, started_s, ended_s, deadline_s;       /* deadline INFINITY: none */
+	uint64_t steps, done;
+	enum hd_dispatch_state state;
+	uint32_t failures;                        /* in a row, without a step */
+	uint32_t leases;                          /* given so far; the number of the last */
+	int32_t exit;                             /* of the last run; -1: none ended */
+	bool cancel;                              /* asked for, carried out as the run leaves */
+	char why[HD_DISPATCH_WHY];                /* it failed, or its last run ended so */
+	struct hd_dispatch_rate rate[HD_DISPATCH_TYPES];
+};
+
+struct hd_dispatch_lease {
+	uint64_t job;
+	uint32_t number, epoch;
+	enum hd_lease_state state;
+	bool over;                                /* its run is; workers may still be there */
+	double since_s, until_s;                  /* until: of the round; of OFFERED, DRAIN: when it must have been seen, have gone */
+	uint32_t n, device[HD_DISPATCH_SET];      /* ascending */
+};
+
+/*        id         payload                         what happened                                                  */
+#define HD_DISPATCH_EVENTS(X)                                                                                          \
+	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")                  \
+	X(CANCEL,   "job",                         "somebody wants it to end")                                         \
+	X(WEIGHT,   "job, value",                  "another priority")                                                 \
+	X(DEVICE,   "device, ok",                  "it may be used, or not")                                           \
+	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part")         \
+	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
+	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                         \
+	X(SHARES,   "",                            "what hd_dispatch_asks asked for is solved; if not, it is now")     \
+	X(GIVE_UP,  "text",                        "it is not waited for any more; the text goes to people")           \
+	X(TICK,     "",                            "time went by; before the first one nothing is decided")
+
+enum hd_dispatch_event_kind {
+#define X(id, payload, text) HD_DISPATCH_IN_##id,
+	HD_DISPATCH_EVENTS(X)
+#undef X
+	HD_DISPATCH_IN_NKINDS
+};
+
+struct hd_dispatch_event {
+	enum hd_dispatch_event_kind kind;
+	uint64_t job, step;
+	uint32_t lease, device, n;
+	int32_t code;
+	double value;
+	bool ok, early;
+	const char *text;
+	const struct hd_dispatch_job *row;
+};
+
+/*        id         name        payload           what the caller does                                            */
+#define HD_DISPATCH_OUTS(X)                                                                                           \
+	X(JOB,      "job",      "row",            "record: the job is so now")                                       \
+	X(LEASE,    "lease",    "held",           "record: its lease is so now")                                     \
+	X(NOTE,     "note",     "job, name, text", "record: an event for people")                                    \
+	X(START,    "start",    "job, lease, n",  "order: its run is to go on, or begin, for so many workers")       \
+	X(WORKER,   "worker",   "job, device",    "order: a worker of it on this device; then PROCESS, whatever came of it") \
+	X(SCALE,    "scale",    "job, n",         "order: tell its run how many workers are meant")                  \
+	X(LEAVE,    "leave",    "job, device",    "order: the worker on this device is to leave")                    \
+	X(STOP,     "stop",     "job",            "order: commit, and leave with all workers")                       \
+	X(KILL,     "kill",     "job",            "order: end all of it at once")
+
+enum hd_dispatch_out_kind {
+#define X(id, name, payload, text) HD_DISPATCH_DO_##id,
+	HD_DISPATCH_OUTS(X)
+#undef X
+	HD_DISPATCH_DO_NKINDS
+};
+
+struct hd_dispatch_out {
+	enum hd_dispatch_out_kind kind;
+	uint64_t job;
+	uint32_t device, n, lease;
+	const struct hd_dispatch_job *row;
+	const struct hd_dispatch_lease *held;
+	const char *name, *text;
+};
+struct hd_dispatch_outs { const struct hd_dispatch_out *at; size_t n; };
+
+struct hd_dispatch;
+
+/* `log` is borrowed, may be NULL, and may be emptied between two calls. */
+HD_MUST_USE enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_dispatch_setting *setting, struct hd_text *log,
+	struct hd_diag *diag);
+void hd_dispatch_destroy(struct hd_dispatch *dispatch);           /* takes NULL */
+
+/* A scheduler that starts again: all jobs that are open or have a lease, by id, before the first step. `lease` NULL: none. */
+HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease,
+	struct hd_diag *diag);
+/* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is refused would stop the
+ * decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
+HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
+	struct hd_diag *diag);
+/* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`; of a policy that resizes, `min`; always
+ * of one type), or a rate of 0. It waits for another policy or another start of the scheduler, and `text` says so; "" if one could. */
+bool hd_dispatch_unrunnable(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row, char text[HD_DISPATCH_WHY]);
+/* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine is of no use any more. */
+HD_MUST_USE enum hd_err hd_dispatch_step(struct hd_dispatch *dispatch, const struct hd_dispatch_event *event, double now_s, struct hd_dispatch_outs *outs,
+	struct hd_diag *diag);
+/* The question that waits to be solved, snapshot and policy in one; NULL: none. Borrowed up to SHARES, GIVE_UP or the machine's end, unless
+ * it is held. */
+struct hd_dispatch_question;
+struct hd_dispatch_question *hd_dispatch_asks(const struct hd_dispatch *dispatch);
+/* Once a question, in any thread; steps of the machine may go on meanwhile, SHARES may not. */
+void hd_dispatch_solve(struct hd_dispatch_question *question);
+/* Has `solve` come to an end soon, if its policy looks (sched_policy.h): of use once it was given up. Any thread. */
+void hd_dispatch_stop(struct hd_dispatch_question *question);
+/* Counted, in the machine's thread. */
+void hd_dispatch_hold(struct hd_dispatch_question *question);
+void hd_dispatch_release(struct hd_dispatch_question *question);
+/* When time alone changes something: a boundary, a patience that ends, an order to repeat. INFINITY: never. */
+double hd_dispatch_next_s(const struct hd_dispatch *dispatch);
+
+/* ---- what it knows ---- */
+
+const struct hd_dispatch_job *hd_dispatch_job(const struct hd_dispatch *dispatch, uint64_t id);        /* open, or with a lease; NULL: not here */
+const struct hd_dispatch_lease *hd_dispatch_lease(const struct hd_dispatch *dispatch, uint64_t id);    /* NULL: it has none */
+uint32_t hd_dispatch_njobs(const struct hd_dispatch *dispatch);
+uint64_t hd_dispatch_nth(const struct hd_dispatch *dispatch, uint32_t i);          /* id of the i-th, ascending */
+double hd_dispatch_rate_now(const struct hd_dispatch *dispatch, uint64_t id);      /* steps/s of the last stretch; 0: none */
+double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);                 /* the next; INFINITY: none */
+double hd_dispatch_began_s(const struct hd_dispatch *dispatch);                    /* zero of the boundaries; below 0: nobody came yet */
+double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
+struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type; };
+struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch, uint32_t device);
+
+/* Why a job is where it is: those of sched_why.h, and
+ *        id            name                                                                */
+#define HD_DISPATCH_WHYS(X)                                                                  \
+	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */
+
+struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s, priority; };
+struct hd_dispatch_why {
+	const char *code;
+	char text[400], more[400];                /* more: the what-if; "" none */
+	uint32_t ntypes;
+	struct hd_dispatch_why_type type[HD_DISPATCH_TYPES];
+};
+/* `what_if`: asks the policy again, which takes a while. HD_E_NOTFOUND. */
+HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s, bool what_if, const atomic_bool *stop,
+	struct hd_dispatch_why *why, struct hd_diag *diag);
+
+/* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
+	struct hd_sched_state *state, struct hd_diag *diag);
+/* The setting of a policy that a live scheduler can have. HD_E_INVAL. */
+HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting, struct hd_diag *diag);
+
+/* ---- the log ---- */
+
+/* Makes a machine as the first lines of a log say, and repeats its calls; the log that this makes goes to `again`. HD_E_INPUT: not a log.
+ * The texts of the setting lie in `arena`. */
+HD_MUST_USE enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, struct hd_arena *arena, struct hd_text *again,
+	struct hd_diag *diag);
+
+const char *hd_dispatch_state_name(enum hd_dispatch_state state);
+
+#endif

@@ -1,0 +1,118 @@
+/* int.h -- the live scheduler's machine: jobs, devices, what is wanted of whom. */
+#ifndef HD_SCHEDULER_DISPATCH_INT_H
+#define HD_SCHEDULER_DISPATCH_INT_H
+
+#include "base/text.h"
+#include "scheduler/dispatch.h"
+#include "scheduler/rounds.h"
+
+#define AGAIN_S 2.0                               /* an order that was not seen to work is given again */
+#define WORKER_FIRST_S 0.5                        /* between starts of a worker on a device: doubled up to the last */
+#define WORKER_LAST_S 16.0
+enum { WORKER_STARTS = 6 };                       /* without one that takes part: the run is given up */
+
+struct device {
+	uint64_t job;                             /* whose lease it is in; 0: nobody's */
+	uint32_t type;
+	bool usable, there, leaving;
+	uint64_t whose;                           /* job of the worker that is there */
+	uint32_t starts;                          /* of workers, since one was seen to take part */
+	double asked_s;                           /* of the last order about it */
+	int32_t code;                             /* of the worker that ended last; -1: not known */
+};
+
+struct live {
+	struct hd_dispatch_job row;
+	struct hd_dispatch_lease lease;           /* RELEASED: none */
+	bool row_dirty, lease_dirty;
+	bool going;                               /* its run was seen */
+	bool again;                               /* after its run left: it commits to start elsewhere */
+	bool killed;                              /* by us, for being late */
+	uint32_t n_seen;                          /* workers that take part */
+	double seen_s, asked_s;                   /* last seen; last order to its run */
+	uint32_t scaled;                          /* workers that its run was told are meant */
+	uint32_t ntarget, target[HD_DISPATCH_SET];
+	struct hd_run run;                        /* of the round; nmembers 0: none */
+	/* the stretch that is measured */
+	bool measuring;
+	double from_s, rate_now;
+	uint64_t from_step, first_step;           /* first: when its run began */
+};
+
+/* What a policy is asked, and the policy: all that `solve` needs, so that it may outlive the machine. */
+struct hd_dispatch_question {
+	uint32_t nholds;                          /* the machine's is one */
+	struct hd_policy *policy;                 /* owned, as all below */
+	atomic_bool stop;
+	bool solved;
+	struct hd_arena at;
+	struct hd_sched_state state;
+	struct hd_shares shares;
+	enum hd_err err;
+	struct hd_diag why;
+};
+
+struct hd_dispatch {
+	struct hd_dispatch_setting set;
+	struct hd_dispatch_type type[HD_DISPATCH_TYPES];
+	char name[HD_DISPATCH_TYPES][64], policy_name[128];
+	struct hd_policy_setting policy_set;
+	struct hd_dispatch_question *question;    /* held; another one after one was given up */
+	struct hd_rounds *rounds;                 /* owned */
+	struct hd_sched_type sched[HD_DISPATCH_TYPES];
+	uint32_t first_device[HD_DISPATCH_TYPES + 1], ndevices;
+	struct device *device;                    /* owned */
+	struct live **job;                        /* owned, by id */
+	uint32_t njobs, jobs_cap;
+	double began_s, boundary_s, charged_s, now_s;
+	uint64_t newest, solved;                  /* ids: of all that came, of those the last shares knew */
+	bool came, freed;                         /* something for an offer */
+	bool logged, open, decided;               /* its setting; a TICK came; in this call */
+	/* of the last solve, for explanations */
+	struct hd_arena call;
+	struct hd_sched_state state;
+	struct hd_shares shares;
+	bool gave_up;                             /* the policy, the last time: told of once */
+	bool shared;                              /* the rounds have had shares: those of a machine made from a store have none yet */
+	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */
+	struct asked { bool open, waits, answered; uint64_t newest; } asked;
+	/* of this call */
+	struct hd_dispatch_out *out;              /* owned */
+	uint32_t nouts, outs_cap;
+	struct hd_arena texts;
+	struct hd_text *log;                      /* borrowed */
+};
+
+struct live *dispatch_find(const struct hd_dispatch *d, uint64_t id);
+HD_MUST_USE enum hd_err dispatch_put(struct hd_dispatch *d, const struct hd_dispatch_out *out, struct hd_diag *diag);
+__attribute__((format(printf, 4, 5))) HD_MUST_USE enum hd_err dispatch_note(struct hd_dispatch *d, uint64_t job, const char *name, const char *fmt, ...);
+static inline bool dispatch_leased(const struct live *j) { return j->lease.state != HD_LEASE_RELEASED; }
+bool dispatch_holds(const struct live *j, uint32_t device);
+bool dispatch_wants(const struct live *j, uint32_t device);
+void dispatch_turn(struct live *j, enum hd_lease_event event);                /* its lease, which must allow it */
+
+/* decide.c: shares and rounds; sets the targets. */
+HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);    /* in the place of the one that is there */
+HD_MUST_USE enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag);
+void dispatch_charge(struct hd_dispatch *d, double until_s);
+
+/* carry.c: from what is held towards the targets. */
+HD_MUST_USE enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd_dispatch_event *e);
+double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j);         /* when time changes something for it */
+
+/* rate.c */
+void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row);
+void dispatch_measure(struct hd_dispatch *d, struct live *j);                 /* ends a stretch, begins the next */
+void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
+
+/* log.c */
+void dispatch_log_open(struct hd_dispatch *d);
+void dispatch_log_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row, const struct hd_dispatch_lease *lease);
+void dispatch_log_step(struct hd_dispatch *d, const struct hd_dispatch_event *e);
+
+#endif

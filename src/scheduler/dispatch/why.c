@@ -1,0 +1,106 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/dispatch/int.h"
+#include "scheduler/rounds_why.h"
+
+/* Why a job is where it is: first what a lease says, then the shares, then the walk. */
+
+static const char *const codes[] = {
+#define X(id, name) name,
+	HD_DISPATCH_WHYS(X)
+#undef X
+};
+enum {
+#define X(id, name) WHY_##id,
+	HD_DISPATCH_WHYS(X)
+#undef X
+};
+
+static uint32_t free_of(const struct hd_dispatch *d, uint32_t type)
+{
+	uint32_t n = 0;
+
+	for (uint32_t v = d->first_device[type]; v < d->first_device[type + 1]; v++)
+		n += d->device[v].usable && !d->device[v].job && !d->device[v].there;
+	return n;
+}
+
+static void fill_types(const struct hd_dispatch *d, const struct live *j, double now_s, struct hd_dispatch_why *why)
+{
+	why->ntypes = d->set.ntypes;
+	for (uint32_t t = 0; t < d->set.ntypes; t++) {
+		struct hd_cell_view cell = { 0 };
+		bool known = hd_rounds_view(d->rounds, j->row.id, t, &cell);
+		why->type[t] = (struct hd_dispatch_why_type){ t, hd_rounds_usable(d->rounds, t), free_of(d, t), j->row.rate[t].steps_s, cell.x,
+			known ? fmax(0, cell.t - d->set.round_s / 2) : 0, known ? cell.x * fmax(0, now_s - d->began_s) : 0, cell.priority };
+	}
+}
+
+enum { ASK_JOBS = 500 };                  /* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
+
+/* Shares and walk: the rounds tell. */
+static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if, const atomic_bool *stop,
+	struct hd_dispatch_why *why, struct hd_diag *diag)
+{
+	struct hd_policy_setting set = d->policy_set;
+	const struct hd_explain explain = { &set, &d->state, &d->shares, d->rounds, now_s, d->boundary_s,
+		what_if && d->state.njobs <= ASK_JOBS };
+	struct hd_arena arena;
+	struct hd_why said;
+
+	if (hd_sched_find(&d->state, j->row.id) == HD_SCHED_NONE || j->row.id > d->solved) {
+		why->code = hd_why_name(HD_WHY_QUEUED_NEW);
+		snprintf(why->text, sizeof why->text, "it came after the last shares were made; the next are made at %.1f s", d->boundary_s);
+		return HD_OK;
+	}
+	set.stop = stop;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_rounds_explain(&explain, j->row.id, &arena, &said, diag);
+	if (!err) {
+		why->code = hd_why_name(said.code);
+		snprintf(why->text, sizeof why->text, "%s", said.text);
+		snprintf(why->more, sizeof why->more, "%s", said.help);
+	}
+	if (!err && said.code == HD_WHY_RUNS) {
+		why->code = codes[WHY_VACATING];
+		snprintf(why->text, sizeof why->text, "the round gives it devices, and they are not free yet");
+	}
+	hd_arena_finish(&arena);
+	return err;
+}
+
+enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if, const atomic_bool *stop, struct hd_dispatch_why *why,
+	struct hd_diag *diag)
+{
+	const struct live *j = dispatch_find(d, id);
+
+	*why = (struct hd_dispatch_why){ .code = "" };
+	if (!j)
+		return hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu that is not over", (unsigned long long)id);
+	if (j->row.state != HD_DISPATCH_OPEN) {
+		why->code = hd_why_name(HD_WHY_OVER);
+		snprintf(why->text, sizeof why->text, "it is %s; its workers leave", hd_dispatch_state_name(j->row.state));
+		return HD_OK;
+	}
+	fill_types(d, j, now_s, why);
+	if (dispatch_leased(j) && j->lease.state >= HD_LEASE_DRAIN) {
+		why->code = hd_why_name(HD_WHY_DRAINING);
+		snprintf(why->text, sizeof why->text, "it commits and leaves its %u devices by %.1f s%s", j->lease.n, j->lease.until_s,
+			j->again ? ", to go on elsewhere" : "");
+		return HD_OK;
+	}
+	if (dispatch_leased(j)) {
+		why->code = hd_why_name(HD_WHY_RUNS);
+		snprintf(why->text, sizeof why->text, "it runs on %u devices, its lease is %s until %.1f s", j->lease.n, hd_lease_name(j->lease.state),
+			j->lease.until_s);
+		return HD_OK;
+	}
+	if (j->ntarget) {
+		why->code = codes[WHY_VACATING];
+		snprintf(why->text, sizeof why->text, "%u devices are given to it, and others are about to leave them", j->ntarget);
+		return HD_OK;
+	}
+	return explain_share(d, j, now_s, what_if, stop, why, diag);
+}
