@@ -5,7 +5,7 @@
 
 #include "sys/signal.h"
 #include "run/ending.h"
-#include "serve/standing.h"
+#include "driver/standing.h"
 
 #define HD_LIVE_WAIT_NS INT64_C(5000000000)     /* for an answer */
 #define HD_LIVE_NEXT_NS INT64_C(60000000000)    /* for the next coordinator, while somebody is there who can be or start it */

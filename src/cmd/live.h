@@ -1,11 +1,11 @@
 /* live.h -- what the verbs that speak to a run share: finding its coordinator and asking it.
  *
- * RUN is a run directory. Its coordinator answers on the socket in it (serve/control.h). While there is none, but workers that will start
+ * RUN is a run directory. Its coordinator answers on the socket in it (driver/control.h). While there is none, but workers that will start
  * one, or somebody who begins to be it, the next one is waited for, and after 5 s that is told. */
 #ifndef HD_CMD_LIVE_H
 #define HD_CMD_LIVE_H
 
-#include "serve/control.h"
+#include "driver/control.h"
 #include "cmd/verbs.h"
 
 /* `ask`: a JSON object with the member "do". The answer lies in the arena of the call.

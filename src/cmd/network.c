@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "run/rundir.h"
-#include "serve/conduct.h"
+#include "driver/conduct.h"
 
 bool hd_network_is_address(const char *text)
 {

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "sys/signal.h"
-#include "serve/conduct.h"
+#include "driver/conduct.h"
 #include "cmd/detach.h"
 #include "cmd/session.h"
 #include "cmd/team.h"

@@ -5,10 +5,10 @@
 #include "sys/signal.h"
 #include "worker/elastic.h"
 #include "worker/offer.h"
-#include "serve/conduct.h"
+#include "driver/conduct.h"
+#include "driver/seat.h"
+#include "driver/standing.h"
 #include "serve/daemon.h"
-#include "serve/seat.h"
-#include "serve/standing.h"
 #include "cmd/network.h"
 #include "cmd/team.h"
 

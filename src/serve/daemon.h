@@ -5,7 +5,7 @@
  *
  *	DIR/jobs.sqlite           jobs, leases, events; who holds it schedules
  *	DIR/runs/<id>-<name>/     one run a job, as of `heddle run`; besides: lease (whose it is), seat (its coordinator's), end.json
- *	DIR/devices/<name>        seats of workers (serve/seat.h)
+ *	DIR/devices/<name>        seats of workers (driver/seat.h)
  *	DIR/decisions.ndjson      what came and what was decided, a line each (hd_dispatch_replay, from a line with "open" on); beyond
  *	                          64 MiB it becomes decisions.1.ndjson, in place of the one of before, and a new one goes on
  *

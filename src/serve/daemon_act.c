@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/failpoint.h"
-#include "serve/control.h"
+#include "driver/control.h"
 #include "serve/daemon_int.h"
 
 /* Orders, carried out. Each may come twice: what is there already is not started again. */

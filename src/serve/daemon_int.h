@@ -7,10 +7,10 @@
 #include "sys/process.h"
 #include "sys/socket.h"
 #include "sys/thread.h"
+#include "driver/seat.h"
 #include "serve/daemon.h"
 #include "serve/jobs.h"
 #include "serve/keeper.h"
-#include "serve/seat.h"
 
 enum { HD_DAEMON_EVENTS = 1024, HD_DAEMON_LATE = 300 };
 

@@ -66,7 +66,7 @@
 
 enum { HD_FRONT_TAGS = 1024 };            /* of the loop, that each front has */
 
-/* The shape of serve/control.h's answer slot: writes members into the open object `answer`. */
+/* The shape of driver/control.h's answer slot: writes members into the open object `answer`. */
 struct hd_door {
 	void *self;
 	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);

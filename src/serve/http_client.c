@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "sys/clock.h"
 #include "sys/loop.h"
-#include "serve/control.h"
+#include "driver/control.h"
 #include "serve/rest.h"
 
 enum { HD_CLIENT_LOOK_NS = 20000000,              /* readable wakes at once; a connection under way is looked at so often */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "serve/control.h"
+#include "driver/control.h"
 #include "serve/http_client.h"
 
 static enum hd_err draw_token(struct hd_http_front *f, struct hd_diag *diag)

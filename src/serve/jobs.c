@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "sys/failpoint.h"
 #include "sys/file.h"
-#include "serve/db.h"
+#include "driver/db.h"
 
 static const struct hd_db_kind file = {
 	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler", .busy = "another scheduler serves this folder",

@@ -7,8 +7,8 @@
 
 #include "sys/clock.h"
 #include "sys/file.h"
-#include "serve/db.h"
-#include "serve/store.h"
+#include "driver/db.h"
+#include "driver/store.h"
 #include "tests/check.h"
 
 static const struct hd_dispatch_type types[] = { { "fast", 2, 2, 0 }, { "slow", 2, 1, 0 } };

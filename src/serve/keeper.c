@@ -7,7 +7,7 @@
 #include "base/room.h"
 #include "sys/lock.h"
 #include "sys/thread.h"
-#include "serve/control.h"
+#include "driver/control.h"
 #include "serve/jobs.h"
 
 #define HD_KEEPER_ASK_NS  INT64_C(1000000000)     /* a run that does not answer in that time heard it, or is asked again */

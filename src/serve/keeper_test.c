@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "sys/loop.h"
-#include "serve/control.h"
+#include "driver/control.h"
 #include "tests/check.h"
 
 /* A run that answers, turned by the test; the keeper asks from its own thread. */

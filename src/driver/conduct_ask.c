@@ -1,0 +1,203 @@
+#include "driver/conduct_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum hd_err turn_auto(struct conduct *c, const struct hd_json *ask, const struct hd_co_status *status, struct hd_json_writer *w,
+	struct hd_diag *diag)
+{
+	const char *policy = "curve";
+	enum hd_err err = hd_json_find(ask, "policy") ? hd_json_get_text(ask, "policy", &policy, diag) : HD_OK;
+
+	if (!err)
+		err = conduct_keep_policy(c, policy, diag);
+	if (err)
+		return err;
+	hd_json_put_i64(w, "asked", status->asked);
+	hd_json_put_i64(w, "target", status->target);
+	hd_json_put_i64(w, "members", status->nmembers);
+	return HD_OK;
+}
+
+static enum hd_err answer_scale(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	struct hd_co_status status = { .asked = c->config.target, .target = c->config.target };
+	int64_t n = 0;
+
+	if (c->machine)
+		hd_coordinator_status(c->machine, &status);
+	if (hd_json_find(ask, "auto"))
+		return turn_auto(c, ask, &status, w, diag);
+	enum hd_err err = hd_json_find(ask, "by") ? hd_json_get_i64(ask, "by", INT32_MIN, INT32_MAX, &n, diag)
+		: hd_json_get_i64(ask, "workers", 1, INT32_MAX, &n, diag);
+	if (err)
+		return err;
+	n += hd_json_find(ask, "by") ? (int64_t)status.asked : 0;
+	if (n < (int64_t)c->config.min || n > (int64_t)c->config.max)
+		return hd_fail(diag, HD_E_INVAL, "%lld workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", (long long)n,
+			c->config.min, c->config.max);
+	c->config.target = (uint32_t)n;
+	err = conduct_keep_policy(c, NULL, diag);         /* a number is a user's word */
+	if (err)
+		return err;
+	err = conduct_scale(c, (uint32_t)n, diag);
+	if (err)
+		return err;
+	status.target = (uint32_t)n;
+	if (c->machine)
+		hd_coordinator_status(c->machine, &status);
+	hd_json_put_i64(w, "asked", n);
+	hd_json_put_i64(w, "target", status.target);
+	hd_json_put_i64(w, "members", status.nmembers);
+	return HD_OK;
+}
+
+static const char *state_of(const struct conduct *c, const struct hd_co_status *s)
+{
+	if (!c->machine)
+		return c->config.record.halting ? "stopping" : "starting";
+	return s->halting ? "stopping" : c->evaluating ? "evaluating" : s->holding ? "waiting" : s->nmembers ? "running" : "starting";
+}
+
+/* A worker's own times of its last step; 0 before it has sealed one. */
+static void put_pace(const struct conduct *c, uint32_t worker, struct hd_json_writer *w)
+{
+	static const struct hd_pace_worker none;
+	const struct hd_pace_worker *p = hd_pace_of(&c->reshape.pace, worker);
+
+	p = p ? p : &none;
+	const struct hd_pace_step *s = hd_pace_last(p);
+	hd_json_put_f64(w, "step_ms", (double)s->step_ns * 1e-6);
+	hd_json_put_f64(w, "wait_ms", (double)s->wait_ns * 1e-6);
+	hd_json_put_f64(w, "compute_ms", (double)s->compute_ns * 1e-6);
+	hd_json_put_f64(w, "vn_ms", (double)p->vn_ps * 1e-9);
+	hd_json_put_f64(w, "speed", c->machine ? hd_pace_speed(&c->reshape.pace, worker, hd_coordinator_view(c->machine)) : 0);
+	hd_json_put_i64(w, "redone_vn", (int64_t)p->redone);
+}
+
+/* Connections that ended by a fault of the other side, by reason. */
+static void put_refusals(struct conduct *c, struct hd_json_writer *w)
+{
+	struct hd_hub_stats stats;
+
+	hd_hub_stats(&c->hub, &stats);
+	hd_json_open_object(w, "refused");
+	for (uint32_t why = 1; why < HD_CLOSE_COUNT; why++)
+		if (stats.closed[why] && hd_close_blame((enum hd_close)why) == HD_BLAME_PEER)
+			hd_json_put_i64(w, hd_close_name((enum hd_close)why), (int64_t)stats.closed[why]);
+	hd_json_close(w);
+}
+
+static enum hd_err answer_status(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	struct hd_co_status s = { .asked = c->config.target, .target = c->config.target };
+	struct hd_proc_self self;
+	double for_s = 0;
+	uint32_t n = 0;
+
+	if (hd_json_find(ask, "for_s")) {         /* its scheduler asks: the lease holds for so long from now */
+		enum hd_err err = hd_json_get_f64(ask, "for_s", &for_s, diag);
+		if (!err && !(for_s > 0 && for_s < 1e9))
+			err = hd_fail(diag, HD_E_INVAL, "for_s is %g: seconds, above 0", for_s);
+		if (err)
+			return err;
+		c->until_ns = c->spec->lease_ns ? hd_clock_now_ns(c->spec->clock) + (int64_t)(for_s * 1e9) : 0;
+	}
+	if (c->machine) {
+		hd_coordinator_status(c->machine, &s);
+		n = hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS);
+	}
+	hd_proc_self(&self);
+	hd_json_put_i64(w, "pid", self.pid);
+	hd_json_put_text(w, "name", hd_job_text(c->spec->task->job, HD_JOB_NAME));
+	hd_json_put_text(w, "state", state_of(c, &s));
+	hd_json_put_text(w, "why", s.holding ? "fewer workers than workers.min" : s.changing ? "membership is changing" : "");
+	hd_json_put_i64(w, "step", (int64_t)c->end.step);
+	hd_json_put_i64(w, "steps", (int64_t)c->spec->task->nsteps);
+	hd_json_put_f64(w, "loss", c->loss);
+	hd_json_put_f64(w, "step_ms", c->step_ms);
+	hd_json_put_f64(w, "wait_ms", c->wait_ms);
+	hd_json_put_i64(w, "membership", s.epoch);
+	hd_json_put_i64(w, "term", s.term);
+	hd_json_put_i64(w, "plan", s.epoch);
+	hd_json_put_i64(w, "members", s.nmembers);
+	hd_json_put_i64(w, "target", s.target);
+	hd_json_put_i64(w, "asked", s.asked);
+	hd_json_put_i64(w, "virtual_nodes", c->spec->task->job->nvns);
+	hd_json_put_i64(w, "copies", c->config.copies);
+	hd_json_put_text(w, "autoscale", c->scaler.policy ? c->scaler.policy : "off");
+	hd_json_put_text(w, "autoscale_why", c->scaler.why);
+	hd_json_put_text(w, "plan_why", c->reshape.used.why);
+	hd_json_put_f64(w, "predicted_ms", (double)c->reshape.used.predicted_ps * 1e-9);
+	hd_json_put_i64(w, "unrecorded", (int64_t)(c->end.unrecorded + c->unrecorded));
+	hd_json_put_i64(w, "given_up", c->end.given_up);
+	hd_json_put_f64(w, "detect_ms", (double)c->detect_ns * 1e-6);
+	hd_json_put_text(w, "listen", c->address);
+	put_refusals(c, w);
+	hd_json_open_array(w, "workers");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hd_co_worker_status *p = &worker[i];
+		if (p->state == HD_W_FREE || p->state == HD_W_OUT)
+			continue;
+		hd_json_open_object(w, NULL);
+		hd_json_put_i64(w, "id", p->worker);
+		hd_json_put_bool(w, "remote", hd_is_remote(p->worker));
+		hd_json_put_text(w, "state", hd_co_worker_state_name(p->state));
+		hd_json_put_i64(w, "pid", conduct_pid(p));
+		hd_json_put_i64(w, "devices", p->ndevices);
+		hd_json_put_i64(w, "virtual_nodes", p->nvns);
+		put_pace(c, p->worker, w);
+		hd_json_put_text(w, "address", p->address ? p->address : "");
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	return HD_OK;
+}
+
+static enum hd_err answer_stop(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	bool now = false;
+	enum hd_err err = hd_json_find(ask, "now") ? hd_json_get_bool(ask, "now", &now, diag) : HD_OK;
+
+	(void)w;
+	if (!err)
+		err = conduct_halt(c, (uint32_t)hd_err_exit(HD_E_PREEMPTED), "somebody asked it to stop", diag);
+	if (!err && now) {
+		c->exit_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
+		snprintf(c->exit_text, sizeof c->exit_text, "stopped at step %llu", (unsigned long long)c->end.step);
+		c->over = true;
+	}
+	return err;
+}
+
+static enum hd_err answer_drain(struct conduct *c, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	int64_t id = 0;
+	enum hd_err err = hd_json_get_i64(ask, "worker", 0, INT32_MAX, &id, diag);
+	struct hd_co_worker_status worker[HD_MAX_WORKERS];
+	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, worker, HD_MAX_WORKERS) : 0;
+
+	(void)w;
+	for (uint32_t i = 0; i < n && !err; i++)
+		if (worker[i].worker == (uint32_t)id && worker[i].state != HD_W_OUT && worker[i].state != HD_W_FREE) {
+			conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_DRAIN, .worker = (uint32_t)id, .code = (uint32_t)hd_err_exit(HD_E_PREEMPTED) });
+			return HD_OK;
+		}
+	return err ? err : hd_fail(diag, HD_E_INVAL, "there is no worker %lld; `heddle status` lists them", (long long)id);
+}
+
+enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	static const struct {
+		const char *what;
+		enum hd_err (*answer)(struct conduct *, const struct hd_json *, struct hd_json_writer *, struct hd_diag *);
+	} row[] = {
+		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		if (!strcmp(row[i].what, what))
+			return row[i].answer(self, ask, w, diag);
+	return hd_fail(diag, HD_E_INVAL, "a coordinator does not \"%s\"", what);
+}

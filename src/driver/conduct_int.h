@@ -1,0 +1,106 @@
+/* conduct_int.h -- the inside of a run's coordinator; conduct.h says what it promises.
+ *
+ *	conduct.c        its life: turns of the loop, how it ended
+ *	conduct_crew.c   the workers of its own machine
+ *	conduct_lines.c  steps without a line in metrics.ndjson
+ *	conduct_act.c    what the machine orders, carried out; what the run's folder is told
+ *	conduct_wire.c   what workers say, and the links
+ *	conduct_ask.c    what users ask
+ *	conduct_keep.c   what is stored, and what it begins with */
+#ifndef HD_DRIVER_CONDUCT_INT_H
+#define HD_DRIVER_CONDUCT_INT_H
+
+#include "wire/hub.h"
+#include "driver/conduct.h"
+#include "driver/control.h"
+#include "driver/crew.h"
+#include "driver/relief.h"
+#include "driver/scaler.h"
+#include "driver/store.h"
+
+enum { HD_CONDUCT_EVENTS = 256, CONDUCT_RECORD_BYTES = 8 + 5 * 4 + 2 + HD_MAX_WORKERS * 4 + 4 + 8 + 4 + 2 + HD_MSG_TEXT + 4 + HD_MAX_WORKERS * 4 };
+
+struct conduct {
+	const struct hd_conduct_spec *spec;
+	struct hd_loop loop;
+	struct hd_net net;
+	struct hd_hub hub;
+	struct hd_control control;
+	struct hd_store *store;
+	struct hd_host host;
+	struct hd_crew crew;
+	uint32_t to_start;                /* workers that are wanted and not started yet */
+	uint32_t presumed;                /* taken for started by a coordinator before: they may be dead */
+	int64_t presumed_ns;              /* until when they are waited for; 0: not any more */
+	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
+	struct hd_co_config config;
+	struct hd_reshape reshape;
+	struct hd_straggler straggler;
+	int64_t paces_ns;                 /* when its paces were stored last */
+	struct hd_scaler scaler;
+	struct hd_arena messages;
+	uint8_t *room;
+	struct hd_co_event queue[HD_CONDUCT_EVENTS];
+	uint32_t first, nqueued;
+	bool stepping, over, wished, has_kernels, asked_for_all, has_spawned;         /* spawned: the machine has asked for workers */
+	int64_t until_ns;                 /* its lease; 0: without end */
+	int64_t detect_ns;
+	struct hd_conduct_end end;
+	double loss, step_ms, wait_ms;
+	uint32_t planned;                 /* epoch of the newest view that was looked at for its plan; 0: none */
+	bool unkept;                      /* a plan could not be written, which is told once */
+	uint64_t unrecorded, recorded;    /* steps in a row, up to now, of whom no record is left; up to which they are written down, or counted as lost */
+	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
+	bool evaluating;                  /* a member does */
+	bool sweep;                       /* sockets of workers that are gone may lie in the folder */
+	uint32_t unstored;                /* records in a row that could not be written */
+	uint32_t exit_code;
+	char exit_text[HD_MSG_TEXT + 1];
+	enum hd_err err;
+	struct hd_diag diag;
+};
+
+/* conduct_act.c */
+void conduct_fail(struct conduct *c, enum hd_err err, const struct hd_diag *diag);       /* the first one counts */
+void conduct_note(struct conduct *c, const char *kind, uint32_t worker, const char *text);
+void conduct_feed(struct conduct *c, const struct hd_co_event *event);                   /* to the machine, and does what it orders */
+/* Workers call themselves "pid:123"; that of a remote one is of its own machine, and names nobody here: 0. */
+int conduct_pid(const struct hd_co_worker_status *w);
+
+/* conduct_crew.c */
+void conduct_sweep(struct conduct *c);                    /* sockets of workers that are gone */
+void conduct_look_at_crew(struct conduct *c);             /* who ended, and who is to be started */
+void conduct_resize_start(struct conduct *c);             /* before there is a machine: config.target is another one */
+uint32_t conduct_under_way(const struct conduct *c);      /* to be started, or started and not heard of */
+
+/* conduct_lines.c */
+void conduct_tell_unrecorded(struct conduct *c);
+void conduct_begins_at(struct conduct *c, uint64_t step);         /* from disk */
+
+/* conduct_wire.c */
+HD_MUST_USE enum hd_err conduct_open_links(struct conduct *c, struct hd_diag *diag);
+void conduct_look_for_a_beginning(struct conduct *c, int64_t waited_ns);
+
+/* The run is to end. Stored: a coordinator that follows, and workers that have not called yet, are told, too. */
+HD_MUST_USE enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag);     /* stored, too */
+/* conduct_ask.c: the answer of a struct hd_control */
+HD_MUST_USE enum hd_err conduct_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag);
+
+/* conduct_keep.c */
+HD_MUST_USE enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag);
+HD_MUST_USE enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag);
+/* The record as it lies in the store, little endian; get() also takes those of earlier programs: without disputes, without what a halt is for.
+ * HD_E_INTEGRITY: another length or value. */
+void conduct_record_put(const struct hd_co_record *record, uint8_t bytes[CONDUCT_RECORD_BYTES]);
+HD_MUST_USE enum hd_err conduct_record_get(struct hd_co_record *record, const uint8_t *bytes, size_t len, struct hd_diag *diag);
+/* Somebody begins the run again, with so many workers: one that was stopped begins at its checkpoint, and disputes are counted anew (rule 12). */
+void conduct_record_resume(struct hd_co_record *record);
+void conduct_keep_paces(struct conduct *c);
+/* The plan of the view in force, where no member reaches the run's folder (run/kept_plan.h). */
+void conduct_keep_plan(struct conduct *c);
+/* Turns the autoscaler; NULL: off. Another coordinator of this run goes on with it. */
+HD_MUST_USE enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag);
+
+#endif

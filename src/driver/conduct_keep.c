@@ -1,0 +1,360 @@
+#include "driver/conduct_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/le.h"
+#include "sys/thread.h"
+#include "checkpoint/ckpt.h"
+#include "engine/lockstep.h"
+#include "run/kept_plan.h"
+
+enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES,
+       RECORD_HEAD = 8 + 5 * 4 + 2, RECORD_TAIL = RECORD_HEAD + HD_MAX_WORKERS * 4,
+       RECORD_HALT = RECORD_TAIL + 12,                             /* and the bytes that it had before it said what a halt is for */
+       RECORD_GOING = RECORD_HALT + 6 + HD_MSG_TEXT,
+       RECORD_BEFORE = RECORD_HEAD + HD_MAX_MEMBERS * 4 };         /* bytes that it had before disputes were counted */
+
+_Static_assert(CONDUCT_RECORD_BYTES == RECORD_GOING + 4 + HD_MAX_WORKERS * 4, "what conduct_int.h says");
+
+void conduct_record_put(const struct hd_co_record *r, uint8_t bytes[CONDUCT_RECORD_BYTES])
+{
+	memset(bytes, 0, CONDUCT_RECORD_BYTES);
+	hd_put64(bytes, r->serial);
+	hd_put32(bytes + 8, r->term);
+	hd_put32(bytes + 12, r->epoch);
+	hd_put32(bytes + 16, r->next_worker);
+	hd_put32(bytes + 20, r->target);
+	hd_put32(bytes + 24, r->nmembers);
+	bytes[28] = r->started;
+	bytes[29] = r->halting;
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		hd_put32(bytes + RECORD_HEAD + 4 * (size_t)i, r->member[i]);
+	hd_put32(bytes + RECORD_TAIL, r->disputes);
+	hd_put64(bytes + RECORD_TAIL + 4, r->disputed);
+	hd_put32(bytes + RECORD_HALT, r->halt_code);
+	hd_put16(bytes + RECORD_HALT + 4, (uint16_t)strlen(r->halt_why));
+	memcpy(bytes + RECORD_HALT + 6, r->halt_why, strlen(r->halt_why));
+	hd_put32(bytes + RECORD_GOING, r->ngoing);
+	for (uint32_t i = 0; i < r->ngoing; i++)
+		hd_put32(bytes + RECORD_GOING + 4 + 4 * (size_t)i, r->going[i]);
+}
+
+/* Of a program that did not say it: what a run is told that is stopped, drained, or out of lease. */
+static void get_halt_of_before(struct hd_co_record *r)
+{
+	if (!r->halting)
+		return;
+	r->halt_code = (uint32_t)hd_err_exit(HD_E_PREEMPTED);
+	snprintf(r->halt_why, sizeof r->halt_why, "it was asked to stop");
+}
+
+static bool get_halt(struct hd_co_record *r, const uint8_t *bytes)
+{
+	uint32_t n = hd_get16(bytes + RECORD_HALT + 4);
+
+	r->halt_code = hd_get32(bytes + RECORD_HALT);
+	r->ngoing = hd_get32(bytes + RECORD_GOING);
+	if (n > HD_MSG_TEXT || r->halt_code > UINT8_MAX || r->ngoing > HD_MAX_WORKERS)
+		return false;
+	memcpy(r->halt_why, bytes + RECORD_HALT + 6, n);
+	for (uint32_t i = 0; i < r->ngoing; i++)
+		r->going[i] = hd_get32(bytes + RECORD_GOING + 4 + 4 * (size_t)i);
+	return true;
+}
+
+enum hd_err conduct_record_get(struct hd_co_record *r, const uint8_t *bytes, size_t len, struct hd_diag *diag)
+{
+	uint32_t most = len > RECORD_BEFORE ? HD_MAX_WORKERS : HD_MAX_MEMBERS;
+
+	if ((len != RECORD_BEFORE && len != RECORD_HALT && len != CONDUCT_RECORD_BYTES) || hd_get32(bytes + 24) > most || bytes[28] > 1 || bytes[29] > 1)
+		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
+	*r = (struct hd_co_record){ .serial = hd_get64(bytes), .term = hd_get32(bytes + 8), .epoch = hd_get32(bytes + 12),
+		.next_worker = hd_get32(bytes + 16), .target = hd_get32(bytes + 20), .nmembers = hd_get32(bytes + 24), .started = bytes[28],
+		.halting = bytes[29] };
+	for (uint32_t i = 0; i < r->nmembers; i++)
+		r->member[i] = hd_get32(bytes + RECORD_HEAD + 4 * (size_t)i);
+	if (len > RECORD_BEFORE) {
+		r->disputes = hd_get32(bytes + RECORD_TAIL);
+		r->disputed = hd_get64(bytes + RECORD_TAIL + 4);
+	}
+	if (len < CONDUCT_RECORD_BYTES)
+		get_halt_of_before(r);
+	else if (!get_halt(r, bytes))
+		return hd_fail(diag, HD_E_INTEGRITY, "the coordinator's record is not of this program");
+	return HD_OK;
+}
+
+void conduct_record_resume(struct hd_co_record *r)
+{
+	r->disputes = 0;
+	if (!r->halting)
+		return;
+	r->halting = r->started = false;
+	r->halt_code = r->nmembers = r->ngoing = 0;
+	r->halt_why[0] = '\0';
+}
+
+static enum hd_err read_store(struct conduct *c, struct hd_diag *diag)
+{
+	uint8_t bytes[CONDUCT_RECORD_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, diag);
+
+	if (!err)
+		err = conduct_record_get(&c->config.record, bytes, len, diag);
+	if (!err)
+		err = hd_store_get(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, &len, diag);
+	c->has_kernels = !err;
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+/* Before a worker is started. Nobody holds the state of one that is not begun: it goes on with the newest there is. */
+static enum hd_err keep_beginning(struct conduct *c, struct hd_diag *diag)
+{
+	struct hd_ckpt_info info;
+
+	if (!c->config.record.started && c->spec->target)
+		conduct_begins_at(c, c->config.step);
+	if (c->spec->target) {
+		c->config.record.serial++;
+		return conduct_keep_record(c, &c->config.record, diag);
+	}
+	if (!c->config.record.serial)
+		return hd_fail(diag, HD_E_AGAIN, "%s: its coordinator ended before it wrote down how many workers are wanted; `heddle resume %s --workers N` "
+			"begins it", c->spec->dir->path, c->spec->dir->path);
+	if (!c->config.record.started && !hd_ckpt_find(c->spec->fs, c->spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL))
+		c->config.step = c->end.step = info.step;
+	if (!c->config.record.started)
+		conduct_begins_at(c, c->config.step);
+	return HD_OK;
+}
+
+/* The zero of "t" is the beginning of the run, whoever coordinates it. */
+static enum hd_err set_began(struct conduct *c, struct hd_diag *diag)
+{
+	int64_t wall = hd_clock_wall_ns(c->spec->clock), age = 0;
+	uint8_t bytes[8];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_BEGAN, bytes, sizeof bytes, &len, diag);
+
+	if (err == HD_E_NOTFOUND) {
+		hd_put64(bytes, (uint64_t)wall);
+		return hd_store_put(c->store, RECORD_BEGAN, bytes, sizeof bytes, diag);
+	}
+	if (!err && len != sizeof bytes)
+		err = hd_fail(diag, HD_E_INTEGRITY, "the record of when the run began is not of this program");
+	if (!err)
+		age = wall - (int64_t)hd_get64(bytes);
+	c->spec->dir->began_ns -= age > 0 ? age : 0;
+	c->recorded = hd_rundir_recorded(c->spec->dir);
+	c->config.verified = hd_rundir_verified(c->spec->dir);
+	return err;
+}
+
+/* How fast workers were under the coordinator before: shares need not be even until they are measured again. */
+static enum hd_err set_paces(struct conduct *c, struct hd_diag *diag)
+{
+	uint8_t bytes[HD_PACE_BYTES];
+	size_t len = 0;
+	enum hd_err err = hd_store_get(c->store, RECORD_PACES, bytes, sizeof bytes, &len, diag);
+
+	if (!err) {
+		char text[80];
+		hd_pace_take(&c->reshape.pace, bytes, len);
+		snprintf(text, sizeof text, "this coordinator goes on with the paces of %zu workers", len / HD_PACE_ENTRY);
+		conduct_note(c, "paces", HD_NOBODY, text);
+	}
+	return err == HD_E_NOTFOUND ? HD_OK : err;
+}
+
+/* Not for safety: a store that fails is told by what must be stored. */
+void conduct_keep_paces(struct conduct *c)
+{
+	uint8_t bytes[HD_PACE_BYTES];
+	size_t len = hd_pace_put(&c->reshape.pace, bytes);
+
+	if (len)
+		(void)!hd_store_put(c->store, RECORD_PACES, bytes, len, NULL);
+}
+
+void conduct_keep_plan(struct conduct *c)
+{
+	const struct hd_view *view = hd_coordinator_view(c->machine);
+	const struct hd_task *task = c->spec->task;
+	char text[700];
+
+	if (!view || view->epoch == c->planned)
+		return;
+	c->planned = view->epoch;
+	if (hd_view_scribe(view) != HD_NOBODY)
+		return;
+	const struct hd_plan_job job = { .nvns = task->job->nvns, .nchunks = task->layout.nchunks, .nstages = 1,
+		.lockstep = hd_job_int(task->job, HD_JOB_BN) == HD_BN_GLOBAL && hd_lockstep_bytes(&task->train, task->job->nvns) };
+	struct hd_diag why = { "" };
+	struct hd_arena arena;
+	struct hd_plan plan;
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_plan_of_view(&plan, view, &job, &arena, &why);
+	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
+	hd_arena_finish(&arena);
+	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);
+	if (err && !c->unkept)
+		conduct_note(c, "warning", HD_NOBODY, text);
+	c->unkept |= err != HD_OK;
+}
+
+/* The job's policy, or what a user said since. */
+static enum hd_err set_scaler(struct conduct *c, struct hd_diag *diag)
+{
+	static const char *const row[] = { NULL, "curve", "ae-2020" };   /* words of elastic.autoscale.policy */
+	const struct hd_job *job = c->spec->task->job;
+	char kept[32] = "";
+	size_t len = 0;
+
+	struct hd_cores cores;
+	hd_cores_usable(&cores);
+	uint32_t most = cores.n > c->config.target ? cores.n : c->config.target;         /* that are started here */
+	c->scaler = (struct hd_scaler){ .nvns = job->nvns, .min = c->config.min, .max = c->config.max < most ? c->config.max : most,
+		.objective = hd_job_int(job, HD_JOB_AUTOSCALE_OBJECTIVE) ? HD_OBJECTIVE_COST : HD_OBJECTIVE_TIME,
+		.every = (uint32_t)hd_job_int(job, HD_JOB_AUTOSCALE_EVERY), .price_usd_h = hd_job_num(job, HD_JOB_AUTOSCALE_PRICE),
+		.detect_ns = c->detect_ns };
+	enum hd_err err = hd_store_get(c->store, RECORD_POLICY, kept, sizeof kept - 1, &len, diag);
+	if (err && err != HD_E_NOTFOUND)
+		return err;
+	const char *policy = err ? row[hd_job_int(job, HD_JOB_AUTOSCALE)] : !strcmp(kept, "off") ? NULL : kept;
+	return hd_scaler_turn(&c->scaler, policy, diag);
+}
+
+static enum hd_err set_straggler(struct conduct *c, struct hd_diag *diag)
+{
+	static const char *const rule[] = { NULL, "ours", "ae-2020" };   /* words of elastic.straggler.replace */
+
+	return hd_straggler_init(&c->straggler, rule[hd_job_int(c->spec->task->job, HD_JOB_STRAGGLER_REPLACE)], diag);
+}
+
+/* Epochs number plans in the run's folder, where a run in one process may have left some since: the next is of no plan yet. */
+static void pass_plans(struct conduct *c)
+{
+	struct hd_co_record *r = &c->config.record;
+	uint32_t newest;
+
+	if (!r->nmembers && !hd_plan_newest(&newest, c->spec->fs, c->spec->dir->path, NULL) && newest > r->epoch && newest < UINT32_MAX / 2)
+		r->epoch = newest;
+}
+
+enum hd_err hd_conduct_bounds(const struct hd_job *job, uint32_t *min, uint32_t *max, struct hd_diag *diag)
+{
+	const struct hd_job_value *asked = &job->value[HD_JOB_MAX_WORKERS];
+	uint32_t most = job->nvns < HD_MAX_MEMBERS ? job->nvns : HD_MAX_MEMBERS;
+
+	*min = (uint32_t)hd_job_int(job, HD_JOB_MIN_WORKERS);
+	*max = asked->is_auto || asked->i > most ? most : (uint32_t)asked->i;
+	return *min <= *max ? HD_OK
+		: hd_fail(diag, HD_E_INVAL, "workers.min is %u, more than the %u workers that this job can use", *min, *max);
+}
+
+enum hd_err hd_conduct_takes(const struct hd_job *job, uint32_t nworkers, struct hd_diag *diag)
+{
+	uint32_t min, max;
+	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
+
+	return err || (nworkers >= min && nworkers <= max) ? err
+		: hd_fail(diag, HD_E_INVAL, "%u workers: this job takes from %u (workers.min) to %u (workers.max, or one a virtual node)", nworkers, min, max);
+}
+
+enum hd_err conduct_configure(struct conduct *c, struct hd_diag *diag)
+{
+	const struct hd_job *job = c->spec->task->job;
+	uint32_t min, max;
+	enum hd_err err = hd_conduct_bounds(job, &min, &max, diag);
+
+	if (err)
+		return err;
+	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
+	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns, .nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
+		.copies = hd_job_copies(job),
+		.min = min, .max = max,
+		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT), .nsteps = c->spec->task->nsteps, .step = c->spec->step };
+	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
+		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0);
+	c->config.plan = hd_reshape_plan;
+	c->config.plan_self = &c->reshape;
+	err = read_store(c, diag);
+	if (!err)
+		err = set_began(c, diag);
+	if (!err)
+		err = set_paces(c, diag);
+	c->config.target = c->spec->target ? c->spec->target : c->config.record.target;
+	c->config.record.target = c->config.target;
+	if (!err)
+		err = set_scaler(c, diag);
+	if (!err)
+		err = set_straggler(c, diag);
+	if (c->spec->target) {
+		conduct_record_resume(&c->config.record);
+		pass_plans(c);
+	}
+	if (!err && (c->spec->target || c->config.record.serial))
+		err = hd_conduct_takes(job, c->config.target, diag);
+	return err ? err : keep_beginning(c, diag);
+}
+
+enum hd_err conduct_keep_policy(struct conduct *c, const char *policy, struct hd_diag *diag)
+{
+	const char *was = c->scaler.policy;
+	enum hd_err err = hd_scaler_turn(&c->scaler, policy, diag);
+
+	if (err || was == c->scaler.policy)
+		return err;
+	conduct_note(c, "autoscale", HD_NOBODY, policy ? policy : "off: a number was asked for");
+	return hd_store_put(c->store, RECORD_POLICY, policy ? policy : "off", strlen(policy ? policy : "off"), diag);
+}
+
+enum hd_err conduct_keep_record(struct conduct *c, const struct hd_co_record *record, struct hd_diag *diag)
+{
+	uint8_t bytes[CONDUCT_RECORD_BYTES];
+
+	conduct_record_put(record, bytes);
+	return hd_store_put(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, diag);
+}
+
+/* Where nobody has called yet: who took over waits for those who may, who began has none but its own. */
+enum hd_err conduct_halt(struct conduct *c, uint32_t code, const char *why, struct hd_diag *diag)
+{
+	struct hd_co_record *r = &c->config.record;
+
+	if (c->machine) {
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_HALT, .code = code, .text = why });
+		return HD_OK;
+	}
+	r->halting = true;
+	r->halt_code = code;
+	snprintf(r->halt_why, sizeof r->halt_why, "%s", why);
+	r->serial++;
+	enum hd_err err = conduct_keep_record(c, r, diag);
+	if (err || !c->spec->target)
+		return err;
+	c->exit_code = code;
+	snprintf(c->exit_text, sizeof c->exit_text, "%s", why);
+	c->over = true;
+	return HD_OK;
+}
+
+/* The machine that is made later begins with what is in the record. */
+enum hd_err conduct_scale(struct conduct *c, uint32_t target, struct hd_diag *diag)
+{
+	if (c->machine) {
+		conduct_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_SCALE, .n = target });
+		return HD_OK;
+	}
+	c->config.record.target = target;
+	c->config.record.serial++;
+	conduct_resize_start(c);
+	return conduct_keep_record(c, &c->config.record, diag);
+}
+
+enum hd_err conduct_keep_kernels(struct conduct *c, struct hd_diag *diag)
+{
+	return hd_store_put(c->store, RECORD_KERNELS, &c->config.kernels, sizeof c->config.kernels, diag);
+}

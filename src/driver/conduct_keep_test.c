@@ -1,0 +1,134 @@
+#include "driver/conduct_int.h"
+
+#include <string.h>
+
+#include "base/le.h"
+#include "tests/check.h"
+
+/* As many as a record may have: 64 members, and those that come in the place of all of them. */
+static struct hd_co_record full(uint32_t nmembers)
+{
+	struct hd_co_record r = { .serial = 0x1122334455667788, .term = 3, .epoch = 70, .next_worker = 1000131, .target = 64, .nmembers = nmembers,
+		.started = true, .halting = true, .halt_code = 75, .ngoing = nmembers, .disputes = 2, .disputed = UINT64_C(0x100000005) };
+
+	memset(r.halt_why, 'w', HD_MSG_TEXT);
+	for (uint32_t i = 0; i < nmembers; i++) {
+		r.member[i] = 3 + i;
+		r.going[i] = 1000003 + i;
+	}
+	return r;
+}
+
+static void a_record_comes_back_as_it_was(void **state)
+{
+	const struct hd_co_record r = full(HD_MAX_WORKERS);
+	uint8_t bytes[CONDUCT_RECORD_BYTES];
+	struct hd_co_record back;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	conduct_record_put(&r, bytes);
+	CHECK(conduct_record_get(&back, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(back.serial, r.serial);
+	assert_int_equal(back.term, r.term);
+	assert_int_equal(back.epoch, r.epoch);
+	assert_int_equal(back.next_worker, r.next_worker);
+	assert_int_equal(back.target, r.target);
+	assert_int_equal(back.nmembers, r.nmembers);
+	assert_memory_equal(back.member, r.member, sizeof r.member);
+	assert_true(back.started && back.halting);
+	assert_int_equal(back.halt_code, 75);
+	assert_string_equal(back.halt_why, r.halt_why);
+	assert_int_equal(back.ngoing, r.ngoing);
+	assert_memory_equal(back.going, r.going, sizeof r.going);
+	assert_int_equal(back.disputes, r.disputes);
+	assert_int_equal(back.disputed, r.disputed);
+}
+
+/* Its layout, written down once more: a run that was begun by the program before goes on. */
+static void a_record_of_before_is_read(void **state)
+{
+	uint8_t bytes[30 + 64 * 4] = { 0 };
+	struct hd_co_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	hd_put64(bytes, 41);
+	hd_put32(bytes + 8, 2);
+	hd_put32(bytes + 12, 9);
+	hd_put32(bytes + 16, 5);
+	hd_put32(bytes + 20, 3);
+	hd_put32(bytes + 24, 2);
+	bytes[28] = 1;
+	hd_put32(bytes + 30, 1);
+	hd_put32(bytes + 34, 4);
+	CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+	assert_true(r.serial == 41 && r.term == 2 && r.epoch == 9 && r.next_worker == 5 && r.target == 3 && r.started && !r.halting);
+	assert_true(r.nmembers == 2 && r.member[0] == 1 && r.member[1] == 4);
+	assert_true(r.disputes == 0 && r.disputed == 0);
+}
+
+/* One that was told to stop by a program that did not write down what for: it was not done. */
+static void a_halt_of_before_is_a_stop(void **state)
+{
+	uint8_t bytes[30 + 128 * 4 + 12] = { 0 };
+	struct hd_co_record r;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	for (uint8_t halting = 0; halting < 2; halting++) {
+		bytes[29] = halting;
+		hd_put32(bytes + 30 + 128 * 4, 2);
+		CHECK(conduct_record_get(&r, bytes, sizeof bytes, &diag) == HD_OK, "%s", diag.text);
+		assert_int_equal(r.halt_code, halting ? 75 : 0);
+		assert_string_equal(r.halt_why, halting ? "it was asked to stop" : "");
+		assert_true(r.disputes == 2 && r.ngoing == 0);
+	}
+}
+
+static void what_cannot_be_a_record_is_refused(void **state)
+{
+	static const struct { size_t len, at; uint8_t byte; } row[] = { { CONDUCT_RECORD_BYTES - 1, 0, 0 }, { CONDUCT_RECORD_BYTES, 24, HD_MAX_WORKERS + 1 },
+		{ CONDUCT_RECORD_BYTES, 28, 2 }, { CONDUCT_RECORD_BYTES, 29, 2 }, { 30 + 64 * 4, 24, 65 }, { 0, 0, 0 },
+		{ CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 13, 1 }, { CONDUCT_RECORD_BYTES, 30 + 128 * 4 + 12 + 5, 3 },
+		{ CONDUCT_RECORD_BYTES, CONDUCT_RECORD_BYTES - 128 * 4 - 4, 129 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hd_co_record r = full(2);
+		uint8_t bytes[CONDUCT_RECORD_BYTES];
+		struct hd_co_record back;
+		struct hd_diag diag = { "" };
+		conduct_record_put(&r, bytes);
+		bytes[row[i].at] = row[i].byte;
+		CHECK(conduct_record_get(&back, bytes, row[i].len, &diag) == HD_E_INTEGRITY, "row %zu", i);
+		assert_string_equal(diag.text, "the coordinator's record is not of this program");
+	}
+}
+
+/* The step that was disputed last stays: only a state that is newer than that is progress. */
+static void who_resumes_has_had_the_machines_looked_at(void **state)
+{
+	struct hd_co_record stopped = full(3), cut = full(3);
+
+	(void)state;
+	conduct_record_resume(&stopped);
+	assert_true(!stopped.halting && !stopped.started && stopped.nmembers == 0 && stopped.disputes == 0);
+	assert_true(stopped.halt_code == 0 && !*stopped.halt_why && stopped.ngoing == 0);
+	assert_int_equal(stopped.disputed, UINT64_C(0x100000005));
+	cut.halting = false;
+	conduct_record_resume(&cut);
+	assert_true(cut.started && cut.nmembers == 3 && cut.member[2] == 5 && cut.disputes == 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_record_comes_back_as_it_was),
+		cmocka_unit_test(a_record_of_before_is_read),
+		cmocka_unit_test(a_halt_of_before_is_a_stop),
+		cmocka_unit_test(what_cannot_be_a_record_is_refused),
+		cmocka_unit_test(who_resumes_has_had_the_machines_looked_at),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+#include "driver/crew.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/file_sim.h"
+#include "tests/check.h"
+
+static struct hd_fs fs;
+static struct hd_clock real;
+static char dir[64];
+static const char *const argv_[] = { "heddle", "worker", "--join", "unix:x", NULL };
+
+static int folder(void **state)
+{
+	(void)state;
+	hd_fs_real(&fs);
+	hd_clock_real(&real);
+	snprintf(dir, sizeof dir, "/tmp/hd_crew_test.%d", (int)getpid());
+	return hd_fs_mkdirs(&fs, dir, NULL);
+}
+
+static int no_folder(void **state)
+{
+	(void)state;
+	return hd_fs_remove_tree(&fs, dir, NULL);
+}
+
+static void hands_are_started_numbered_and_noticed_when_they_end(void **state)
+{
+	struct hd_host_sim host;
+	struct hd_crew crew;
+	struct hd_hand_end end;
+	uint32_t number = 99;
+
+	(void)state;
+	hd_host_sim_init(&host);
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &real, .dir = dir, .argv = argv_ });
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+		assert_int_equal(number, i);
+		assert_string_equal(host.proc[i].args, "heddle worker --join unix:x");
+	}
+	assert_false(hd_crew_ended(&crew, &end));
+	hd_host_sim_end(&host, 2, 128 + 9);
+	assert_true(hd_crew_ended(&crew, &end));
+	assert_int_equal(end.number, 1);
+	assert_int_equal(end.pid, 2);
+	assert_int_equal(end.code, 137);
+	assert_false(hd_crew_ended(&crew, &end));
+	assert_null(hd_crew_find(&crew, 2));
+	assert_int_equal(hd_crew_find(&crew, 3)->number, 2);
+	assert_int_equal(crew.n, 2);
+	crew.ready_ns = 0;
+	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+	assert_int_equal(number, 3);              /* not 1 again */
+	hd_crew_finish(&crew, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(host.proc[i].ended);
+}
+
+static void a_program_that_cannot_start_is_tried_ever_more_rarely(void **state)
+{
+	struct hd_clock_sim time;
+	struct hd_host_sim host;
+	struct hd_crew crew;
+	struct hd_hand_end end;
+	uint32_t number;
+	static const int64_t wait_ms[] = { 100, 200, 400, 800, 1600, 3200, 5000, 5000 };
+
+	(void)state;
+	hd_host_sim_init(&host);
+	hd_clock_sim(&time, 0, 0);
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock, .dir = dir, .argv = argv_ });
+	for (int k = 0; k < 8; k++) {
+		assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+		hd_host_sim_end(&host, k + 1, 2);
+		assert_true(hd_crew_ended(&crew, &end));
+		(void)hd_crew_judge(&crew, &end, false);
+		assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_E_AGAIN);
+		assert_int_equal(crew.ready_ns - hd_clock_now_ns(&time.clock), wait_ms[k] * 1000000);
+		hd_clock_sim_advance(&time, crew.ready_ns - hd_clock_now_ns(&time.clock));
+	}
+	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+	hd_clock_sim_advance(&time, 10 * HD_CREW_SHORT_NS);
+	hd_host_sim_end(&host, 9, 0);
+	assert_true(hd_crew_ended(&crew, &end));
+	assert_false(hd_crew_judge(&crew, &end, true));
+	assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_OK);        /* it had worked for a while */
+	hd_crew_finish(&crew, 0);
+}
+
+/* Those that fail alike, in a row, say something of those to come; whatever was told to go, or did something before, does not. */
+static void failing_alike_is_noticed_however_long_it_takes(void **state)
+{
+	static const struct { int code; bool did; int64_t lived_s; bool alike, waits; } row[] = {
+		{ 3, false, 0, false, true }, { 3, false, 60, false, true }, { 3, false, 1, false, true }, { 5, false, 0, false, true },
+		{ 3, false, 9, false, true }, { 3, false, 9, false, true }, { 3, false, 9, false, true }, { 3, false, 9, false, true },
+		{ 75, false, 9, false, false }, { 0, false, 9, false, false }, { 3, false, 9, true, true }, { 3, false, 9, true, true },
+		{ 3, true, 9, false, false }, { 3, false, 9, false, true }, { 137, false, 9, false, true }, { 130, false, 9, false, false },
+		{ 137, false, 9, false, true }, { 137, false, 9, false, true }, { 137, false, 9, false, true }, { 137, false, 9, true, true },
+	};
+	struct hd_clock_sim time;
+	struct hd_host_sim host;
+	struct hd_crew crew;
+	struct hd_hand_end end;
+
+	(void)state;
+	hd_host_sim_init(&host);
+	hd_clock_sim(&time, 0, 0);
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host.host, .fs = &fs, .clock = &time.clock, .dir = dir, .argv = argv_ });
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		crew.mark = 100 + i;
+		assert_int_equal(hd_crew_start(&crew, NULL, NULL), HD_OK);
+		crew.mark = 0;
+		hd_clock_sim_advance(&time, row[i].lived_s * 1000000000);
+		hd_host_sim_end(&host, (int)i + 1, row[i].code);
+		assert_true(hd_crew_ended(&crew, &end));
+		CHECK(end.mark == 100 + i && end.lived_ns == row[i].lived_s * 1000000000, "row %zu", i);
+		CHECK(hd_crew_judge(&crew, &end, row[i].did) == row[i].alike, "row %zu: %u alike", i, crew.nalike);
+		CHECK((crew.ready_ns > hd_clock_now_ns(&time.clock)) == row[i].waits, "row %zu", i);
+		hd_clock_sim_advance(&time, 10 * HD_CREW_SHORT_NS);
+	}
+}
+
+static void real_processes_end_with_their_crew_and_leave_a_log(void **state)
+{
+	static const char *const stubborn[] = { "/bin/sh", "-c", "echo here; trap '' TERM; sleep 30 & wait; sleep 30", NULL };
+	static const char *const brief[] = { "/bin/sh", "-c", "exit 7", NULL };
+	struct hd_host host;
+	struct hd_crew crew;
+	struct hd_hand_end end = { .code = 0 };
+	uint32_t number;
+	int pid;
+
+	(void)state;
+	hd_host_real(&host);
+	hd_crew_init(&crew, &(struct hd_crew_spec){ .host = &host, .fs = &fs, .clock = &real, .dir = dir, .argv = brief });
+	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+	for (int i = 0; i < 200 && !hd_crew_ended(&crew, &end); i++)
+		hd_clock_wait_until(&real, hd_clock_now_ns(&real) + 10000000);
+	assert_int_equal(end.code, 7);
+	crew.spec.argv = stubborn;
+	crew.ready_ns = 0;
+	assert_int_equal(hd_crew_start(&crew, &number, NULL), HD_OK);
+	pid = crew.hand[0].proc.pid;
+	hd_clock_wait_until(&real, hd_clock_now_ns(&real) + 200000000);
+	hd_crew_finish(&crew, 100000000);
+	assert_int_equal(kill(pid, 0), -1);
+
+	char path[128], text[16] = "";
+	snprintf(path, sizeof path, "%s/log/hand-1.log", dir);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	assert_string_equal(text, "here\n");
+	fclose(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(hands_are_started_numbered_and_noticed_when_they_end, folder, no_folder),
+		cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_tried_ever_more_rarely, folder, no_folder),
+		cmocka_unit_test_setup_teardown(failing_alike_is_noticed_however_long_it_takes, folder, no_folder),
+		cmocka_unit_test_setup_teardown(real_processes_end_with_their_crew_and_leave_a_log, folder, no_folder),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

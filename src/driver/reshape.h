@@ -1,0 +1,77 @@
+/* reshape.h -- which virtual nodes each worker of a run has, and when that changes while it runs.
+ *
+ * pace.h measures, balance/drift.h decides, balance/solver.h answers. The devices of the solver are those of the members in the order of
+ * their ids; the profile is the median pace of the members, and how much slower each is comes on top.
+ *
+ * 1. Asked for other members than before (hd_reshape_plan), it answers with the solver's map by the paces known; who was never measured
+ *    counts as the median. While nobody was measured shares are even.
+ * 2. A view that is in force is measured for HD_RESHAPE_LEARN steps after its first HD_PACE_FIRST; then drift watches it, until the members
+ *    change. For the same members the map in use is the answer, or the one that drift has decided.
+ * 3. A step takes the longest share, what a worker does once (its own part of it besides), and what is left: the exchange. That is
+ *    measured, not assumed, and given to the solver as the links' rate.
+ * 4. All that is decided is said with its numbers: a new map, one that was not worth it, how far a prediction was off.
+ * 5. Times are measured; no bit of the result depends on what comes of them.
+ *
+ * Ownership: init/finish. Threads: one. No clock. */
+#ifndef HD_DRIVER_RESHAPE_H
+#define HD_DRIVER_RESHAPE_H
+
+#include "balance/drift.h"
+#include "driver/pace.h"
+
+enum { HD_RESHAPE_LEARN = 8, HD_RESHAPE_WORDS = 600 };
+
+/* kind: of the event; "": nothing was said. */
+struct hd_reshape_said { const char *kind; char text[HD_RESHAPE_WORDS]; };
+
+struct hd_reshape_device { uint32_t worker; };
+struct hd_reshape_planned { uint32_t worker; double vn_ps; };         /* what a map counts on */
+
+/* A map that the solver or drift made; no members: shares are even. */
+struct hd_reshape_map {
+	uint32_t nmembers;
+	struct hd_reshape_planned planned[HD_MAX_MEMBERS];
+	struct hd_view view;
+	int64_t predicted_ps;             /* of a step; 0: not known */
+	char why[HD_RESHAPE_WORDS];       /* also of the last map that was not worth it; "" none */
+};
+
+struct hd_reshape {
+	struct hd_pace pace;
+	bool act;                         /* false: shares stay even */
+	uint32_t nvns;
+	int64_t gradient_bytes;
+	uint32_t error_ppm[HD_SOLVE_ERRORS], nerrors;         /* of predictions that were judged */
+
+	/* of the members that are watched */
+	uint32_t epoch, nsteps;           /* of the view in force; steps of it */
+	uint32_t nmembers, member[HD_MAX_MEMBERS], ndevices;
+	struct hd_reshape_device device[HD_VIEW_RANKS];
+	double own_ps, exchange_ps;       /* what the fastest does once a step; what is left: EWMA */
+	uint32_t nexchange;
+	bool watching;
+	struct hd_arena arena, scratch;   /* of the watch; of one answer */
+	struct hd_vn_cost type;
+	struct hd_solve_device of[HD_VIEW_RANKS];
+	struct hd_solve_worker link[HD_MAX_MEMBERS];
+	struct hd_solve_ask ask;
+	struct hd_drift drift;
+	bool asked;                       /* drift's answer waits to be taken up */
+	struct hd_drift_answer answer;
+	uint32_t count[HD_VIEW_RANKS];    /* its counts */
+
+	struct hd_reshape_map made, used; /* answered last; in force */
+};
+
+void hd_reshape_init(struct hd_reshape *reshape, uint32_t nvns, int64_t gradient_bytes, bool act);
+void hd_reshape_finish(struct hd_reshape *reshape);
+/* A seal of a member under `view`, which may be NULL. */
+void hd_reshape_seal(struct hd_reshape *reshape, uint32_t worker, uint64_t step, const struct hd_step_news *news, const struct hd_view *view);
+/* After a committed step. true: the planner is to be asked. */
+bool hd_reshape_step(struct hd_reshape *reshape, uint64_t step, const struct hd_view *view, struct hd_reshape_said *said);
+/* What a step takes under the best map by the speeds known, that worker taking vn_ps for a virtual node (0: what it takes). false: not known yet. */
+HD_MUST_USE bool hd_reshape_if(struct hd_reshape *reshape, uint32_t worker, double vn_ps, int64_t *step_ps);
+/* hd_plan_view of protocol/coordinator.h; `self` is the reshape. */
+bool hd_reshape_plan(void *self, struct hd_view *view, const struct hd_member_info *info, uint32_t n);
+
+#endif
