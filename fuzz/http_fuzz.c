@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/rest.h"
+#include "daemon/rest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -17,7 +17,7 @@
 #include "wire/frame.h"
 #include "wire/hub.h"
 #include "protocol/view.h"
-#include "serve/pool.h"
+#include "daemon/pool.h"
 #include "cmd/build.h"
 #include "cmd/session.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/names.h"
-#include "serve/http_client.h"
+#include "daemon/http_client.h"
 #include "cmd/json_line.h"
 
 #define HD_SCHEDULER_WAIT_NS INT64_C(30000000000)     /* a submission is on the disk before it is answered */

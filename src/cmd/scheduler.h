@@ -1,6 +1,6 @@
 /* scheduler.h -- what the verbs that speak to a scheduler share: asking it, reading what it says of jobs, telling it.
  *
- * A scheduler is `heddle serve --dir DIR`; --dir names it, else it is that of the current folder. It is asked by serve/http_client.h. */
+ * A scheduler is `heddle serve --dir DIR`; --dir names it, else it is that of the current folder. It is asked by daemon/http_client.h. */
 #ifndef HD_CMD_SCHEDULER_H
 #define HD_CMD_SCHEDULER_H
 
@@ -9,7 +9,7 @@
 #include "cmd/verbs.h"
 
 const char *hd_scheduler_dir(const struct hd_cmd *cmd);
-/* The answer lies in the arena of the call. `target` as in serve/rest_routes.c; `body` JSON or NULL. */
+/* The answer lies in the arena of the call. `target` as in daemon/rest_routes.c; `body` JSON or NULL. */
 HD_MUST_USE enum hd_err hd_scheduler_ask(struct hd_cmd *cmd, const char *method, const char *target, const char *body, const struct hd_json **answer);
 /* "/v1/jobs/NAME" and what follows, of a job's id or name as a user wrote it. */
 HD_MUST_USE enum hd_err hd_scheduler_target(struct hd_cmd *cmd, const char *job, const char *rest, char target[200]);

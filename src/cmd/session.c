@@ -10,7 +10,7 @@
 #include "sys/signal.h"
 #include "sys/thread.h"
 #include "run/report.h"
-#include "serve/daemon.h"
+#include "daemon/daemon.h"
 #include "cmd/json_line.h"
 
 enum { HD_JOB_BYTES = 1 << 20, HD_ENV_NAME = 96, HD_SESSION_OWN = 2,       /* keys that have options of their own */

@@ -8,7 +8,7 @@
 #include "driver/conduct.h"
 #include "driver/seat.h"
 #include "driver/standing.h"
-#include "serve/daemon.h"
+#include "daemon/daemon.h"
 #include "cmd/network.h"
 #include "cmd/team.h"
 

@@ -1,6 +1,6 @@
 /* dispatch.h -- what a live scheduler does next: jobs come and go, devices too, and it says who starts, grows, moves, leaves.
  *
- * The daemon (serve/daemon.h) drives it; the policies and rounds are those of the simulator (sched_sim.h), so both decide alike. The
+ * The daemon (daemon/daemon.h) drives it; the policies and rounds are those of the simulator (sched_sim.h), so both decide alike. The
  * rounds say where a job should be (its *target*); what it holds is its lease (lease.h). This machine brings the second to the first:
  *
  *	outs = hd_dispatch_step(d, &event, now_s, &diag);       records first: store them, then carry the orders out

@@ -1,0 +1,335 @@
+#include "daemon/rest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+
+static const struct hd_key token = { { 0xab, 0xcd, 0x12 } };
+static char bearer[16 + 2 * HD_KEY_BYTES];
+static char asked[4096];                 /* what the door was asked, "" if nothing */
+static enum hd_err door_says;
+
+static void copy(char *to, size_t cap, const struct hd_json *json)
+{
+	snprintf(to, cap, "%s", "");
+	for (size_t i = 0; i < hd_json_count(json); i++) {
+		const struct hd_json *v = hd_json_item(json, i);
+		const char *text = hd_json_kind_name(hd_json_kind(v));
+		char number[40];
+		int64_t n;
+		double x;
+		if (hd_json_kind(v) == HD_JSON_TEXT)
+			assert_int_equal(hd_json_as_text(v, &text, NULL), HD_OK);
+		else if (hd_json_kind(v) == HD_JSON_INT) {
+			assert_int_equal(hd_json_as_i64(v, INT64_MIN, INT64_MAX, &n, NULL), HD_OK);
+			snprintf(number, sizeof number, "%lld", (long long)n);
+			text = number;
+		} else if (hd_json_kind(v) == HD_JSON_REAL) {
+			assert_int_equal(hd_json_as_f64(v, &x, NULL), HD_OK);
+			snprintf(number, sizeof number, "%g", x);
+			text = number;
+		}
+		size_t len = strlen(to);
+		snprintf(to + len, cap - len, "%s%s=%s", i ? " " : "", hd_json_key(json, i), text);
+	}
+}
+
+static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w, struct hd_diag *diag)
+{
+	(void)self;
+	copy(asked, sizeof asked, ask);
+	if (door_says)
+		return hd_fail(diag, door_says, "the door says no to %s", what);
+	hd_json_open_array(w, "left open");
+	return HD_OK;
+}
+
+/* What came of a request; `head` is lines "Name: value" ended by newlines. */
+static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body, char *out, size_t cap)
+{
+	static const struct hd_door door = { NULL, answer };
+	char method[40] = "", target[2048] = "", version[20] = "", lines[8192], *at = lines;
+	struct hd_rest_header header[HD_REST_HEADERS + 8];
+	struct hd_rest_request r = { method, target, version, header, 0, NULL, 0 };
+	struct hd_rest_response response;
+	struct hd_rest_way way;
+	struct hd_arena arena;
+
+	assert_int_equal(sscanf(line, "%39s %2047s %19s", method, target, version), 3);
+	snprintf(lines, sizeof lines, "%s", head);
+	while (*at && r.nheaders < HD_REST_HEADERS + 8) {
+		char *end = strchr(at, '\n'), *colon = strchr(at, ':');
+		*end = *colon = 0;
+		header[r.nheaders++] = (struct hd_rest_header){ at, colon + 2 };
+		at = end + 1;
+	}
+	asked[0] = 0;
+	hd_arena_init(&arena, 16 << 20);
+	if (hd_rest_admit(gate, &r, &arena, &way, &response))
+		hd_rest_reply(&door, &way, body, strlen(body), &arena, &response);
+	snprintf(out, cap, "%.*s", (int)response.len, response.body);
+	int status = response.status;
+	CHECK((status == 405) == (response.allow != NULL), "%s", line);
+	hd_arena_finish(&arena);
+	return status;
+}
+
+#define HOST "Host: localhost\n"
+#define JSON "Content-Type: application/json\n"
+
+static void a_request_becomes_the_question_of_its_row(void **state)
+{
+	static const struct { const char *line, *head, *body, *asks; } cases[] = {
+		{ "GET /v1/status HTTP/1.1", HOST, "", "do=status" },
+		{ "GET /v1/status HTTP/1.1", "hOST: LocalHost\n", "", "do=status" },
+		{ "GET /v1/status HTTP/1.1", HOST "Origin: http://127.0.0.1\n", "", "do=status" },
+		{ "GET /v1/jobs HTTP/1.1", HOST, "", "do=jobs" },
+		{ "GET /v1/jobs?limit=7&state=queued&after=0 HTTP/1.1", HOST, "", "do=jobs limit=7 state=queued after=0" },
+		{ "GET /v1/jobs/17 HTTP/1.1", HOST, "", "do=job job=17" },
+		{ "GET /v1/jobs/tiny-2.a HTTP/1.1", HOST, "", "do=job job=tiny-2.a" },
+		{ "GET /v1/jobs/17/why?policy=false HTTP/1.1", HOST, "", "do=explain job=17 policy=a boolean" },
+		{ "POST /v1/jobs/17/cancel HTTP/1.1", HOST, "", "do=cancel job=17" },
+		{ "POST /v1/jobs/17/cancel HTTP/1.1", HOST JSON "Content-Length: 2\n", "{}", "do=cancel job=17" },
+		{ "POST /v1/jobs/a/priority HTTP/1.1", HOST JSON "Content-Length: 16\n", "{\"priority\":2.5}", "do=prio job=a priority=2.5" },
+		{ "POST /v1/jobs HTTP/1.1", HOST "Content-Type: application/json; charset=utf-8\nContent-Length: 9\n",
+		  "{\"folder\":\"/a\",\"job\":\"x: \\\"1\\\"\\n\",\"rates\":{\"v100\":2},\"set\":[\"a=b\"],\"scale\":2}",
+		  "do=submit folder=/a job=x: \"1\"\n rates=an object set=an array scale=2" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "", "do=stop" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
+		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },
+	};
+	const struct hd_rest_gate gate = { NULL, 0 };
+	char out[4096];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int status = ask(&gate, cases[i].line, cases[i].head, cases[i].body, out, sizeof out);
+		CHECK(status == 200, "%s: %d %s", cases[i].line, status, out);
+		assert_string_equal(asked, cases[i].asks);
+		assert_string_equal(out, "{\"left open\":[]}");
+	}
+}
+
+static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **state)
+{
+	static const struct { const char *line, *head, *body; int status; const char *says; } cases[] = {
+		{ "GET /v1/status HTTP/1.0", HOST, "", 505, "HTTP/1.1 is spoken" },
+		{ "GET /v1/status HTTP/2.0", HOST, "", 505, "HTTP/1.1 is spoken" },
+		{ "PUT /v1/status HTTP/1.1", HOST, "", 405, "there are GET and POST" },
+		{ "OPTIONS * HTTP/1.1", HOST, "", 405, "there are GET and POST" },
+		{ "TRACE / HTTP/1.1", HOST, "", 405, "there are GET and POST" },
+		{ "GET * HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET http://localhost/v1/status HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET /v1/st%61tus HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET /v1/jobs/..%2f..%2fetc HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET /v1/jobs/a/../../b HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET /v1/jobs/%00 HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET /v1/status# HTTP/1.1", HOST, "", 400, "not a path" },
+		{ "GET /v1/status HTTP/1.1", "", "", 421, "Host" },
+		{ "GET /v1/status HTTP/1.1", "Host: example.org\n", "", 421, "example.org" },
+		{ "GET /v1/status HTTP/1.1", "Host: localhost.example.org\n", "", 421, "Host" },
+		{ "GET /v1/status HTTP/1.1", "Host: localhost:80\n", "", 421, "Host" },
+		{ "GET /v1/status HTTP/1.1", HOST HOST, "", 400, "Host stands there twice" },
+		{ "GET /v1/status HTTP/1.1", HOST "Origin: http://example.org\n", "", 403, "example.org" },
+		{ "GET /v1/status HTTP/1.1", HOST "Origin: null\n", "", 403, "null" },
+		{ "GET /v1/status HTTP/1.1", HOST "Origin: https://localhost\n", "", 403, "Origin" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Transfer-Encoding: chunked\n", "", 400, "Transfer-Encoding" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Transfer-Encoding: identity\nContent-Length: 2\n", "{}", 400, "Transfer-Encoding" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length : 2\n", "", 400, "not the name of a header" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: 2\ncontent-length: 3\n", "", 400, "Content-Length stands there twice" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: -2\n", "", 400, "not a number" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: 2, 2\n", "", 400, "not a number" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: 99999999999999999999\n", "", 400, "not a number" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: 1048577\n" JSON, "", 413, "at most 1048576" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Length: 2\n", "{}", 415, "JSON" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Type: text/plain\nContent-Length: 2\n", "{}", 415, "JSON" },
+		{ "POST /v1/stop HTTP/1.1", HOST "Content-Type: application/jsonp\nContent-Length: 2\n", "{}", 415, "JSON" },
+		{ "GET /v1/status HTTP/1.1", HOST "Content-Length: 2\n", "", 400, "GET has no body" },
+		{ "GET /v1/statu HTTP/1.1", HOST, "", 404, "/v1/statu" },
+		{ "GET /v1/statuses HTTP/1.1", HOST, "", 404, "/v1/statuses" },
+		{ "GET /v1/status/ HTTP/1.1", HOST, "", 404, "/v1/status/" },
+		{ "GET //v1/status HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET / HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET /v1/jobs//why HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET /v1/a/b/c/d/e/f/g/h HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET /v1/jobs/1/cancel HTTP/1.1", HOST, "", 405, "takes POST" },
+		{ "POST /v1/status HTTP/1.1", HOST, "", 405, "takes GET" },
+		{ "GET /v1/status?a=b HTTP/1.1", HOST, "", 400, "no member" },
+		{ "GET /v1/jobs?limt=3 HTTP/1.1", HOST, "", 400, "did you mean limit?" },
+		{ "GET /v1/jobs?limit HTTP/1.1", HOST, "", 400, "NAME=VALUE" },
+		{ "GET /v1/jobs? HTTP/1.1", HOST, "", 400, "NAME=VALUE" },
+		{ "GET /v1/jobs?limit=1&limit=2 HTTP/1.1", HOST, "", 400, "limit stands there twice" },
+		{ "GET /v1/jobs?limit=0 HTTP/1.1", HOST, "", 400, "from 1 to 1000" },
+		{ "GET /v1/jobs?limit=1001 HTTP/1.1", HOST, "", 400, "from 1 to 1000" },
+		{ "GET /v1/jobs?limit=x HTTP/1.1", HOST, "", 400, "an integer" },
+		{ "GET /v1/jobs?state= HTTP/1.1", HOST, "", 400, "a text of 1 to 64" },
+		{ "GET /v1/jobs/1?job=2 HTTP/1.1", HOST, "", 400, "no member" },
+		{ "GET /v1/jobs/99999999999999999999 HTTP/1.1", HOST, "", 400, "the id or name" },
+		{ "GET /v1/jobs/1/why?policy=yes HTTP/1.1", HOST, "", 400, "true or false" },
+		{ "POST /v1/stop?drain=true HTTP/1.1", HOST, "", 400, "in the body" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "{\"drain\":true", 400, "body" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "[]", 400, "an object" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "{\"drain\":1}", 400, "true or false" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "{\"drain\":true,\"drain\":false}", 400, "" },
+		{ "POST /v1/stop HTTP/1.1", HOST, "{\"now\":true}", 400, "there are: drain" },
+		{ "POST /v1/jobs/1/cancel HTTP/1.1", HOST, "{\"job\":2}", 400, "no member" },
+		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "", 400, "needs priority" },
+		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":0}", 400, "from 1e-06" },
+		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":\"nan\"}", 400, "a number" },
+		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\"}", 400, "needs job" },
+		{ "GET /v1/whatif HTTP/1.1", HOST, "", 405, "takes POST" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":1,\"scale\":0}", 400, "from 1 to" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"price\":{\"a\":-1}}", 400, "an object of numbers" },
+		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"ad\":{\"a\":1}}", 400, "did you mean add?" },
+		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"rates\":{\"a\":-1}}", 400, "an object of numbers" },
+		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"rates\":[1]}", 400, "an object of numbers" },
+		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"set\":[1]}", 400, "a list of texts" },
+		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"scale\":1.5}", 400, "an integer" },
+	};
+	const struct hd_rest_gate gate = { NULL, 0 };
+	char out[4096];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int status = ask(&gate, cases[i].line, cases[i].head, cases[i].body, out, sizeof out);
+		CHECK(status == cases[i].status && strstr(out, cases[i].says) && !strncmp(out, "{\"error\":\"", 10) && strstr(out, "\"exit\":"),
+			"case %zu, %s: %d %s", i, cases[i].line, status, out);
+		CHECK(!asked[0], "%s: the door was asked %s", cases[i].line, asked);
+	}
+}
+
+static void long_lines_and_many_headers_are_refused(void **state)
+{
+	const struct hd_rest_gate gate = { NULL, 0 };
+	char line[2048], head[4096] = HOST, out[1024];
+	(void)state;
+
+	snprintf(line, sizeof line, "GET /%0*d HTTP/1.1", HD_REST_TARGET - 1, 0);
+	assert_int_equal(ask(&gate, line, head, "", out, sizeof out), 404);
+	snprintf(line, sizeof line, "GET /%0*d HTTP/1.1", HD_REST_TARGET, 0);
+	assert_int_equal(ask(&gate, line, head, "", out, sizeof out), 414);
+	for (int i = 1; i < HD_REST_HEADERS; i++)
+		snprintf(head + strlen(head), sizeof head - strlen(head), "X-%d: y\n", i);
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 200);
+	snprintf(head + strlen(head), sizeof head - strlen(head), "X: y\n");
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 431);
+}
+
+static void a_port_asks_for_the_token_and_its_own_name(void **state)
+{
+	const struct hd_rest_gate gate = { &token, 8123 };
+	char head[300], out[1024];
+	(void)state;
+
+	for (size_t i = 0; i < HD_KEY_BYTES; i++)
+		snprintf(bearer + 2 * i, 3, "%02x", token.byte[i]);
+	static const struct { const char *host, *scheme; int change; int status; } cases[] = {
+		{ "localhost:8123", "Bearer ", -1, 200 }, { "127.0.0.1:8123", "bearer ", -1, 200 }, { "[::1]:8123", "Bearer ", -1, 200 },
+		{ "localhost", "Bearer ", -1, 421 }, { "localhost:81230", "Bearer ", -1, 421 }, { "localhost:812", "Bearer ", -1, 421 },
+		{ "localhost:8123", "", -1, 401 }, { "localhost:8123", "Basic ", -1, 401 }, { "localhost:8123", "Bearer  ", -1, 401 },
+		{ "localhost:8123", "Bearer ", 0, 401 }, { "localhost:8123", "Bearer ", 31, 401 }, { "localhost:8123", "Bearer ", 63, 401 },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[sizeof bearer];
+		snprintf(text, sizeof text, "%s", bearer);
+		if (cases[i].change >= 0)
+			text[cases[i].change] = text[cases[i].change] == '7' ? '8' : '7';
+		snprintf(head, sizeof head, "Host: %s\nAuthorization: %s%s\n", cases[i].host, cases[i].scheme, text);
+		int status = ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out);
+		CHECK(status == cases[i].status, "case %zu: %d %s", i, status, out);
+		CHECK((status == 200) == (asked[0] != 0), "case %zu", i);
+	}
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out), 401);
+	/* who has no token learns of no path */
+	assert_int_equal(ask(&gate, "GET /nothing HTTP/1.1", "Host: localhost:8123\n", "", out, sizeof out), 401);
+	snprintf(head, sizeof head, "Host: localhost:8123\nOrigin: http://localhost:8123\nAuthorization: Bearer %s\n", bearer);
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 200);
+	snprintf(head, sizeof head, "Host: localhost:8123\nOrigin: http://localhost:8124\nAuthorization: Bearer %s\n", bearer);
+	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 403);
+}
+
+static void what_the_door_says_becomes_a_status(void **state)
+{
+	static const struct { enum hd_err err; int status; const char *says; } cases[] = {
+		{ HD_E_NOTFOUND, 404, "\"exit\":3" }, { HD_E_INVAL, 400, "\"exit\":2" }, { HD_E_INPUT, 422, "\"exit\":3" },
+		{ HD_E_REFUSED, 507, "\"exit\":11" }, { HD_E_IO, 500, "\"exit\":11" }, { HD_E_AGAIN, 503, "\"exit\":1" },
+	};
+	const struct hd_rest_gate gate = { NULL, 0 };
+	char out[1024];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		door_says = cases[i].err;
+		int status = ask(&gate, "GET /v1/jobs/1 HTTP/1.1", HOST, "", out, sizeof out);
+		CHECK(status == cases[i].status && strstr(out, cases[i].says) && strstr(out, "the door says no to job"), "%d: %s", status, out);
+	}
+	door_says = HD_OK;
+}
+
+static void the_schema_has_every_route_and_member(void **state)
+{
+	const struct hd_json *json = NULL, *paths = NULL, *at;
+	struct hd_json_writer w;
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+	struct hd_text text;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	hd_rest_schema(&w);
+	hd_json_close(&w);
+	CHECK(hd_json_parse(&arena, "schema", text.at, text.len, &json, &diag) == HD_OK, "%s", diag.text);
+	assert_int_equal(hd_json_get(json, "paths", HD_JSON_OBJECT, &paths, &diag), HD_OK);
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++) {
+		char needle[120];
+		at = hd_json_find(paths, r->path);
+		CHECK(at && hd_json_find(at, r->method[0] == 'G' ? "get" : "post"), "%s %s", r->method, r->path);
+		for (int k = 0; k < 2; k++)
+			for (const struct hd_rest_field *f = k ? r->answer : r->ask; f->name; f++) {
+				snprintf(needle, sizeof needle, "\"description\":\"%.60s", f->about);
+				CHECK(strstr(text.at, needle), "%s %s: %s", r->method, r->path, f->name);
+			}
+	}
+	hd_arena_finish(&arena);
+}
+
+static void the_document_has_every_route(void **state)
+{
+	const char *root = getenv("SOURCE_DIR");
+	char path[4096], *text = calloc(1, 1 << 16);
+	(void)state;
+
+	if (!root) {
+		free(text);
+		SKIP("SOURCE_DIR does not say where the document is");
+	}
+	snprintf(path, sizeof path, "%s/docs/rest.md", root);
+	FILE *f = fopen(path, "r");
+	CHECK(f && text && fread(text, 1, (1 << 16) - 1, f) > 0, "no %s", path);
+	fclose(f);
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++) {
+		char name[120];
+		snprintf(name, sizeof name, "`%s %s`", r->method, r->path);
+		CHECK(strstr(text, name), "docs/rest.md does not tell of %s", name);
+	}
+	free(text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_becomes_the_question_of_its_row),
+		cmocka_unit_test(what_is_refused_has_a_status_a_reason_and_changes_nothing),
+		cmocka_unit_test(long_lines_and_many_headers_are_refused),
+		cmocka_unit_test(a_port_asks_for_the_token_and_its_own_name),
+		cmocka_unit_test(what_the_door_says_becomes_a_status),
+		cmocka_unit_test(the_schema_has_every_route_and_member),
+		cmocka_unit_test(the_document_has_every_route),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
