@@ -5,7 +5,7 @@
 set -eu -o pipefail
 build=${BUILD_DIR:?}
 fail() { echo "objects_test: $*" >&2; exit 1; }
-[ -f "$build/libhd_cluster.a" ] || { echo "skip: no room cluster in this build"; exit 77; }
+[ -f "$build/libhd_protocol.a" ] || { echo "skip: no room protocol in this build"; exit 77; }
 command -v nm >/dev/null || { echo "skip: no nm"; exit 77; }
 
 symbols=$(for lib in "$build"/libhd_*.a; do nm -A "$lib" 2>/dev/null; done)

@@ -1,7 +1,7 @@
 /* augment.h -- what is done to the numbers of a sample between its file and the model: a
  * list of transforms in the order of the job (data.augment).
  *
- * A job gives each by name and numbers; `exec` adds them one by one and hangs the list on
+ * A job gives each by name and numbers; `engine` adds them one by one and hangs the list on
  * the data set; hd_dataset_read() applies it to "x". A transform is a row of
  * hd_transforms[]; adding one touches augment.c alone.
  *

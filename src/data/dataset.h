@@ -1,6 +1,6 @@
 /* dataset.h -- a finite, indexed set of samples, whatever file they come from.
  *
- * `exec` asks for sample indices (sampler.h decides which) and gets fields written
+ * `engine` asks for sample indices (sampler.h decides which) and gets fields written
  * into a virtual node's input buffers. Readers are rows of hd_readers[]; adding a
  * format touches its file and its row.
  *

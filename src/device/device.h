@@ -1,7 +1,7 @@
 /* device.h -- what executes one instruction stream: T threads of a processor, a
  * graphics card, or nothing at all (`null`: costs only).
  *
- * `exec` opens devices by their text ("cores:2x1", "reference", "null"), loads a
+ * `engine` opens devices by their text ("cores:2x1", "reference", "null"), loads a
  * program on each and then, step after step, asks for phases of virtual nodes.
  * It never knows which kind it drives.
  *

@@ -1,5 +1,5 @@
 /* optim.h -- optimizers as updates of flat vectors, and the scalars of a step that they
- * read. `plan` names optimizers by this table, `exec` fills the scalars, devices update.
+ * read. `job` names optimizers by this table, `engine` fills the scalars, devices update.
  *
  * g = (G * scale) * clip with G the sum of all virtual nodes, then the L2 term
  * g = g + weight_decay * p (once, not per virtual node; not where the decay is decoupled:

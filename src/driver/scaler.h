@@ -13,8 +13,8 @@
 #ifndef HD_DRIVER_SCALER_H
 #define HD_DRIVER_SCALER_H
 
-#include "autoscale/autoscale.h"
 #include "protocol/seal.h"
+#include "autoscale/autoscale.h"
 
 struct hd_scaler {
 	const char *policy;               /* name of its row; NULL: off */

@@ -21,8 +21,8 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
-#include "checkpoint/weights.h"
 #include "job/job.h"
+#include "checkpoint/weights.h"
 
 struct hd_task {
 	struct hd_arena arena;

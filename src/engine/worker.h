@@ -22,8 +22,8 @@
 #define HD_ENGINE_WORKER_H
 
 #include "graph/state.h"
-#include "plan/plan.h"
 #include "data/prefetch.h"
+#include "plan/plan.h"
 #include "engine/recorder.h"
 #include "engine/task.h"
 
