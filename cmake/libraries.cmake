@@ -79,13 +79,13 @@ function(hd_pick_dnnl out)
   set(${out} ${kept} ${pick} PARENT_SCOPE)
 endfunction()
 
-# cluster/lp holds lp_clp.c and, for builds without the library, lp_none.c: keeps the one that fits.
+# scheduler/lp holds lp_clp.c and, for builds without the library, lp_none.c: keeps the one that fits.
 function(hd_pick_lp out)
   set(kept ${${out}})
   if(NOT kept MATCHES "/lp/lp_(clp|none)\\.c")
     return()
   endif()
-  hd_library(Clp cluster clp)
+  hd_library(Clp scheduler clp)
   if(clp)
     list(FILTER kept EXCLUDE REGEX "/lp/lp_none\\.c$")
   else()
