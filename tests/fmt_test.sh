@@ -35,4 +35,10 @@ expect "\\tX($(printf 'a%.0s' {1..170}))\\n"     ''
 printf '#include "graph/ir.h"\n#include "base/err.h"\n\nint f(void)\n{\n\tif(1) \n\t\treturn 1;\r\n}' >"$work/a.c"
 "$source/tools/fmt.sh" "$work/a.c"
 printf '#include "base/err.h"\n#include "graph/ir.h"\n\nint f(void)\n{\n\tif (1)\n\t\treturn 1;\n}\n' | cmp - "$work/a.c"
+
+printf '#include "base/text.h"\n#include "base/err.h"\n#include "graph/ir.h"\n' >"$work/a.c"     # what --check lets pass stays as it is
+cp "$work/a.c" "$work/b.c"
+"$source/tools/fmt.sh" --check "$work/a.c"
+"$source/tools/fmt.sh" "$work/a.c"
+cmp "$work/a.c" "$work/b.c"
 echo "each rule is named; the mechanical ones are mended"

@@ -9,7 +9,7 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
-sort_includes()         # FILE: each run of project includes by floor, then by name; tests last
+sort_includes()         # FILE: each run of project includes by floor, equal ones as they stand; tests last
 {
 	awk '
 		function flush(    i, j, line) {
@@ -20,7 +20,7 @@ sort_includes()         # FILE: each run of project includes by floor, then by n
 		}
 		function key(line,    header, room) {
 			header = line; gsub(/.*include "|".*/, "", header); room = header; sub(/\/.*/, "", room)
-			return sprintf("%03d %s", room == "tests" ? 999 : floor[room], header)
+			return sprintf("%04d", room == "tests" ? 9999 : floor[room])
 		}
 		FILENAME == "tools/floors" { if ($1 == "floor") { nfloors++; for (i = 2; i <= NF; i++) floor[$i] = 10 * nfloors + i }; next }
 		/^#include "/ { run[++n] = $0; next }
