@@ -5,7 +5,7 @@
 # are few and each is checked by one line below. Without --check what can be mended
 # without judgement is mended first (line ends, trailing blanks, keyword spacing, the
 # order of a group of project includes).
-# Prints FILE:LINE: RULE; exit 1 if a rule is broken.
+# Prints FILE:LINE: RULE; exit 1 if a rule is broken. On the whole tree tools/ratchet.sh counts, too.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,9 +34,11 @@ check=no
 [ "${1:-}" != --check ] || { check=yes; shift; }
 case ${1:-} in -*) echo "usage: ./dev fmt [--check] [FILE...]" >&2; exit 2 ;; esac
 
+whole=no
 if [ $# -gt 0 ]; then
 	files=("$@")
 else
+	whole=yes
 	mapfile -t files < <(git ls-files --cached --others --exclude-standard |
 		grep -E '(\.(c|h|sh|cmake|md|json|yaml|awk)|CMakeLists\.txt|^dev|^tools/[a-z]+|^\.ci/run)$' |
 		grep -v '^tests/data/.*/' | sort -u)          # what others made stays as they made it
@@ -97,4 +99,7 @@ for file in "${files[@]}"; do
 		failed=1
 	fi
 done
+if [ $whole = yes ]; then
+	if [ $check = yes ]; then tools/ratchet.sh --check || failed=1; else tools/ratchet.sh || failed=1; fi
+fi
 exit ${failed:-0}
