@@ -1,5 +1,6 @@
 #include "worker/elastic_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -91,7 +92,9 @@ static void answer(struct hd_elastic *e, const struct hd_slots_later *asked)
 /* An answer that went out whole came there whole, or its asker has taken another number; a second one would answer nobody. */
 static bool was_told(const struct hd_slots *s, const struct hd_slots_later *asked)
 {
-	for (uint32_t i = 0; i < HD_SLOTS_LATER && i < s->ntold; i++)
+	uint32_t n = s->ntold < HD_SLOTS_LATER ? s->ntold : HD_SLOTS_LATER;
+
+	for (uint32_t i = 0; i < n; i++)
 		if (s->told[i].worker == asked->worker && s->told[i].request == asked->request)
 			return true;
 	return false;
@@ -157,6 +160,14 @@ static bool is_asked(const struct hd_elastic *e, uint32_t bucket)
 	return false;
 }
 
+static uint32_t next_to_ask(const struct hd_elastic *e, uint32_t bucket)
+{
+	for (; bucket < e->nbuckets; bucket++)
+		if (e->slots.want[bucket] && !is_asked(e, bucket))
+			break;
+	return bucket;
+}
+
 /* One of the holders that is connected, another one at each try. */
 static uint32_t holder(struct hd_elastic *e, uint32_t bucket)
 {
@@ -201,8 +212,7 @@ void hd_elastic_slots_ask(struct hd_elastic *e)
 		struct hd_slots_ask *a = &s->ask[i];
 		if (a->open && now - a->asked_ns >= e->detect_ns && hd_hub_is_up(&e->hub, a->worker))
 			ask(e, a, now);
-		while (!a->open && b < e->nbuckets && (!s->want[b] || is_asked(e, b)))
-			b++;
+		b = next_to_ask(e, b);
 		uint32_t from = a->open || b == e->nbuckets ? HD_NOBODY : holder(e, b);
 		if (from == HD_NOBODY)
 			continue;
@@ -326,9 +336,9 @@ bool hd_elastic_slots_here(struct hd_elastic *e, const struct hd_arrival *arriva
 		if (!a->open || a->request != arrival->request || a->worker != arrival->worker)
 			continue;
 		a->open = false;
-		bool wanted = !arrival->err && a->round == s->round && s->left && s->want[a->bucket] && arrival->len > 1;
-		if (!wanted)
+		if (arrival->err || a->round != s->round || arrival->len == 1)
 			return true;      /* of another round; or it is asked for again with the next tick */
+		assert(s->left && s->want[a->bucket]);            /* a bucket is asked for once at a time in a round */
 		(void)HD_FAILPOINT(SLOTS_HERE);
 		if (hd_share_slot_put(e->worker, a->bucket, a->bytes, arrival->len, &diag)) {
 			hd_elastic_fail(e, HD_E_BUG, &diag);
