@@ -19,13 +19,22 @@ static bool wants_help(int argc, char **argv)
 	return argc < 2 || !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
 }
 
-/* `heddle help`, or of one verb: `heddle help run`, `heddle help ckpt ls`. */
+/* `heddle help`, or of one verb: `heddle help run`, `heddle help ckpt ls`; its manual page:
+ * `heddle help --man ckpt ls`; `heddle help --man` names the verbs that have one, one a line. */
 static int help(int argc, char **argv)
 {
 	const struct hd_verb *verb;
 	struct hd_diag diag = { "" };
 	int used;
+	bool manual = argc > 2 && !strcmp(argv[2], "--man");
 
+	if (manual)
+		argc--, argv++;
+	if (manual && argc < 3) {
+		for (verb = hd_verbs; verb->name; verb++)
+			puts(verb->name);
+		return 0;
+	}
 	if (argc < 3) {
 		hd_help_all(argc < 2 ? stderr : stdout);
 		return argc < 2 ? 2 : 0;
@@ -33,7 +42,7 @@ static int help(int argc, char **argv)
 	enum hd_err err = hd_verb_find(argc - 2, argv + 2, &verb, &used, &diag);
 	if (err)
 		return fail(&diag, err);
-	hd_help_verb(verb, stdout);
+	(manual ? hd_help_manual : hd_help_verb)(verb, stdout);
 	return 0;
 }
 

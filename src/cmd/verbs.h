@@ -46,6 +46,7 @@ extern const struct hd_verb hd_verbs[];       /* ends with name == NULL */
 HD_MUST_USE enum hd_err hd_verb_find(int argc, char **argv, const struct hd_verb **verb, int *used, struct hd_diag *diag);
 void hd_help_all(FILE *to);
 void hd_help_verb(const struct hd_verb *verb, FILE *to);
+void hd_help_manual(const struct hd_verb *verb, FILE *to);    /* its page for man(1) */
 
 /* One function a verb: */
 #define HD_VERB_FUNCTIONS(X) X(run) X(resume) X(chaos_run) X(chaos_kill) X(chaos_pause) X(chaos_slow) X(chaos_net) X(chaos_disk) \
