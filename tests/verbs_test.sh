@@ -2,10 +2,10 @@
 # Every verb row names a whole-program test that is there and runs that verb; --help of
 # each verb works and shows its options; what is mistyped is answered with what was meant.
 . "$(dirname "$0")/program.sh"
-rows=$(sed -n 's/^\t{ "\([a-z ]*\)", .*/\1/p' "$SOURCE_DIR/src/cmd/verbs.c")
+rows=$(sed -n 's/^\t{ "\([a-z0-9 ]*\)", .*/\1/p' "$SOURCE_DIR/src/cmd/verbs.c")
 [ "$(echo "$rows" | wc -l)" -ge 25 ] || failed "the rows of verbs.c were not found"
 while read -r verb; do
-	test=$(awk -v row="{ \"$verb\"," 'index($0, row) { on = 1 } on && match($0, /program_[a-z_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
+	test=$(awk -v row="{ \"$verb\"," 'index($0, row) { on = 1 } on && match($0, /program_[a-z0-9_]*\.sh/) { print substr($0, RSTART, RLENGTH); exit }' \
 		"$SOURCE_DIR/src/cmd/verbs.c")
 	[ -f "$SOURCE_DIR/tests/$test" ] || failed "heddle $verb: its test $test is not there"
 	grep -Eq "(heddle|train) ($verb( |\$)|\\\$)|heddle $verb" "$SOURCE_DIR/tests/$test" || failed "tests/$test does not run heddle $verb"
