@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sys/file_sim.h"
+#include "sys/thread.h"
 #include "tests/check.h"
 
 struct place { struct hd_fs *fs; struct hd_fs real; struct hd_fs_sim sim; char root[64]; struct hd_arena arena; struct hd_diag diag; };
@@ -383,9 +384,20 @@ static void long_paths_end_in_the_message_and_fail_cleanly(void **state)
 
 enum { LOST_LEN = 3 * 65536 };            /* over a page of any machine */
 
-/* In a child: maps `path`, cuts it to nothing, reads where its end was; `ours`: by a map of this room. */
-static void read_what_is_lost(const char *path, bool ours, int said)
+static void read_last(void *user)
 {
+	volatile const uint8_t *bytes = user;
+
+	_exit(bytes[LOST_LEN - 1] ? 98 : 97);
+}
+
+enum lost_by { BY_OTHER, BY_MAIN, BY_THREAD, NLOST_BYS };
+
+/* In a child: maps `path`, cuts it to nothing, reads where its end was: by a map of this room, in the main
+ * thread or another, or by a map of another. */
+static void read_what_is_lost(const char *path, enum lost_by by, int said)
+{
+	struct hd_thread thread;
 	struct hd_diag diag = { "" };
 	struct hd_file file = { 0 };
 	struct hd_map map = { 0 };
@@ -399,12 +411,16 @@ static void read_what_is_lost(const char *path, bool ours, int said)
 	void *other = mmap(NULL, LOST_LEN, PROT_READ, MAP_SHARED, file.id, 0);
 	if (hd_file_truncate(&file, 0, &diag))
 		_exit(99);
-	volatile const uint8_t *bytes = ours ? map.bytes : other;
-	_exit(bytes[LOST_LEN - 1] ? 98 : 97);
+	if (by != BY_THREAD)
+		read_last(by == BY_MAIN ? (void *)(uintptr_t)map.bytes : other);
+	if (hd_thread_start(&thread, "reader", -1, read_last, (void *)(uintptr_t)map.bytes, &diag))
+		_exit(99);
+	hd_thread_join(&thread);
+	_exit(96);
 }
 
 /* How the child ended, and what it said. */
-static int end_of_reader(const char *path, bool ours, char *text, size_t cap)
+static int end_of_reader(const char *path, enum lost_by by, char *text, size_t cap)
 {
 	int ends[2], status = 0;
 	size_t len = 0;
@@ -413,7 +429,7 @@ static int end_of_reader(const char *path, bool ours, char *text, size_t cap)
 	assert_int_equal(pipe(ends), 0);
 	pid_t child = fork();
 	if (!child)
-		read_what_is_lost(path, ours, ends[1]);
+		read_what_is_lost(path, by, ends[1]);
 	close(ends[1]);
 	while (len < cap - 1 && (n = read(ends[0], text + len, cap - 1 - len)) > 0)
 		len += (size_t)n;
@@ -432,13 +448,14 @@ static void a_mapped_file_that_is_cut_is_named(void **state)
 
 	enter(&place, false);
 	snprintf(path, sizeof path, "%s/rows.bin", place.root);
-	for (int ours = 0; ours < 2; ours++) {
+	for (enum lost_by by = 0; by < NLOST_BYS; by++) {
+		bool ours = by != BY_OTHER;
 		assert_int_equal(hd_file_write_atomic(place.fs, path, bytes, sizeof bytes, &place.diag), HD_OK);
-		int status = end_of_reader(path, ours, text, sizeof text);
+		int status = end_of_reader(path, by, text, sizeof text);
 		bool named = WIFEXITED(status) && WEXITSTATUS(status) == 5 && strstr(text, path) && strstr(text, "lost bytes");
-		CHECK(named == ours, "ours %d: status %x, \"%s\"", ours, (unsigned)status, text);
+		CHECK(named == ours, "by %d: status %x, \"%s\"", (int)by, (unsigned)status, text);
 		bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS;
-		CHECK(killed != ours, "ours %d: status %x", ours, (unsigned)status);
+		CHECK(killed != ours, "by %d: status %x", (int)by, (unsigned)status);
 	}
 	leave(&place, false);
 }

@@ -28,6 +28,8 @@ bool hd_thread_arith_ok(void)
 	return !(_mm_getcsr() & (FTZ | DAZ | ROUNDING)) && fegetround() == FE_TONEAREST;
 }
 
+static const int faults[] = { SIGBUS, SIGSEGV, SIGILL, SIGFPE };
+
 static void *main_of(void *user)
 {
 	struct hd_thread *thread = user;
@@ -69,8 +71,12 @@ enum hd_err hd_thread_start(struct hd_thread *thread, const char *name, int core
 	if (error)
 		return hd_fail(diag, HD_E_REFUSED, "cannot start thread %s on core %d: %s; see `taskset -p $$` for the cores allowed", name, core,
 			       strerror(error));
-	/* The child inherits the mask: blocked here, so that no signal falls between start and block. */
+	/* The child inherits the mask: blocked here, so that no signal falls between start and block. A fault
+	 * of its own is not blocked: the system would end the process without the handler that names what
+	 * was lost. */
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&thread->handle, &attr, main_of, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -3,7 +3,7 @@
  * exec starts its device threads here; device/cpu shares tiles out between barriers.
  *
  * 1. A thread started here has the arithmetic of invariant 4, a name, and every signal
- *    blocked: signals go to the main thread.
+ *    blocked but those of its own faults (SIGBUS, SIGSEGV, ...): signals go to the main thread.
  * 2. The number of usable cores is the affinity mask cut by the cgroup's CPU quota
  *    (v1 and v2, rounded up), never the number of cores in the machine.
  * 3. A barrier of n threads lets nobody through before all n have arrived; everything
